@@ -124,15 +124,13 @@ def main() -> int:
         print(_ROW.format("model", "file MB", "warm s", "cold s", "ratio", "warm spread"))
         for folder in folders:
             size = (folder / "model.onnx").stat().st_size / 1e6
-            warm_seconds, cold_seconds = (
-                statistics.median(each[folder.name]) for each in (warm, cold)
-            )
+            warm_s, cold_s = (statistics.median(each[folder.name]) for each in (warm, cold))
             spread = max(warm[folder.name]) / min(warm[folder.name]) - 1
             row = (
                 f"{size:.1f}",
-                f"{warm_seconds:.2f}",
-                f"{cold_seconds:.2f}",
-                f"{cold_seconds / warm_seconds:.2f}",
+                f"{warm_s:.2f}",
+                f"{cold_s:.2f}",
+                f"{cold_s / warm_s:.2f}",
                 f"{spread:.0%}",
             )
             print(_ROW.format(folder.name, *row))

@@ -49,7 +49,6 @@ class _Held:
         self.distances.append(abs(math.log(drawn.mean / others_mean)))
 
     def render(self) -> str:
-        """The shares and widths."""
         return (
             f"{_render_share(self.of_others)} hold the others, {_render_share(self.long_run)} the "
             f"long run; half width {np.median(self.half_widths):.1%}; apart "

@@ -107,7 +107,6 @@ class _Wander:
         self._state = rng.standard_normal()
 
     def draw(self) -> Series:
-        """The factors of the next chunk of steps."""
         if not self._spread:
             return np.ones(_CHUNK)
         blocks = self._rng.standard_normal((_CHUNK // _BLOCK, _BLOCK)) @ self._kernel.T

@@ -84,7 +84,6 @@ def main() -> None:
 
 
 def _trials(models: Sequence[str]) -> Iterator[Trial]:
-    """The trials of committed results of the engine, by model."""
     trials = {
         (result.trial.model, result.trial.precision): result.trial
         for result in load_all(ROOT / "docs/data/results").results
@@ -135,35 +134,18 @@ def _make_first_equal(job: Job) -> tuple[list[int], list[int]]:
 
 
 def _batch(number: int) -> range:
-    """Four requests after the equal ones."""
     return range((number + 1) * ENGINE_SEQUENCES, (number + 2) * ENGINE_SEQUENCES)
 
 
 def _ratios(
-    times: Times,
-    equal: Lengths,
-    alike: Mapping[str, float],
-    drawn: Sequence[Lengths],
-    full: float,
+    times: Times, equal: Lengths, alike: Mapping[str, float], drawn: Sequence[Lengths], full: float
 ) -> tuple[float, ...]:
-    seconds_of_phases = sum(_of_phases(times, lengths_of_batch) for lengths_of_batch in drawn)
-    seconds_of_batches = sum(
-        _of_whole_batches(times, lengths_of_batch) for lengths_of_batch in drawn
-    )
-    padding, engine = (
-        seconds_of_batches / seconds_of_phases,
-        sum(alike.values()) / _of_whole_batches(times, equal),
-    )
+    phases = sum(_of_phases(times, batch) for batch in drawn)
+    whole = sum(_of_whole_batches(times, batch) for batch in drawn)
+    padding, engine = (whole / phases, sum(alike.values()) / _of_whole_batches(times, equal))
     reading = alike["reading"] / (times.read * equal.prompts[0])
     writing = alike["writing"] / (times.write * (equal.answers[0] - 1))
-    return (
-        full / seconds_of_phases,
-        padding,
-        engine,
-        full / seconds_of_phases / padding / engine,
-        reading,
-        writing,
-    )
+    return (full / phases, padding, engine, full / phases / padding / engine, reading, writing)
 
 
 def _of_phases(times: Times, requests: Lengths) -> float:

@@ -179,7 +179,6 @@ def _rows(case: Case, seconds: Mapping[str, Seconds], copied: float) -> Iterator
 
 
 def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
-    """The median ratio of the other's time to ours."""
     return f"{statistics.median(b / a for a, b in zip(mine, theirs, strict=True)):.3f}"
 
 

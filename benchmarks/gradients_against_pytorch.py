@@ -86,14 +86,12 @@ def main() -> None:
     parser.add_argument("--worst", action="store_true")
     options = parser.parse_args()
     for model_id in options.models:
-        errors_by_name = errors(model_id, options.batch, options.provider)
+        by_name = errors(model_id, options.batch, options.provider)
         if options.worst:
-            name, worst = max(errors_by_name.items(), key=operator.itemgetter(1))
-            print(
-                f"| {model_id} | {options.batch} | {len(errors_by_name)} | {worst:.1e} | {name} |"
-            )
+            name, worst = max(by_name.items(), key=operator.itemgetter(1))
+            print(f"| {model_id} | {options.batch} | {len(by_name)} | {worst:.1e} | {name} |")
             continue
-        for name, error in errors_by_name.items():
+        for name, error in by_name.items():
             print(f"{model_id:12} {name:16} {error:.1e}")
 
 

@@ -104,7 +104,6 @@ def _head_apart(graph: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _opened(codes: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The dequantised weights [inner, features]."""
     opened = {}
     for name in (name.removesuffix(".codes") for name in codes if name.endswith(".codes")):
         packed, scales = codes[f"{name}.codes"], codes[f"{name}.scales"]

@@ -145,16 +145,14 @@ def measured(
         file = Path(folder) / "job.json"
         file.write_bytes(job.model_dump_json().encode())
         command = [sys.executable, __file__, "--child", str(file)]
-        measured_values = json.loads(
-            subprocess.run(command, check=True, capture_output=True).stdout
-        )
+        values = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return Case(
         model=model.id,
         batch_size=footprint.batch_size,
         rematerialise=rematerialise,
         estimated_bytes=step_bytes(footprint),
         process_estimated_bytes=footprint.memory_bytes("cpu"),
-        **measured_values,
+        **values,
     )
 
 
@@ -174,12 +172,12 @@ def take_steps(file: Path) -> None:
         stepper()
         seconds.append(time.perf_counter() - start)
     peak = peak_memory_bytes() or 0
-    measured_values = {
+    values = {
         "measured_bytes": peak - loaded,
         "process_measured_bytes": max(peak, loading_peak),
         "step_seconds": statistics.median(seconds[1:]),
     }
-    print(json.dumps(measured_values), flush=True)
+    print(json.dumps(values), flush=True)
     os._exit(0)  # skip the teardown
 
 

@@ -143,7 +143,6 @@ def measured(folder: Path, count: int) -> None:
 
 
 def _subset(folder: Path, count: int) -> Path:
-    """A folder with links to this many of the files."""
     subset = folder.parent / f"subset-{count}"
     files = sorted(folder.glob("*/*.json"))
     for path in files[:: len(files) // count][:count]:

@@ -83,12 +83,7 @@ def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
     weights = {f"weights/{n}": v for n, v in materialise(prepared.graph, seed).items()}
     module = MODULES[prepared.request.model.id]
     np.savez(
-        path,
-        module=module,
-        order=np.stack(orders),
-        rates=np.concatenate(rates),
-        **parts,
-        **weights,
+        path, module=module, order=np.stack(orders), rates=np.concatenate(rates), **parts, **weights
     )
 
 
@@ -130,27 +125,25 @@ def main() -> None:
     recipe = Recipe(training.schedule, training.optimizer.learning_rate, training.epochs, 0)
     request = TrainingRequest(model, training, data, 32, "cpu", SessionSettings(threads=1))
     torch = interpreter("eager", ROOT / ".cache" / "steps" / "environments")
-    repeats_by_side: dict[str, list[dict[str, Any]]] = {"ours": [], "PyTorch": []}
+    runs: dict[str, list[dict[str, Any]]] = {"ours": [], "PyTorch": []}
     with tempfile.TemporaryDirectory() as scratch:
         prepared = prepare(request, recipe, catalogue, Path(scratch))
         for seed in range(options.repeats):
             file = Path(scratch, "prepared.npz")
             prepare_arrays(prepared, seed, file)
-            repeats_by_side["ours"].append(
-                train_with_ours(prepared, seed, Path(scratch, str(seed)))
-            )
+            runs["ours"].append(train_with_ours(prepared, seed, Path(scratch, str(seed))))
             command = [str(torch), __file__, "--worker", str(file)]
             process = subprocess.run(command, check=True, capture_output=True, text=True)
-            repeats_by_side["PyTorch"].append(json.loads(process.stdout))
-    _report(options, repeats_by_side)
+            runs["PyTorch"].append(json.loads(process.stdout))
+    _report(options, runs)
 
 
-def _report(options: argparse.Namespace, repeats_by_side: dict[str, list[dict[str, Any]]]) -> None:
+def _report(options: argparse.Namespace, runs: dict[str, list[dict[str, Any]]]) -> None:
     from epochcost.results.trainings import spread
 
     print(f"{options.model}, {options.repeats} repeats, to {options.target:.1%}:")
     seconds = {}
-    for side, repeats in repeats_by_side.items():
+    for side, repeats in runs.items():
         epochs = []
         for each in repeats:
             met = (n for n, height in enumerate(each["curve"], 1) if height >= options.target)
@@ -167,9 +160,7 @@ def _report(options: argparse.Namespace, repeats_by_side: dict[str, list[dict[st
             estimate = spread(values)
             print(f"  {side:8} {label:24} {estimate.mean:8.3f} ± {estimate.half_width or 0:.3f}")
         print(f"  {side:8} reached in {len(reached)} of {len(repeats)}")
-    whole = [
-        spread([e["seconds"] for e in repeats_by_side[side]]).mean for side in ("ours", "PyTorch")
-    ]
+    whole = [spread([e["seconds"] for e in runs[side]]).mean for side in ("ours", "PyTorch")]
     print(f"  ours / PyTorch: {seconds['ours'] / seconds['PyTorch']:.2f} to the target, ", end="")
     print(f"{whole[0] / whole[1]:.2f} in all")
 

@@ -297,7 +297,6 @@ class _Roofline:
         self._factors = {kind: float(np.median(values)) for kind, values in ratios.items()}
 
     def seconds(self, row: TokenRow) -> float:
-        """The time of a row."""
         read, products = _roofline_parts(row)
         factors = self._factors
         return max(read * factors.get("token", 1.0), products * factors.get("first", 1.0))

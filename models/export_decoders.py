@@ -154,7 +154,6 @@ class Decoder:
         return graph.add("Add", [tokens, placed], "embedded_at_places")
 
     def _size(self, name: str) -> str:
-        """How many positions an input has, as a scalar."""
         graph, found = self.graph, f"{name}_length"
         if all(found not in node.output for node in graph.nodes):
             sizes = graph.add("Shape", [name], f"{name}_shape")
@@ -213,7 +212,6 @@ class Decoder:
         return graph.add("Mul", [graph.add("Div", [hidden, root], f"{name}.div"), gain], name)
 
     def _norm(self, residual: str, added: str, name: str) -> tuple[str, str]:
-        """The sum of both, and the sum normalised."""
         graph, shape, total = self.graph, self.shape, f"{name}.residual"
         gain = graph.filled(f"{name}.weight", shape.width, 1.0)
         operator, inputs = "SkipSimplifiedLayerNormalization", [residual, added, gain]

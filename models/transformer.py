@@ -68,7 +68,6 @@ class Attention(nn.Module):
         return self.output(read.transpose(1, 2).reshape(tokens.shape))
 
     def _split(self, tokens: torch.Tensor, batch: int) -> torch.Tensor:
-        """Rows to [batch, sequence, heads, width / heads]."""
         return tokens.reshape(batch, -1, self.heads, tokens.shape[1] // self.heads)
 
 

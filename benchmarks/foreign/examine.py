@@ -90,14 +90,10 @@ def examine(path: Path, report: Report, fatal: str = "") -> None:
             problem = str(error)
     loads = session is not None
     model = _attempt(report, LOADING, lambda: load_model(path), raw, loads=loads)
-    loaded_parameters = model and _attempt(
-        report, LOADING, lambda: parameters(model), model, loads=loads
-    )
-    if model and loaded_parameters is not None:
+    stored = model and _attempt(report, LOADING, lambda: parameters(model), model, loads=loads)
+    if model and stored is not None:
         floats, outputs = _floats(model)
-        trained = [
-            parameter.name for parameter in loaded_parameters if parameter.name not in floats
-        ]
+        trained = [parameter.name for parameter in stored if parameter.name not in floats]
         if outputs and (floats or trained):
             wrt = (*floats, *trained)
             task = _Task(path, model, session, problem, report, outputs, wrt, bool(trained))
@@ -250,12 +246,10 @@ def _gradients(task: _Task, backward: onnx.ModelProto, point: Point) -> None:
     task.report.stage(DIFFERENCES)
     values = {**materialise(task.model), **point.feeds}
     wrt = {name: np.asarray(values[name], np.float64) for name in task.wrt}
-    loaded_parameters = {name: value for name, value in point.feeds.items() if name not in wrt}
+    stored = {name: value for name, value in point.feeds.items() if name not in wrt}
     moving = runs(open_session(with_inputs(backward, task.wrt).SerializeToString()))
     try:
-        finding = compare(
-            Question(task.model, backward, loaded_parameters, wrt, task.outputs, moving)
-        )
+        finding = compare(Question(task.model, backward, stored, wrt, task.outputs, moving))
     except Exception as error:  # the evaluator's failure, not ours
         finding = Finding(DIFFERENCES, Answer.UNJUDGED, _traced(error))
     task.report.add(finding)

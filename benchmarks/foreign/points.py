@@ -127,7 +127,6 @@ def _is_finite(answers: Mapping[str, Array]) -> bool:
 
 
 def _as_declared(model: onnx.ModelProto, answers: Mapping[str, Array]) -> bool:
-    """Whether all outputs fit the sizes that the file declares."""
     for value in model.graph.output:
         kind, answer = value.type.tensor_type, answers.get(value.name)
         if kind.HasField("shape") and isinstance(answer, np.ndarray):

@@ -112,7 +112,6 @@ class _Worker:
             self.process.kill()
 
     def examined(self) -> Examined:
-        """The result, once the pipe is closed."""
         self.process.join()
         fatal = ""
         if not self.ended:

@@ -227,5 +227,4 @@ def _moved(wrt: Mapping[str, Array], seed: int) -> dict[str, Array]:
 
 
 def _size(x: Array) -> float:
-    """The root mean square of the numbers."""
     return float(np.sqrt(np.mean(x**2))) if x.size else 0.0

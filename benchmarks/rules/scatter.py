@@ -33,7 +33,7 @@ TABLES = (
 POSITIONS = 64
 
 
-def added_to_zeros(table: Value, places: Value, rows: Value) -> Value:
+def sum_of_tables(table: Value, places: Value, rows: Value) -> Value:
     """A table of zeros with the rows, and the sum of both tables."""
     op = table.op
     at = op.Unsqueeze(places, op.integers(-1))
@@ -56,7 +56,7 @@ def by_elements(table: Value, places: Value, rows: Value) -> Value:
 
 Candidate = Callable[[Value, Value, Value], Value]
 CANDIDATES: dict[str, Candidate] = {
-    "apart": added_to_zeros,
+    "apart": sum_of_tables,
     "ScatterND": onto,
     "elements": by_elements,
 }

@@ -40,7 +40,6 @@ def stamp(root: Path) -> dict[str, Any]:
 
 
 def _commit(root: Path) -> str | None:
-    """The revision checked out; None outside a repository."""
     process = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=root,

@@ -52,7 +52,6 @@ def write(records: Records, root: Path) -> list[str]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the text between the two marks."""
     before, _, rest = path.read_text("utf-8").partition(BEGIN)
     _, mark, after = rest.partition(END)
     assert mark, f"{path}: expected the lines {BEGIN} and {END}"
@@ -60,7 +59,6 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _days(compared: Compared) -> list[str]:
-    """Days of all sessions, earliest first."""
     return sorted({session["as_of"] for _, record in compared for session in record["sessions"]})
 
 

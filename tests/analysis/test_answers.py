@@ -57,16 +57,16 @@ def without_counts_fixture() -> Iterator[None]:
 @pytest.fixture(name="counted")
 def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files of the graphs that are counted from now on."""
-    found: list[str] = []
+    counted: list[str] = []
     compute = arithmetic.computed_in_copies
 
     def record(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-        found.extend(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
+        counted.extend(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
         return compute(calls)
 
     monkeypatch.setattr(arithmetic, "computed_in_copies", record)
     monkeypatch.setattr(arithmetic, "_memory", {})
-    return found
+    return counted
 
 
 def test_a_question_counts_no_graph_that_it_does_not_need(
@@ -86,10 +86,10 @@ def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted:
     again = times_of(inputs, ["mnist-mlp"])
     assert counted == []
     assert again == times
-    for one, other in zip(again.observations, times.observations, strict=True):
-        assert (one.draws is None) == (other.draws is None)
-        if one.draws is not None and other.draws is not None:
-            assert one.draws.values.tolist() == other.draws.values.tolist()
+    for first, second in zip(again.observations, times.observations, strict=True):
+        assert (first.draws is None) == (second.draws is None)
+        if first.draws is not None and second.draws is not None:
+            assert first.draws.values.tolist() == second.draws.values.tolist()
 
 
 def _cheapest(inputs: Inputs, **terms: Any) -> CheapestAnswer:
@@ -100,24 +100,24 @@ def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
     """Small networks have published trainings, but no published inference."""
     with pytest.raises(InputError, match="expected a time of a million inferences in published"):
         _cheapest(inputs, mode="inference", software="published")
-    own = _cheapest(inputs, mode="inference", software="onnxruntime")
+    offers = _cheapest(inputs, mode="inference", software="onnxruntime")
     first = _cheapest(inputs, mode="training", software="published")
-    chosen = (own.choice, first.choice, *first.other_stacks)
+    chosen = (offers.choice, first.choice, *first.other_stacks)
     stacks = [candidate.key.row.observed.stack for candidate in chosen]
     assert stacks == ["onnxruntime", "published", "onnxruntime"]
 
 
 def test_the_choice_keeps_to_the_limits(inputs: Inputs) -> None:
     """The cheapest; in time; the fastest within a budget; else the nearest to the limits."""
-    found = _cheapest(inputs, mode="training").offers.candidates
-    cheapest, fastest = found[0], min(found, key=lambda candidate: candidate.seconds)
+    candidates = _cheapest(inputs, mode="training").offers.candidates
+    cheapest, fastest = candidates[0], min(candidates, key=lambda candidate: candidate.seconds)
 
     def decide(deadline: Decimal | None, budget: Decimal | None) -> Candidate[Offer]:
-        return Limits(deadline, budget).choice(found, name_of, "a training")
+        return Limits(deadline, budget).choice(candidates, name_of, "a training")
 
     assert decide(None, None) is cheapest
     assert decide(fastest.seconds, None) is fastest
-    assert decide(None, cheapest.cost.mean) in found
+    assert decide(None, cheapest.cost.mean) in candidates
     nearest = re.escape(name_of(fastest))
     for limits in ((Decimal(0), None), (fastest.seconds, Decimal(0))):
         with pytest.raises(InputError, match=f"found none: nearest is {nearest}"):

@@ -22,10 +22,10 @@ from tiny_project import linear_model
 
 
 def arithmetic_of(
-    path: Path, dimensions: dict[str, int], kept: Path | None = None
+    path: Path, dimensions: dict[str, int], cache: Path | None = None
 ) -> Arithmetic | None:
     """The count of one graph."""
-    return arithmetic_of_graphs([Graph.of(path, dimensions)], kept)[0]
+    return arithmetic_of_graphs([Graph.of(path, dimensions)], cache)[0]
 
 
 def test_one_example_is_counted(tmp_path: Path) -> None:
@@ -45,20 +45,20 @@ def test_one_example_is_counted(tmp_path: Path) -> None:
 
 def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other bytes and a damaged cache file are counted again."""
-    path, kept = tmp_path / "tiny.onnx", tmp_path / "kept"
+    path, cache = tmp_path / "tiny.onnx", tmp_path / "kept"
     onnx.save(linear_model(), path)
     arithmetic._memory.clear()
-    found = arithmetic_of(path, {}, kept)
-    (file,) = kept.iterdir()
+    counts = arithmetic_of(path, {}, cache)
+    (file,) = cache.iterdir()
     arithmetic._memory.clear()
     with monkeypatch.context() as patched:
         patched.setattr(arithmetic, "computed_in_copies", None)
-        assert arithmetic_of(path, {}, kept) == found
+        assert arithmetic_of(path, {}, cache) == counts
     file.write_text("{", encoding="utf-8")
     arithmetic._memory.clear()
-    assert arithmetic_of(path, {}, kept) == found
+    assert arithmetic_of(path, {}, cache) == counts
     path.write_bytes(b"no graph")
-    assert arithmetic_of(path, {}, kept) is None
+    assert arithmetic_of(path, {}, cache) is None
 
 
 def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
@@ -85,6 +85,6 @@ def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
 
 def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:
     """5.05 ms of 11 ms at batch 32; batch 128 has no inference."""
-    (share,) = forward_shares([one for one in report.observations if one.workload.id == "net"])
+    (share,) = forward_shares([row for row in report.observations if row.workload.id == "net"])
     assert share.training.batch_size == share.inference.batch_size == 32
     assert share.share.mean == pytest.approx(0.00507 / 0.011, rel=0.01)

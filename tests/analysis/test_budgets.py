@@ -45,15 +45,15 @@ def verdict(project: Path, limit: str) -> Verdict:
     """The budget's verdict."""
     declare(project, limit)
     inputs = read_inputs(load_catalogue(project), [project / "docs/data/results"], project / "docs")
-    (found,) = verdicts(inputs)
-    return found
+    (outcome,) = verdicts(inputs)
+    return outcome
 
 
 TRAINING = 'model = "net", goal = "full-training", at_most = '
 
 
 @pytest.mark.parametrize(
-    ("limit", "state", "words"),
+    ("limit", "state", "text"),
     [
         (TRAINING + "0.01", "kept", "for at most $0.010, got $0.0050"),
         (TRAINING + "0.001", "exceeded", "for at most $0.0010, got $0.0050"),
@@ -70,12 +70,12 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
         ),
     ],
 )
-def test_a_limit(project: Path, limit: str, state: str, words: str) -> None:
+def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:
     """The mean decides, conditions apply, and an unknown cost meets no budget."""
-    found = verdict(project, limit)
-    assert found.state == state
-    assert words in found.place.message
-    assert (found.place.path.name, found.place.line) == ("held.toml", 9)
+    outcome = verdict(project, limit)
+    assert outcome.state == state
+    assert text in outcome.place.message
+    assert (outcome.place.path.name, outcome.place.line) == ("held.toml", 9)
 
 
 def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
@@ -94,14 +94,14 @@ def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
 def test_the_exit_code(project: Path, limit: str, code: int) -> None:
     """Only budgets that are known to be met pass."""
     declare(project, limit)
-    done = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
-    assert done.exit_code == code
-    (found,) = json.loads(done.stdout)["budgets"]
-    assert found["place"]["line"] == 9
+    result = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
+    assert result.exit_code == code
+    (outcome,) = json.loads(result.stdout)["budgets"]
+    assert outcome["place"]["line"] == 9
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"),
+    ("limit", "text"),
     [
         ('model = "nte", goal = "epoch", at_most = 1', 'models of this study, got "nte"'),
         ('model = "net", goal = "full", at_most = 1', "should be one of"),
@@ -113,9 +113,9 @@ def test_the_exit_code(project: Path, limit: str, code: int) -> None:
         (TRAINING + "1, accuracy_percent = 101", "should be at most 100"),
     ],
 )
-def test_a_faulty_budget(project: Path, limit: str, words: str) -> None:
+def test_a_faulty_budget(project: Path, limit: str, text: str) -> None:
     """A wrong declaration is a fault of the spec."""
     declare(project, limit)
-    done = CliRunner().invoke(app, ["check"])
-    assert done.exit_code == 1
-    assert words in done.stdout
+    result = CliRunner().invoke(app, ["check"])
+    assert result.exit_code == 1
+    assert text in result.stdout

@@ -39,10 +39,10 @@ def inputs_with(folder: Path, *results: Result) -> Inputs:
 def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
     """Variants change no row, even if they are newer."""
     inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU, BASIC, DISABLED)
-    measured = [one for one in observe(inputs) if one.kind == "measured"]
-    assert [one.variant for one in measured] == [""]
+    measured = [row for row in observe(inputs) if row.kind == "measured"]
+    assert [row.variant for row in measured] == [""]
     report = Report(inputs)
-    plain = tuple(one for one in inputs.stored if not one.result.trial.variant)
+    plain = tuple(stored for stored in inputs.stored if not stored.result.trial.variant)
     alone = Report(replace(inputs, stored=plain))
     assert report.rows == alone.rows
 
@@ -50,8 +50,8 @@ def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
 def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
     """Half as fast, at twice the cost, with an interval that contains the ratio."""
     inputs = inputs_with(tmp_path, PLAIN, BASIC)
-    (found,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
-    plain, basic = found.rows
+    (comparison,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    plain, basic = comparison.rows
     assert (plain.observed.variant, plain.speedup) == ("", None)
     assert basic.speedup is not None
     assert basic.speedup.mean == pytest.approx(0.5)
@@ -64,15 +64,15 @@ def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
 def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) -> None:
     """16 ms on one and 11 ms on two: 1.45 times as fast, 73 % efficient, 1.375 times the cost."""
     inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU)
-    (found,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
-    one, two = found.points
-    assert ((one.vcpus, one.whole), (two.vcpus, two.whole)) == ((1, False), (2, True))
+    (scaling,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    first, two = scaling.points
+    assert ((first.vcpus, first.whole), (two.vcpus, two.whole)) == ((1, False), (2, True))
     assert two.speedup.mean == pytest.approx(16 / 11)
     assert two.efficiency == pytest.approx(8 / 11)
     assert two.relative_cost.mean == pytest.approx(11 / 8)
-    assert found.cheapest is one
-    assert found.larger_costs.mean == pytest.approx(11 / 8)
-    assert one.job.basis == "price per vCPU"
+    assert scaling.cheapest is first
+    assert scaling.larger_costs.mean == pytest.approx(11 / 8)
+    assert first.job.basis == "price per vCPU"
 
 
 def test_a_job_without_a_price_is_compared_by_vcpu_seconds(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_job_without_a_price_is_compared_by_vcpu_seconds(tmp_path: Path) -> No
         make_result(hardware="bare", vcpus=1, samples=(0.015, 0.016, 0.017, 0.016)),
         make_result(hardware="bare", vcpus=2, samples=(0.010, 0.011, 0.012, 0.011)),
     )
-    (found,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
-    assert all(isinstance(point.job.cost, Unpriced) for point in found.points)
-    assert found.points[1].relative_cost.mean == pytest.approx(11 / 8)
+    (scaling,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
+    assert all(isinstance(point.job.cost, Unpriced) for point in scaling.points)
+    assert scaling.points[1].relative_cost.mean == pytest.approx(11 / 8)
 
 
 @pytest.fixture(name="real", scope="module")
@@ -96,9 +96,9 @@ def real_fixture() -> Catalogue:
 def test_the_smaller_instance_is_priced_by_its_own_plan(tmp_path: Path, real: Catalogue) -> None:
     """Sixteen of 64 vCPUs of a known family cost the price of that instance."""
     inputs = inputs_with(tmp_path, make_result(vcpus=16))
-    (seen,) = observe_variants(inputs)
-    large = replace(seen.machine, hardware="n1-highcpu-64", vcpus=64)
-    observed = replace(seen, machine=large)
+    (variant,) = observe_variants(inputs)
+    large = replace(variant.machine, hardware="n1-highcpu-64", vcpus=64)
+    observed = replace(variant, machine=large)
     price = cheapest_plan(real, observed)
     assert price is not None
     job = job_cost(real, observed, price)
@@ -122,15 +122,18 @@ def test_families_are_named_by_their_vcpus(real: Catalogue) -> None:
 
 def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
     """Only the vCPU table mentions variants and their costs."""
-    both = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)
+    with_variant = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)
     alone = _site(tmp_path / "alone", PLAIN)
-    page = both.pages["models/net.md"]
+    page = with_variant.pages["models/net.md"]
     assert "<summary>vCPUs</summary>" in page
     assert "on 2 vCPUs it is 1.45 times as fast and costs 1.37 times as much" in page
     assert "graph optimization basic" in page
     assert "<summary>Variants" in page
     assert "Variants" not in alone.pages["models/net.md"]
-    lists = [_section(one.pages["models/net.md"], "Machines for training") for one in (both, alone)]
+    lists = [
+        _section(site.pages["models/net.md"], "Machines for training")
+        for site in (with_variant, alone)
+    ]
     assert lists[0] == lists[1] != ""
 
 

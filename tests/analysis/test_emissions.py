@@ -20,13 +20,13 @@ GRIDS = {
 def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
     """20 W of two owned vCPUs over the training; the GPU's power is unknown."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
-    known, unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
-    assert known.least is not None
-    assert known.most is not None
-    time = known.row.time("full")
+    stated, unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
+    assert stated.least is not None
+    assert stated.most is not None
+    time = stated.row.time("full")
     assert time is not None
-    assert abs(known.least.machines_kwh - 20 * time.mean / 3_600_000) < Decimal("1e-9")
-    assert float(known.most.kg_co2e / known.least.kg_co2e) == pytest.approx(20)
+    assert abs(stated.least.machines_kwh - 20 * time.mean / 3_600_000) < Decimal("1e-9")
+    assert float(stated.most.kg_co2e / stated.least.kg_co2e) == pytest.approx(20)
     assert unknown.least is None
     assert "the power of Some GPU is not known" in unknown.unknown
 
@@ -34,6 +34,6 @@ def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
 def test_without_grids_nothing_is_zero(report: Report) -> None:
     """Unknown emissions are a state, not zero."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
-    for one in energy_by_machine(replace(report.catalogue, grids={}), rows, "full"):
-        assert one.least is None
-        assert one.unknown
+    for entry in energy_by_machine(replace(report.catalogue, grids={}), rows, "full"):
+        assert entry.least is None
+        assert entry.unknown

@@ -70,9 +70,9 @@ def test_estimates_are_no_observations(report: Report) -> None:
 
 def test_lists_tell_estimates_apart(site: Site) -> None:
     """The first page and the list of models mark estimates."""
-    shown = site.files["data/home.js"]
-    assert isinstance(shown, str)
-    known = json.loads(shown.removeprefix("window.epochcostHome=").removesuffix(";\n"))
-    assert known["big/train"]["cards"]["cheapest"]["mark"] == "✚\N{NO-BREAK SPACE}estimated"
+    script = site.files["data/home.js"]
+    assert isinstance(script, str)
+    cards = json.loads(script.removeprefix("window.epochcostHome=").removesuffix(";\n"))
+    assert cards["big/train"]["cards"]["cheapest"]["mark"] == "✚\N{NO-BREAK SPACE}estimated"
     row = next(line for line in site.pages["models/index.md"].splitlines() if ">Big</a>" in line)
     assert "✚" in html.unescape(row)

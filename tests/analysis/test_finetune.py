@@ -90,7 +90,7 @@ def test_limits_choose(market: TuningMarket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"model": "resnet50"}, "expected a language model with hidden and parameters"),
         ({"length": 131_073}, "--tokens 131073: expected at most 131072, the context"),
@@ -102,8 +102,8 @@ def test_limits_choose(market: TuningMarket) -> None:
         ({"limits": Limits(budget=Decimal(1), currency="EUR")}, "budget: expected USD"),
     ],
 )
-def test_refusals(market: TuningMarket, changes: dict[str, object], words: str) -> None:
+def test_refusals(market: TuningMarket, changes: dict[str, object], message: str) -> None:
     """The one-line error suggests a remedy."""
-    with pytest.raises(InputError, match=words) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         market.answer(replace(LORA, **changes))  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)

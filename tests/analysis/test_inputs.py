@@ -31,7 +31,7 @@ def ratios(tmp_path: Path) -> StepRatios:
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "threads", "told"),
+    ("batch_size", "threads", "expected"),
     [
         (4, 1, StepRatio(Decimal("0.9"))),
         (4, 2, StepRatio(Decimal("1.2"))),
@@ -45,10 +45,10 @@ def ratios(tmp_path: Path) -> StepRatios:
     ids=["threads", "others", "all", "more", "twice 4", "twice 64", "nearer 4", "nearer 64"],
 )
 def test_the_nearest_comparison_is_told(
-    ratios: StepRatios, batch_size: int, threads: int, told: StepRatio
+    ratios: StepRatios, batch_size: int, threads: int, expected: StepRatio
 ) -> None:
     """PyTorch's faster mode at the proportionally nearest batch size, which is named."""
-    assert ratios.of("net", batch_size, threads) == told
+    assert ratios.of("net", batch_size, threads) == expected
 
 
 @pytest.mark.parametrize("model", ["none", "unheard"])

@@ -36,14 +36,14 @@ def test_a_machine_is_named_by_what_did_the_work(
 
 
 @pytest.mark.parametrize(
-    ("reported", "shown"),
+    ("reported", "expected"),
     [
         ("Intel(R) Xeon(R) CPU E5-2666 v3 @ 2.90GHz", "Intel Xeon E5-2666 v3"),
         ("AMD EPYC 7763 64-Core Processor", "AMD EPYC 7763"),
         (None, "unknown CPU"),
     ],
 )
-def test_cpu_names_lose_marks_and_clock(reported: str | None, shown: str) -> None:
+def test_cpu_names_lose_marks_and_clock(reported: str | None, expected: str) -> None:
     """The rest still identifies the CPU."""
     environment: Environment = WITH_GPU.model_copy(update={"cpu": reported})
-    assert cpu_name(environment) == shown
+    assert cpu_name(environment) == expected

@@ -77,11 +77,11 @@ def test_what_is_shared_cancels() -> None:
     """Costs uncertain by a factor of ten, but with a ratio known to 5 %: the cheaper wins."""
     rng = np.random.default_rng(2)
     shared = np.exp(1.4 * rng.standard_normal(DRAWS))
-    own = np.exp(0.03 * rng.standard_normal((2, DRAWS)))
-    found = odds("a", {"a": shared * own[0], "b": 1.3 * shared * own[1]})
-    assert found.wins == 1.0
-    assert found.rivals == ()
-    assert odds_sentence(found) == "It costs least of all machines in 100 of 100 scenarios."
+    spread = np.exp(0.03 * rng.standard_normal((2, DRAWS)))
+    shares = odds("a", {"a": shared * spread[0], "b": 1.3 * shared * spread[1]})
+    assert shares.wins == 1.0
+    assert shares.rivals == ()
+    assert odds_sentence(shares) == "It costs least of all machines in 100 of 100 scenarios."
 
 
 @given(st.floats(0.5, 2.0), st.floats(0.05, 1.0), st.integers(0, 2**32 - 1))

@@ -32,46 +32,46 @@ _WITHOUT_KIN = ("mnist-mlp", "lstm-char-cnn", "gpt-3")
 
 
 @pytest.fixture(scope="module")
-def found(inputs: Inputs) -> Predictions:
+def predictions(inputs: Inputs) -> Predictions:
     """Predictions of all models in these tests, fitted once."""
     names = ("resnet50", "mnist-cnn", *_LANGUAGE, *_WITHOUT_KIN)
     return predict_times(inputs, [inputs.catalogue.models[name] for name in names])
 
 
 def of(
-    found: Predictions, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
+    predictions: Predictions, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
 ) -> Observation:
     """The prediction of a model, machine and mode in a stack, at the largest batch."""
     mine = (
-        one
-        for one in found.observations
-        if (one.workload.id, one.machine.hardware, one.mode, one.stack)
+        row
+        for row in predictions.observations
+        if (row.workload.id, row.machine.hardware, row.mode, row.stack)
         == (model, hardware, mode, stack)
     )
-    return max(mine, key=lambda one: one.batch_size)
+    return max(mine, key=lambda row: row.batch_size)
 
 
-def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions) -> None:
+def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, predictions: Predictions) -> None:
     """Every machine of the catalogue has exactly one of both."""
-    timed = {one.machine.hardware for one in found.observations}
-    without = {one.id for one in found.without}
+    timed = {row.machine.hardware for row in predictions.observations}
+    without = {row.id for row in predictions.without}
     assert timed | without >= set(inputs.catalogue.hardware)
     assert not timed & without
     assert len(timed) >= 89
 
 
-def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predictions) -> None:
+def test_machines_nothing_is_known_of_are_named_with_their_reason(predictions: Predictions) -> None:
     """TPUs, untimed Arm CPUs, and managed tiers of unknown hardware."""
-    reasons = {one.id: one.reason for one in found.without}
+    reasons = {row.id: row.reason for row in predictions.without}
     assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
     assert reasons["c8g.48xlarge"] == "no published time of an Arm CPU"
     assert reasons["cloud-ml-basic"] == "its CPUs are not known"
 
 
-def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(found: Predictions) -> None:
+def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Predictions) -> None:
     """In mixed precision on tensor cores, in two lists."""
     ours, theirs = (
-        of(found, "resnet50", "lambda-1x-h100-sxm5", "training", stack)
+        of(predictions, "resnet50", "lambda-1x-h100-sxm5", "training", stack)
         for stack in ("onnxruntime", "published")
     )
     assert ours.precision == theirs.precision == "mixed"
@@ -79,99 +79,103 @@ def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(found: Predicti
         "ONNX Runtime 1.31",
         "PyTorch (NVIDIA DeepLearningExamples)",
     )
-    assert of(found, "resnet50", "gcp-p100", "training", "published").precision == "fp32"
+    assert of(predictions, "resnet50", "gcp-p100", "training", "published").precision == "fp32"
 
 
-def test_what_others_published_of_the_very_work_is_its_time(found: Predictions) -> None:
+def test_what_others_published_of_the_very_work_is_its_time(predictions: Predictions) -> None:
     """ResNet-50 in mixed precision on eight A100s of 40 GB: 17,400 images a second."""
-    one = of(found, "resnet50", "p4d.24xlarge", "training", "published")
-    assert one.kind == "published"
-    assert one.evidence.label.startswith("NVIDIA DeepLearningExamples")
-    assert one.step is not None
-    assert one.batch_size / one.step.mean == pytest.approx(17_400, rel=1e-4)
-    assert one.step.mean / 2 < one.step.low < one.step.mean < one.step.high < one.step.mean * 2
+    row = of(predictions, "resnet50", "p4d.24xlarge", "training", "published")
+    assert row.kind == "published"
+    assert row.evidence.label.startswith("NVIDIA DeepLearningExamples")
+    assert row.step is not None
+    assert row.batch_size / row.step.mean == pytest.approx(17_400, rel=1e-4)
+    assert row.step.mean / 2 < row.step.low < row.step.mean < row.step.high < row.step.mean * 2
 
 
 def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
     """TF32 on the GPUs that have it, and its published rate."""
     model = inputs.catalogue.models["resnet50"]
-    found = predict_times(inputs, [model], "tf32")
-    assert {one.precision for one in found.observations} == {"tf32"}
-    assert "g4dn.xlarge" not in {one.machine.hardware for one in found.observations}
-    one = of(found, "resnet50", "p4d.24xlarge", "training", "published")
-    assert one.step is not None
-    assert one.batch_size / one.step.mean == pytest.approx(7000, rel=1e-4)
+    predictions = predict_times(inputs, [model], "tf32")
+    assert {row.precision for row in predictions.observations} == {"tf32"}
+    assert "g4dn.xlarge" not in {row.machine.hardware for row in predictions.observations}
+    row = of(predictions, "resnet50", "p4d.24xlarge", "training", "published")
+    assert row.step is not None
+    assert row.batch_size / row.step.mean == pytest.approx(7000, rel=1e-4)
 
 
-def test_what_does_not_fit_is_not_predicted(found: Predictions) -> None:
+def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
     """BERT with 1.5 billion parameters and its optimizer's states on a T4."""
     (reason,) = (
         row.reason
-        for row in found.without
+        for row in predictions.without
         if row.id == "bert-1.5b" and "EC2 g4dn.xlarge" in row.reason
     )
     assert "does not fit: needs 27.9 GiB, has 16.0 GiB" in reason
     timed = {
         row.machine.hardware
-        for row in found.observations
+        for row in predictions.observations
         if (row.workload.id, row.mode) == ("bert-1.5b", "training")
     }
     assert "g4dn.xlarge" not in timed
     assert "lambda-1x-h100-sxm5" in timed
 
 
-def test_intervals_hold_what_others_measured(found: Predictions) -> None:
+def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
     """ResNet-50 in mixed precision on a T4 trains about 400 images a second in PyTorch."""
-    step = of(found, "resnet50", "g4dn.xlarge", "training", "published").step
+    step = of(predictions, "resnet50", "g4dn.xlarge", "training", "published").step
     assert step is not None
-    batch = of(found, "resnet50", "g4dn.xlarge", "training").batch_size
+    batch = of(predictions, "resnet50", "g4dn.xlarge", "training").batch_size
     assert batch / step.high < 400 < batch / step.low
 
 
-def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
+def test_a_prediction_gives_way_to_any_other_time(predictions: Predictions) -> None:
     """A machine and mode with a time at any batch has no prediction."""
-    known = of(found, "resnet50", "g5.xlarge", "training")
-    left = list(found.missing_from([replace(known, kind="measured", batch_size=3)]))
-    assert len(left) == len(found.observations) - 1
-    assert known not in left
+    timed = of(predictions, "resnet50", "g5.xlarge", "training")
+    remaining = list(predictions.missing_from([replace(timed, kind="measured", batch_size=3)]))
+    assert len(remaining) == len(predictions.observations) - 1
+    assert timed not in remaining
 
 
-def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(found: Predictions) -> None:
+def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(
+    predictions: Predictions,
+) -> None:
     """A small network has a wide range on 192 vCPUs; ResNet-50 has a reason instead."""
-    step = of(found, "mnist-cnn", "c7i.48xlarge", "training").step
+    step = of(predictions, "mnist-cnn", "c7i.48xlarge", "training").step
     assert step is not None
     assert 2 < step.high / step.low < 100
-    assert of(found, "resnet50", "n1-highcpu-16", "training").software.startswith("ONNX Runtime")
+    assert of(predictions, "resnet50", "n1-highcpu-16", "training").software.startswith(
+        "ONNX Runtime"
+    )
     assert all(
-        (one.workload.id, one.machine.hardware) != ("resnet50", "c7i.48xlarge")
-        for one in found.observations
+        (row.workload.id, row.machine.hardware) != ("resnet50", "c7i.48xlarge")
+        for row in predictions.observations
     )
     (reason,) = (
-        one.reason for one in found.without if one.id == "resnet50" and "c7i" in one.reason
+        row.reason for row in predictions.without if row.id == "resnet50" and "c7i" in row.reason
     )
     assert reason.endswith("uncertain by a factor of ten")
 
 
-def test_models_without_kin_have_a_reason(found: Predictions) -> None:
+def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
     """On GPUs, a tiny network, a recurrent one and models without graph."""
-    own = [row for row in found.observations if row.workload.id in _WITHOUT_KIN]
-    assert {row.machine.device for row in own} == {"cpu"}
-    reasons = {(one.id, re.split("[,:]", one.reason)[0]): one.reason for one in found.without}
+    rows = [row for row in predictions.observations if row.workload.id in _WITHOUT_KIN]
+    assert {row.machine.device for row in rows} == {"cpu"}
+    reasons = {(row.id, re.split("[,:]", row.reason)[0]): row.reason for row in predictions.without}
     assert "of a model of a similar size" in reasons["mnist-mlp", "on GPUs"]
     assert "of a recurrent model" in reasons["lstm-char-cnn", "on GPUs"]
     assert ("gpt-3", "its graph is missing or cannot be counted") in reasons
 
 
 def test_estimates_do_not_contradict_predictions_of_their_family(
-    inputs: Inputs, found: Predictions
+    inputs: Inputs, predictions: Predictions
 ) -> None:
     """For language models in 16 bits the ranges of both overlap on every machine."""
     compared = 0
-    for one in (row for row in found.observations if row.workload.id in _LANGUAGE):
-        hardware = inputs.catalogue.hardware[one.machine.hardware]
-        model = inputs.catalogue.models[one.workload.id]
-        known = all(chip.peak_fp16_tflops for chip in hardware.accelerators)
-        if one.stack == "published" and one.full and known and trains_large_models(hardware):
+    for row in (row for row in predictions.observations if row.workload.id in _LANGUAGE):
+        hardware = inputs.catalogue.hardware[row.machine.hardware]
+        model = inputs.catalogue.models[row.workload.id]
+        has_peaks = all(chip.peak_fp16_tflops for chip in hardware.accelerators)
+        if row.stack == "published" and row.full and has_peaks and trains_large_models(hardware):
             counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
             assert counted is not None
             flops = training_flops(model, counted.forward_flops)
@@ -179,7 +183,7 @@ def test_estimates_do_not_contradict_predictions_of_their_family(
             peak = peak_flops(hardware, "fp16")
             assert peak is not None
             time = time_of_large_models(flops, peak)
-            assert one.full.low <= time.high, (one.workload.id, hardware.id)
-            assert time.low <= one.full.high, (one.workload.id, hardware.id)
+            assert row.full.low <= time.high, (row.workload.id, hardware.id)
+            assert time.low <= row.full.high, (row.workload.id, hardware.id)
             compared += 1
     assert compared > 100

@@ -37,12 +37,12 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", name="trust")
 def trust_fixture(project: Path) -> Trust:
     """The figures of that project, stored in its docs."""
-    found = trust_of(load_catalogue(project), lambda _: None)
-    assert found is not None
+    trust = trust_of(load_catalogue(project), lambda _: None)
+    assert trust is not None
     path = project / "docs" / TRUST_FILE
     path.parent.mkdir(parents=True)
-    path.write_text(as_text(found), encoding="utf-8")
-    return found
+    path.write_text(as_text(trust), encoding="utf-8")
+    return trust
 
 
 def test_the_figures_of_the_site_follow_from_what_there_is() -> None:
@@ -55,14 +55,14 @@ def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
     """Figures survive writing and reading, and each group's rows are part of the whole."""
     assert read_trust(project / "docs") == trust
     for kind, groups in trust.groups.items():
-        assert sum(one.errors.rows for one in groups) == (
+        assert sum(group.errors.rows for group in groups) == (
             trust.all[kind].rows if kind in trust.all else 0
         )
-    assert {one.name for one in trust.groups["accelerator"]} == {
-        one.accelerator for one in trust.shown
+    assert {group.name for group in trust.groups["accelerator"]} == {
+        case.accelerator for case in trust.shown
     }
-    assert all(one.low < one.predicted < one.high for one in trust.shown)
-    assert {one.predictions.choices for one in trust.choices} == {5}
+    assert all(case.low < case.predicted < case.high for case in trust.shown)
+    assert {choice.predictions.choices for choice in trust.choices} == {5}
 
 
 def test_another_observation_makes_figures_stale_and_another_price_does_not(

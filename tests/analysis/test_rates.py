@@ -30,13 +30,13 @@ def inputs() -> Inputs:
 @pytest.fixture(scope="module")
 def profiles(inputs: Inputs) -> dict[str, Profile]:
     """Work of the graphs of two models, one of them recurrent."""
-    found = {}
+    profiles_by_model = {}
     for name in ("mnist-cnn", "lstm-text-generation"):
         counted = arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name])
         assert counted is not None
         assert counted.profile is not None
-        found[name] = counted.profile
-    return found
+        profiles_by_model[name] = counted.profile
+    return profiles_by_model
 
 
 def test_results_timings_and_tables_count_with_their_vcpus(
@@ -44,14 +44,14 @@ def test_results_timings_and_tables_count_with_their_vcpus(
 ) -> None:
     """Ours on one and two vCPUs, Woolf's on 8 to 64, and timm's on its CPU's 28."""
     rows, devices = cpu_rates(inputs, profiles, "ours")
-    makes = Counter((one.device.chip, float(one.device.memory_gb_per_second)) for one in rows)
+    makes = Counter((row.device.chip, float(row.device.memory_gb_per_second)) for row in rows)
     assert makes["AMD EPYC (family 25, model 1)", 1]
     assert makes["AMD EPYC (family 25, model 1)", 2]
     # Two models with two builds of TensorFlow.
     for vcpus in (8, 16, 32, 64):
         assert makes["Intel Xeon, 2.0 GHz (Skylake)", vcpus] == 4
     assert makes["i9_10940x", 28] > 100
-    assert {one.chip for one in devices.all} == {chip for chip, _ in makes}
+    assert {row.chip for row in devices.all} == {chip for chip, _ in makes}
 
 
 def test_nothing_follows_from_one_or_two_makes(
@@ -69,10 +69,10 @@ def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs)
     """Each of Woolf's four from the other three, mostly within a half."""
     profiles = profiles_of(inputs, models_with_rates(inputs))
     rows, devices = cpu_rates(inputs, profiles, "ours")
-    woolf = [one for one in rows if "woolf-2017" in one.rate.software]
+    woolf = [row for row in rows if "woolf-2017" in row.rate.software]
     design = designed(woolf, devices)
-    held = held_out(design, OF_CPUS, design.device)
-    errors = np.concatenate([one.departure for one in held])
+    groups = held_out(design, OF_CPUS, design.device)
+    errors = np.concatenate([group.departure for group in groups])
     assert len(errors) == 4 * 7 * 2
     assert np.quantile(np.abs(errors), 0.9) < np.log(1.5)
 

@@ -25,9 +25,9 @@ def inputs() -> Inputs:
 
 def predicted(inputs: Inputs, mode: str = "training") -> Observation:
     """ResNet-50's prediction on the machine, at its largest batch."""
-    found = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
-    own = [one for one in found if (one.machine.hardware, one.mode) == (MACHINE, mode)]
-    return max(own, key=lambda one: one.batch_size)
+    predictions = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
+    mine = [row for row in predictions if (row.machine.hardware, row.mode) == (MACHINE, mode)]
+    return max(mine, key=lambda row: row.batch_size)
 
 
 def with_trial(inputs: Inputs, provider: str, **fields: object) -> Inputs:
@@ -48,10 +48,10 @@ def with_trial(inputs: Inputs, provider: str, **fields: object) -> Inputs:
 def test_plain_trials_of_other_models_move_predictions(inputs: Inputs) -> None:
     """A far slower plain trial on the GPU slows its other predictions."""
     plain, slowed = (
-        predicted(one, "inference").step for one in (inputs, with_trial(inputs, "cuda"))
+        predicted(source, "inference").step for source in (inputs, with_trial(inputs, "cuda"))
     )
     assert plain is not None
     assert slowed is not None
     assert slowed.mean > 1.5 * float(plain.mean)
-    other = with_trial(inputs, "cuda", precision="fp16")
-    assert predicted(other, "inference").step == plain
+    changed = with_trial(inputs, "cuda", precision="fp16")
+    assert predicted(changed, "inference").step == plain

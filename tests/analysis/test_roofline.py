@@ -13,12 +13,7 @@ from analysis.test_tokens import project
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import timed_decoders
-from epochcost.analysis.roofline import (
-    DecodedStep,
-    achieved_rates,
-    decoded_steps,
-    measured_roofs,
-)
+from epochcost.analysis.roofline import DecodedStep, achieved_rates, decoded_steps, measured_roofs
 from epochcost.cost import Time
 from epochcost.report.pages.page import Report
 from epochcost.results.store import write_sidecar
@@ -45,8 +40,8 @@ GPUS = Hardware(
 def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
     """The net computes 1.34e6 operations for an example; a training step three times that."""
     hardware = report.catalogue.hardware["local"]
-    found = achieved_rates(report.inputs, hardware, _on(report, hardware))
-    training = next(one for one in found if one.observed.mode == "training")
+    achieved = achieved_rates(report.inputs, hardware, _on(report, hardware))
+    training = next(row for row in achieved if row.observed.mode == "training")
     assert training.observed.batch_size == 128
     forward = 2 * (784 * 512 + 512 * 512 + 512 * 10)
     assert training.flops_per_second == pytest.approx(3 * forward * 128 / 0.03075, rel=1e-6)
@@ -56,12 +51,12 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
 def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
     """Its rate is a share of the spec's peak."""
     on_box = _on(report, report.catalogue.hardware["box"])
-    (printed,) = (one for one in on_box if one.workload.id == "net")
+    (printed,) = (row for row in on_box if row.workload.id == "net")
     assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source does not give steps
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
-    found = achieved_rates(report.inputs, GPUS, [timed])
-    assert found[0].of_peak is not None
-    assert 0 < found[0].of_peak < 1
+    achieved = achieved_rates(report.inputs, GPUS, [timed])
+    assert achieved[0].of_peak is not None
+    assert 0 < achieved[0].of_peak < 1
 
 
 @pytest.fixture(scope="module", name="with_ceilings")
@@ -69,8 +64,8 @@ def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """The report with measured ceilings of its host, and of another host of its kind."""
     folder = write_project(tmp_path_factory.mktemp("ceilings"))
     environment = make_result().environment
-    for one in (environment, environment.model_copy(update={"fingerprint": "beef" * 4})):
-        write_sidecar(folder / "docs/data/results", make_ceilings(one))
+    for host in (environment, environment.model_copy(update={"fingerprint": "beef" * 4})):
+        write_sidecar(folder / "docs/data/results", make_ceilings(host))
     return Report(inputs_of(folder))
 
 
@@ -78,14 +73,14 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
     """Shares are of this host's ceiling; another host's ceiling is only listed."""
     inputs = with_ceilings.inputs
     hardware = inputs.catalogue.hardware["local"]
-    found = achieved_rates(inputs, hardware, _on(with_ceilings, hardware))
-    assert {roof.stored.ceilings.environment.fingerprint for roof in found[0].measured} == {
+    achieved = achieved_rates(inputs, hardware, _on(with_ceilings, hardware))
+    assert {roof.stored.ceilings.environment.fingerprint for roof in achieved[0].measured} == {
         "f00d" * 4
     }
-    best = found[0].flops_per_second / (1.6e11 / 0.98)
-    assert found[0].of_measured_peak == pytest.approx(best)
-    assert found[0].of_measured_bandwidth == pytest.approx(
-        found[0].least_bytes_per_second / (1.2e10 / 0.98)
+    best = achieved[0].flops_per_second / (1.6e11 / 0.98)
+    assert achieved[0].of_measured_peak == pytest.approx(best)
+    assert achieved[0].of_measured_bandwidth == pytest.approx(
+        achieved[0].least_bytes_per_second / (1.2e10 / 0.98)
     )
     roofs = measured_roofs(inputs, hardware, "cpu")
     hosts = [roof.stored.ceilings.environment.fingerprint[:4] for roof in roofs]
@@ -109,19 +104,18 @@ def steps(root: Path, *, ceilings: bool = True) -> list[DecodedStep]:
 
 def test_bytes_over_the_fastest_copy_are_the_least_time(tmp_path: Path) -> None:
     """Weights once, the cache of four sequences of 200 tokens, and the rest of 0.4 s."""
-    found = {(one.timed.sequences, one.timed.phase.tokens): one for one in steps(tmp_path)}
-    assert len(found) == 4, "prefill is not bound by memory"
+    by_size = {(step.timed.sequences, step.timed.phase.tokens): step for step in steps(tmp_path)}
+    assert len(by_size) == 4, "prefill is not bound by memory"
     rate = 1.2e10 / 0.98
-    one = found[4, 200]
+    step = by_size[4, 200]
     cached = 4 * 200 * 4 * 2 * LAYERS * SHARED * (WIDTH // HEADS)
-    assert one.cache_seconds == pytest.approx(cached / rate)
+    assert step.cache_seconds == pytest.approx(cached / rate)
     weights = 4 * parameter_count(tiny_decoder()) / rate
-    assert one.weight_seconds == pytest.approx(weights, rel=0.1)
-    assert one.weight_seconds == found[1, 100].weight_seconds
-    least = one.weight_seconds + one.cache_seconds
-    assert one.of_ceiling == pytest.approx(least / 0.4)
+    assert step.weight_seconds == pytest.approx(weights, rel=0.1)
+    assert step.weight_seconds == by_size[1, 100].weight_seconds
+    least = step.weight_seconds + step.cache_seconds
+    assert step.of_ceiling == pytest.approx(least / 0.4)
 
 
 def _on(report: Report, hardware: Hardware) -> list[Observation]:
-    """All timed workloads of a machine."""
-    return [one for one in report.observations if one.machine.hardware == hardware.id]
+    return [row for row in report.observations if row.machine.hardware == hardware.id]

@@ -33,7 +33,7 @@ def rows_of_all(project: Path) -> tuple[Row, ...]:
 def measured(folder: Path, *results: Result) -> list[Observation]:
     """The measured observations of a project with these results."""
     project = write_project(folder, results)
-    return [one for one in observe(inputs_of(project)) if one.kind == "measured"]
+    return [row for row in observe(inputs_of(project)) if row.kind == "measured"]
 
 
 def test_a_measured_epoch_is_steps_times_mean(report: Report) -> None:
@@ -77,14 +77,16 @@ def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
     """Its time at one machine's price would be too cheap."""
     many = {
         name: source.model_copy(
-            update={"timings": [one.model_copy(update={"count": 8}) for one in source.timings]}
+            update={
+                "timings": [timing.model_copy(update={"count": 8}) for timing in source.timings]
+            }
         )
         for name, source in inputs.catalogue.published.items()
     }
     catalogue = replace(inputs.catalogue, published=many)
-    assert [one for one in observe(inputs) if one.kind == "published"]
+    assert [row for row in observe(inputs) if row.kind == "published"]
     assert not [
-        one for one in observe(replace(inputs, catalogue=catalogue)) if one.kind == "published"
+        row for row in observe(replace(inputs, catalogue=catalogue)) if row.kind == "published"
     ]
 
 
@@ -102,8 +104,8 @@ def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
 def test_only_the_newest_result_of_a_configuration_counts(tmp_path: Path) -> None:
     """It replaces an older version's result of the same work and host."""
     old = make_result(producer="0.0.1", day=10, samples=(0.5, 0.6))
-    found = measured(tmp_path, old, make_result(day=20))
-    assert [one.date.day for one in found] == [20]
+    matches = measured(tmp_path, old, make_result(day=20))
+    assert [row.date.day for row in matches] == [20]
 
 
 def in_rounds(result: Result) -> Result:
@@ -135,29 +137,29 @@ def of_another_study(result: Result, revision: str | None = None) -> Result:
 def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
     """More rounds win over a later result with fewer."""
     thorough, brief = in_rounds(make_result(day=10)), of_another_study(make_result(day=20))
-    found = measured(tmp_path / "fewer", thorough, brief)
-    assert [one.date.day for one in found] == [10]
-    found = measured(tmp_path / "as many", thorough, in_rounds(brief))
-    assert [one.date.day for one in found] == [20]
+    matches = measured(tmp_path / "fewer", thorough, brief)
+    assert [row.date.day for row in matches] == [10]
+    matches = measured(tmp_path / "as many", thorough, in_rounds(brief))
+    assert [row.date.day for row in matches] == [20]
 
 
 def test_hosts_are_never_pooled(tmp_path: Path) -> None:
     """Two hosts of one kind are two machines with separate names."""
-    found = measured(tmp_path, make_result(), make_result(fingerprint="beef" * 4))
-    assert len({one.machine for one in found}) == 2
-    assert len({one.machine.name for one in found}) == 2
+    matches = measured(tmp_path, make_result(), make_result(fingerprint="beef" * 4))
+    assert len({row.machine for row in matches}) == 2
+    assert len({row.machine.name for row in matches}) == 2
 
 
 def test_one_host_is_one_row(tmp_path: Path) -> None:
     """Results of a declared machine as "local" are its own, not a competitor's."""
     older = make_result(hardware="box", day=19)
     newer = make_result(day=20)
-    (one,) = measured(tmp_path / "same", older, newer)
-    assert (one.machine.hardware, one.date.day) == ("box", 20)
-    assert one.evidence.uri.startswith("data/results/local/")
+    (row,) = measured(tmp_path / "same", older, newer)
+    assert (row.machine.hardware, row.date.day) == ("box", 20)
+    assert row.evidence.uri.startswith("data/results/local/")
     elsewhere = make_result(day=20, fingerprint="beef" * 4)
-    found = measured(tmp_path / "apart", older, elsewhere)
-    assert {one.machine.hardware for one in found} == {"box", "local"}
+    matches = measured(tmp_path / "apart", older, elsewhere)
+    assert {row.machine.hardware for row in matches} == {"box", "local"}
 
 
 def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
@@ -187,12 +189,12 @@ def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
     project = write_project(tmp_path)
     ratios = '{"models": {"net": {"32": {"2": {"eager": 0.9, "compile": 1.25}}}}}'
     (project / "docs/data/step-ratio.json").write_text(ratios, encoding="utf-8")
-    found = {
-        one.batch_size: one.step_ratio
-        for one in observe(inputs_of(project))
-        if one.kind == "measured" and one.mode == "training"
+    matches = {
+        row.batch_size: row.step_ratio
+        for row in observe(inputs_of(project))
+        if row.kind == "measured" and row.mode == "training"
     }
-    assert found == {
+    assert matches == {
         32: StepRatio(Decimal("1.25")),
         128: StepRatio(Decimal("1.25"), "at batch size 32", near=False),
     }
@@ -215,9 +217,9 @@ def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
     assert {row.observed.stack for row in first} == {"published"}
     assert {row.observed.stack for row in second} == {"onnxruntime"}
     assert better_known(rows, "epoch") == first
-    found = answer(rows, "epoch")
-    assert found is not None
-    assert found.machines == 1
+    matches = answer(rows, "epoch")
+    assert matches is not None
+    assert matches.machines == 1
     alone = better_known(second, "epoch")
     assert alone == second
 
@@ -225,9 +227,9 @@ def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
 def test_an_assumed_price_never_leads(report: Report) -> None:
     """The least cost is at an assumed price; the answer is the cheapest list price."""
     rows = rows_by_workload(report, "net")
-    found = answer(rows, "epoch")
-    assert found is not None
-    for choice in (found.cheapest, found.fastest):
+    matches = answer(rows, "epoch")
+    assert matches is not None
+    for choice in (matches.cheapest, matches.fastest):
         assert choice is not None
         assert choice.row.price is not None
         assert choice.row.price.id == "box-2026"
@@ -244,10 +246,13 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
     report = Report(inputs_of(write_project(tmp_path, [make_result(), large])))
     rows = [row for row in rows_by_workload(report, "net") if row.assumed]
     for goal in ("epoch", "full"):
-        found = answer(rows, goal)
-        assert found is not None
-        assert found.cheapest is not None
-        assert (found.cheapest.row.observed.batch_size, found.fastest.row.observed.batch_size) == (
+        matches = answer(rows, goal)
+        assert matches is not None
+        assert matches.cheapest is not None
+        assert (
+            matches.cheapest.row.observed.batch_size,
+            matches.fastest.row.observed.batch_size,
+        ) == (
             32,
             32,
         )
@@ -261,8 +266,8 @@ def test_a_host_that_is_nearly_as_fast_is_a_rival(tmp_path: Path) -> None:
     near = make_result(fingerprint="beef" * 4, samples=(0.0101, 0.0111, 0.0121, 0.0111))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), near])))
     assumed = [row for row in rows_by_workload(report, "net") if row.assumed]
-    found = answer(assumed, "epoch")
-    assert found is not None
-    assert found.odds is not None
-    assert [machine.host for machine in found.odds.rivals] == ["beef" * 4]
-    assert 0.05 < found.odds.wins < 1
+    matches = answer(assumed, "epoch")
+    assert matches is not None
+    assert matches.odds is not None
+    assert [machine.host for machine in matches.odds.rivals] == ["beef" * 4]
+    assert 0.05 < matches.odds.wins < 1

@@ -37,8 +37,8 @@ def served(root: Path, slower: dict[float, float]) -> ServedDecoder:
     catalogue = load_catalogue(root)
     inputs = read_inputs(catalogue, [root / "docs/data/results"], root)
     assert not serving_rows(inputs), "tokens are no inferences of a batch"
-    (found,) = served_decoders(inputs)
-    return found
+    (decoder,) = served_decoders(inputs)
+    return decoder
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> ServedDecoder:
 
 def test_rates_ascend_to_the_highest(decoder: ServedDecoder) -> None:
     """The highest rate is last; shares of it come before."""
-    assert [float(one.per_second) for one in decoder.rates] == [2, 4, 8]
+    assert [float(rate.per_second) for rate in decoder.rates] == [2, 4, 8]
     assert decoder.highest is decoder.rates[-1]
     assert decoder.start_seconds == 1.5
 
@@ -79,15 +79,15 @@ def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder)
     assert decoder.first_seconds(Decimal(4), 90) == pytest.approx(0.182)
     # The rate at which the logarithm of the remaining capacity is halfway.
     middle = (1 - math.sqrt((1 - 0.9 * 0.25) * (1 - 0.9 * 0.5))) / 0.9 * 8
-    found = decoder.first_seconds(Decimal(repr(middle)), 90)
-    assert found == pytest.approx(math.sqrt(0.091 * 0.182))
+    seconds = decoder.first_seconds(Decimal(repr(middle)), 90)
+    assert seconds == pytest.approx(math.sqrt(0.091 * 0.182))
     assert decoder.first_seconds(Decimal(9), 90) is None
     assert decoder.further_seconds(Decimal(3), 50) == pytest.approx(0.051)
 
 
 def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:
     """There is no highest rate and no cost, and the result is still listed."""
-    found = served(tmp_path, {})
-    assert found.highest is None
-    assert found.rates == ()
-    assert found.requests == ASKED
+    unbounded = served(tmp_path, {})
+    assert unbounded.highest is None
+    assert unbounded.rates == ()
+    assert unbounded.requests == ASKED

@@ -14,15 +14,17 @@ from report_project import REPOSITORY, cells, inputs_of, make_result, write_proj
 from served_results import under_load
 
 
-def only_row(folder: Path, *, kept: bool) -> ServingRow:
+def only_row(folder: Path, *, meets_bound: bool) -> ServingRow:
     """The single row of a server's result."""
-    (row,) = serving_rows(inputs_of(write_project(folder, [under_load(make_result(), kept=kept)])))
+    (row,) = serving_rows(
+        inputs_of(write_project(folder, [under_load(make_result(), kept=meets_bound)]))
+    )
     return row
 
 
 def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
     """At 500 samples per second a million takes 2000 s of the machine."""
-    row = only_row(tmp_path, kept=True)
+    row = only_row(tmp_path, meets_bound=True)
     assert isinstance(row.million, Estimate)
     assert row.run is not None
     assert row.load == "server, 99 % within 15 ms"
@@ -34,7 +36,7 @@ def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
 
 def test_a_bound_that_nothing_keeps_has_no_price(tmp_path: Path) -> None:
     """The row has a state and no figure."""
-    row = only_row(tmp_path, kept=False)
+    row = only_row(tmp_path, meets_bound=False)
     assert row.million == Unpriced("no rate meets the bound")
     assert row.run is None
 
@@ -43,7 +45,7 @@ def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
     """They have a separate part of the page, and are in no list of full batches."""
     results = [make_result(), under_load(make_result())]
     inputs = inputs_of(write_project(tmp_path, results))
-    assert [one.mode for one in observe(inputs) if one.kind == "measured"] == ["training"]
+    assert [row.mode for row in observe(inputs) if row.kind == "measured"] == ["training"]
     page = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/net.md"])
     assert "Under load: requests that arrive at random" in page
     (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)

@@ -221,9 +221,9 @@ def test_more_memory_never_fits_less(
         fitting(model(precision), [place(count, size)], ENGINES, requests)[0]
         for size in (gib, gib * more)
     )
-    held = {(layout.engine.name, layout.devices): layout for layout in larger}
+    layouts = {(layout.engine.name, layout.devices): layout for layout in larger}
     for layout in less:
-        again = held[layout.engine.name, layout.devices]
+        again = layouts[layout.engine.name, layout.devices]
         assert set(layout.sequences(requests)) <= set(again.sequences(requests))
 
 

@@ -166,8 +166,8 @@ def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
     market = TokenMarket(inputs_of(root), Made())
     few = market.answer("tiny", REQUESTS, "int4")
     assert {offer.deployment.precision for offer in few.offers} == {"int4"}
-    own = market.answer("tiny", REQUESTS, software="ONNX Runtime")
-    assert {offer.deployment.kind for offer in own.offers} == {"measured"}
+    measured = market.answer("tiny", REQUESTS, software="ONNX Runtime")
+    assert {offer.deployment.kind for offer in measured.offers} == {"measured"}
 
 
 def test_without_tables_of_tokens_nothing_is_predicted(root: Path) -> None:

@@ -90,9 +90,9 @@ def decoder(catalogue: Catalogue) -> TimedDecoder:
     folder = catalogue.root / "docs" / "data" / "results"
     inputs = read_inputs(catalogue, [folder], catalogue.root / "docs")
     assert not inputs.problems
-    (found,) = timed_decoders(inputs)
-    assert [one for one in observe(inputs) if one.kind == "measured"] == []
-    return found
+    (decoder,) = timed_decoders(inputs)
+    assert [row for row in observe(inputs) if row.kind == "measured"] == []
+    return decoder
 
 
 def test_times_lie_on_lines_between_what_was_timed(decoder: TimedDecoder) -> None:
@@ -112,9 +112,9 @@ def test_a_request_is_its_prompt_and_its_share_of_the_tokens(decoder: TimedDecod
 
     A token of one of four waits for the three other prompts once in 50 tokens.
     """
-    one, four = capacities(decoder, Requests(Decimal("0.1"), 100, 50))
-    assert float(one.request.mean) == pytest.approx(0.5 + 50 * 0.125)
-    assert float(one.token.mean) == pytest.approx(0.125)
+    single, four = capacities(decoder, Requests(Decimal("0.1"), 100, 50))
+    assert float(single.request.mean) == pytest.approx(0.5 + 50 * 0.125)
+    assert float(single.token.mean) == pytest.approx(0.125)
     assert float(four.request.mean) == pytest.approx(0.5 + 50 * 0.25 / 4)
     assert float(four.token.mean) == pytest.approx(0.25 + 3 * 0.5 / 50)
     assert float(four.first.mean) == pytest.approx(0.5)
@@ -138,8 +138,8 @@ def offers_of(
 ) -> tuple[ServingOffer, ...]:
     """Every timed decoder within the bounds, under every plan."""
     best = [(Deployment.of(timed), best_capacity(timed, requests)) for timed in decoders]
-    kept = [(timed, capacity) for timed, capacity in best if capacity is not None]
-    return priced_offers(catalogue, kept, requests)
+    within = [(timed, capacity) for timed, capacity in best if capacity is not None]
+    return priced_offers(catalogue, within, requests)
 
 
 def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: TimedDecoder) -> None:
@@ -156,12 +156,12 @@ def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: Time
 def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedDecoder) -> None:
     """A request costs 100 · 1 + 50 · 4 millionths: 0.0003 USD; an hour costs 1 USD."""
     api = catalogue.apis["theirs"]
-    asked = Requests(Decimal("0.1"), 100, 50)
-    (offer,) = offers_of(catalogue, [decoder], asked)
-    assert api_per_million(api, asked) == 2
+    requests = Requests(Decimal("0.1"), 100, 50)
+    (offer,) = offers_of(catalogue, [decoder], requests)
+    assert api_per_million(api, requests) == 2
     # 1 / 3600 / 0.0003 = 0.926 a second, more than the machine's 0.276.
-    assert break_even_per_second(offer, api, asked) is None
+    assert break_even_per_second(offer, api, requests) is None
     dear = api.model_copy(update={"output_per_million": Decimal(100)})
-    rate = break_even_per_second(offer, dear, asked)
+    rate = break_even_per_second(offer, dear, requests)
     assert rate is not None
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)

@@ -36,23 +36,23 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     first = rehearsed(tmp_path, "placement", "losses")
     assert first.returncode == 0, first.stderr
     outcomes = sorted(tmp_path.glob("*/mnist-mlp.json"))
-    before = [one.stat().st_mtime_ns for one in outcomes]
+    before = [path.stat().st_mtime_ns for path in outcomes]
     assert len(before) == 2
     assert rehearsed(tmp_path, "placement", "losses").returncode == 0
-    assert [one.stat().st_mtime_ns for one in outcomes] == before
-    told = rehearsed(tmp_path, "placement", "losses", "--report").stdout
-    assert "| mnist-mlp | training | " in told
-    assert "| mnist-mlp | inference | " in told
-    assert "| mnist-mlp | 32 | 2." in told
-    assert "0.0e+00 |" in told
+    assert [path.stat().st_mtime_ns for path in outcomes] == before
+    report = rehearsed(tmp_path, "placement", "losses", "--report").stdout
+    assert "| mnist-mlp | training | " in report
+    assert "| mnist-mlp | inference | " in report
+    assert "| mnist-mlp | 32 | 2." in report
+    assert "0.0e+00 |" in report
 
 
 def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None:
     """Its exit status and last output are stored; only --again repeats it."""
     assert rehearsed(tmp_path, "placement").returncode == 0
     (path,) = tmp_path.glob("placement/*.json")
-    kept = json.loads(path.read_text()) | {"exit_code": 7, "said": "first\nno kernel for Conv"}
-    path.write_text(json.dumps(kept))
+    stored = json.loads(path.read_text()) | {"exit_code": 7, "said": "first\nno kernel for Conv"}
+    path.write_text(json.dumps(stored))
     failed = rehearsed(tmp_path, "placement")
     assert failed.returncode == FAILED
     assert "mnist-mlp: failed with 7: no kernel for Conv" in failed.stdout
@@ -63,16 +63,16 @@ def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None
 @pytest.mark.skipif("cuda" in usable_providers(), reason="there is a GPU")
 def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
     """The exit status is that of a missing capability."""
-    found = proof(tmp_path)
-    assert (found.returncode, found.stdout) == (NO_DEVICE, "")
-    assert len(found.stderr.splitlines()) == 1
-    assert "expected a usable GPU" in found.stderr
+    process = proof(tmp_path)
+    assert (process.returncode, process.stdout) == (NO_DEVICE, "")
+    assert len(process.stderr.splitlines()) == 1
+    assert "expected a usable GPU" in process.stderr
 
 
 def test_every_case_of_every_stage_can_be_named(tmp_path: Path) -> None:
     """All studies and models exist, and no two cases share a file."""
-    asked = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share")
+    settings = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share")
     for name, stage in STAGES.items():
-        keys = [case.key for case in stage.cases(asked)]
+        keys = [case.key for case in stage.cases(settings)]
         assert keys, name
         assert len({*keys}) == len(keys), name

@@ -61,7 +61,7 @@ def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
     without_data(folder)
     command = [sys.executable, ROOT / "benchmarks/foreign_files.py", folder, "--json", results]
     for more in (["--limit", "2"], ["--resume", "--messages"]):
-        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+        process = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
     rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
     assert {row["path"]: row["answer"] for row in rows} == {
         "counted.onnx": Answer.NOTHING,
@@ -71,9 +71,9 @@ def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
         "pointer.onnx": Answer.AS_RUNTIME,
     }
     assert len(rows) == 5
-    assert "| right | 2 |" in done.stdout
-    assert "5 files; 0 refusals" in done.stdout
-    assert "there is no file '…'\n  (gone.onnx)" in done.stdout
+    assert "| right | 2 |" in process.stdout
+    assert "5 files; 0 refusals" in process.stdout
+    assert "there is no file '…'\n  (gone.onnx)" in process.stdout
 
 
 def endless(path: Path, report: Report, fatal: str = "") -> None:
@@ -92,8 +92,8 @@ def test_a_file_ends_no_process_but_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     """A hang, a crash and exhausted memory are answers; runtime crashes are repeated without it."""
     monkeypatch.setattr(pool, "examine", endless)
     paths = [Path(name) for name in ("hangs", "crashes", "grows", "runtime", "ends")]
-    examined = {one.path.stem: one for one in pool.examine_all(paths, LIMITS, jobs=2)}
-    assert {name: one.answer for name, one in examined.items()} == {
+    examined = {file.path.stem: file for file in pool.examine_all(paths, LIMITS, jobs=2)}
+    assert {name: file.answer for name, file in examined.items()} == {
         "hangs": Answer.HANG,
         "crashes": Answer.MEMORY,
         "grows": Answer.MEMORY,

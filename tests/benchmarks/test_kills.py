@@ -16,10 +16,10 @@ def test_killed_fetches_keep_what_came(tmp_path: Path) -> None:
     """Two kills, then one more that continues the count."""
     for count in (2, 3):
         command = [sys.executable, str(BENCHMARK), "fetch", "--count", str(count)]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--folder", str(tmp_path)], capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith("no half file, nothing lost, nobody left\n")
+        assert process.returncode == 0, process.stderr
+        assert process.stdout.endswith("no half file, nothing lost, nobody left\n")
     lives = (tmp_path / "fetch/done.txt").read_text("utf-8").splitlines()
     assert sum("killed" in life for life in lives) == 3

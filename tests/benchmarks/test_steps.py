@@ -40,8 +40,8 @@ def test_each_session_has_our_step_of_its_own() -> None:
             _session(ours=[3.0, 3.0], jax=[1.0, 1.0]),
         ]
     }
-    found = ratios(record)
-    assert (found["eager"].middle, found["jax"].middle) == (0.5, 3.0)
+    spreads = ratios(record)
+    assert (spreads["eager"].middle, spreads["jax"].middle) == (0.5, 3.0)
     assert step_seconds(record, "jax") == 1.0
     assert step_seconds(record, "compile") is None
 
@@ -78,6 +78,6 @@ def test_the_page_and_the_site_show_the_records(tmp_path: Path) -> None:
 
 def test_every_subject_is_in_the_catalogue_at_two_batch_sizes() -> None:
     """Each has cases with one and with two threads."""
-    found = list(cases([], [], [1, 2]))
-    assert len({case.key for case in found}) == len(found) == 4 * len(SUBJECTS)
+    all_cases = list(cases([], [], [1, 2]))
+    assert len({case.key for case in all_cases}) == len(all_cases) == 4 * len(SUBJECTS)
     assert all((ROOT / f"specs/models/{s.model}.toml").is_file() for s in SUBJECTS)

@@ -27,8 +27,8 @@ def test_pages_show_their_data() -> None:
 def test_data_names_command_and_day(file: Path) -> None:
     """The command's script exists, and the date ends with a day."""
     benchmark = read_benchmark(file)
-    program, *words = benchmark.command.split()
-    assert program == "epochcost" or (ROOT / words[0]).is_file()
+    program, *arguments = benchmark.command.split()
+    assert program == "epochcost" or (ROOT / arguments[0]).is_file()
     assert dt.date.fromisoformat(benchmark.date.split(" to ")[-1])
     assert benchmark.machine
     assert benchmark.rows

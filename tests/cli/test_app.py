@@ -22,17 +22,17 @@ def test_a_full_disk_takes_no_output() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(QUOTE, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (3, "output: No space left on device\n")
+        process = subprocess.run(QUOTE, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (3, "output: No space left on device\n")
 
 
 def test_a_reader_that_leaves_is_no_error_of_ours() -> None:
     """Output cut off by ``head`` gives no traceback."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(QUOTE, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    process = subprocess.run(QUOTE, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_an_encoding_without_our_signs(tmp_path: Path) -> None:
@@ -40,19 +40,19 @@ def test_an_encoding_without_our_signs(tmp_path: Path) -> None:
     project = write_tiny_project(tmp_path / "project")
     command = [PROGRAM, "run", "--quick", "--provider", "cpu", "--study", "brief"]
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=project, env=ascii_only, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert " ?" in done.stderr
+    assert process.returncode == 0, process.stderr
+    assert " ?" in process.stderr
 
 
 @pytest.mark.parametrize("width", [20, 60, 80])
 def test_a_narrow_terminal_loses_no_cell(width: int) -> None:
     """A table fits the terminal: cells are wrapped, none is cut."""
     narrow = os.environ | {"COLUMNS": str(width)}
-    done = subprocess.run(QUOTE, env=narrow, capture_output=True, text=True, check=False)
-    table = done.stdout.partition("\n\n")[2].splitlines()
+    process = subprocess.run(QUOTE, env=narrow, capture_output=True, text=True, check=False)
+    table = process.stdout.partition("\n\n")[2].splitlines()
     assert max(map(len, table)) <= width
     letters = sorted("".join(table).replace(" ", ""))
     wide = subprocess.run(
@@ -90,20 +90,20 @@ def imported(
     arguments: str, missing: Sequence[str] = (), folder: Path = ROOT
 ) -> tuple[subprocess.CompletedProcess[str], set[str]]:
     """Exit of the program, and its imported packages."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _IMPORTS, *missing, "--", *arguments.split()],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    return done, set(done.stderr.splitlines()[-1].split())
+    return process, set(process.stderr.splitlines()[-1].split())
 
 
 def test_help_imports_no_command() -> None:
     """The list of commands needs neither their modules nor pydantic."""
-    done, names = imported("--help")
-    assert "cheapest" in done.stdout
+    process, names = imported("--help")
+    assert "cheapest" in process.stdout
     assert not names & {*_HEAVY, "pydantic"}
     assert {name for name in names if "." in name} == {
         "epochcost.cli.app",
@@ -113,8 +113,8 @@ def test_help_imports_no_command() -> None:
 
 def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None:
     """It imports only its module, and packages that read specs."""
-    done, names = imported("quote --price p2.xlarge-on-demand-2016-11 --duration 428s")
-    assert done.returncode == 0, done.stderr
+    process, names = imported("quote --price p2.xlarge-on-demand-2016-11 --duration 428s")
+    assert process.returncode == 0, process.stderr
     assert "epochcost.cli.quote" in names
     assert not names & {*_HEAVY, "epochcost.cli.run", "epochcost.cli.diff"}
 
@@ -135,15 +135,15 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
 )
 def test_what_neither_measures_nor_builds_needs_no_package_for_it(arguments: str) -> None:
     """It works without the packages of the site and the runtime."""
-    done, names = imported(arguments, (*_SITE, *_RUN))
-    assert done.returncode == 0, done.stderr
+    process, names = imported(arguments, (*_SITE, *_RUN))
+    assert process.returncode == 0, process.stderr
     assert not names & {*_SITE, *_RUN}
 
 
 @pytest.mark.parametrize("arguments", ["plan", "run", "ceilings", "new hardware --detect"])
 def test_what_measures_names_the_packages_that_it_lacks(arguments: str) -> None:
     """Exit code 3, and the command that installs them."""
-    done, _ = imported(arguments, _RUN)
-    assert done.returncode == 3
-    assert "expected the packages that measure; " in done.stderr
-    assert "is not installed: `pip install -r requirements/run.txt`" in done.stderr
+    process, _ = imported(arguments, _RUN)
+    assert process.returncode == 3
+    assert "expected the packages that measure; " in process.stderr
+    assert "is not installed: `pip install -r requirements/run.txt`" in process.stderr

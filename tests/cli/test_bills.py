@@ -144,8 +144,8 @@ def test_a_price_by_context_with_cached_input_and_batches(
 
 def test_rent_or_buy_counts_sustained_use(tmp_path: Path, ask: Callable[..., Any]) -> None:
     """At 150 dollars a month, buying is cheaper above 285 hours, and without discount above 264."""
-    own = "purchase = 1800\nyears = 1\nutilisation = 0.5\npower_watts = 1\n"
-    text = f'id = "own"\nhardware = "box"\nplan = "owned"\n{HEAD}[owned]\n{own}'
+    owned = "purchase = 1800\nyears = 1\nutilisation = 0.5\npower_watts = 1\n"
+    text = f'id = "own"\nhardware = "box"\nplan = "owned"\n{HEAD}[owned]\n{owned}'
     write(tmp_path / "specs/prices/own.toml", f"{text}electricity_per_kwh = 0\n")
     listed = PRICES["n1"].replace('sustained_use = "gce-n1"\n', "")
     write(tmp_path / "specs/prices/list.toml", f'id = "list"\nhardware = "box"\n{HEAD}{listed}')

@@ -32,11 +32,11 @@ importlib.util.find_spec = lambda name, *rest: None if name == "altair" else fin
 @pytest.mark.parametrize("command", ["build", "serve"])
 def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command: str) -> None:
     """Exit code 3, the package, and the command that installs it."""
-    done = epochcost(tmp_path, command, before=_WITHOUT_ALTAIR)
-    assert done.returncode == 3
-    assert "missing: altair" in done.stderr
-    assert "-m pip install" in done.stderr
-    assert "[site]" in done.stderr
+    process = epochcost(tmp_path, command, before=_WITHOUT_ALTAIR)
+    assert process.returncode == 3
+    assert "missing: altair" in process.stderr
+    assert "-m pip install" in process.stderr
+    assert "[site]" in process.stderr
 
 
 @pytest.mark.parametrize("command", ["build", "serve"])
@@ -45,37 +45,37 @@ def test_without_a_configuration_the_command_says_where_to_run(
 ) -> None:
     """Exit code 1 and the name of the file, in a project with specs."""
     (tmp_path / "specs").mkdir()
-    done = epochcost(tmp_path, command)
-    assert done.returncode == 1
-    assert "mkdocs.yml" in done.stderr
+    process = epochcost(tmp_path, command)
+    assert process.returncode == 1
+    assert "mkdocs.yml" in process.stderr
 
 
 def test_a_folder_with_other_files_is_never_emptied(tmp_path: Path) -> None:
     """MkDocs would delete the files in the site's folder."""
     (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
-    kept = tmp_path / "work/thesis.txt"
-    kept.parent.mkdir()
-    kept.write_text("years", encoding="utf-8")
-    for folder in ("work", ".", str(kept)):
-        done = epochcost(tmp_path, "build", "--site-dir", folder)
-        assert done.returncode == 1, folder
-        assert "--site-dir" in done.stderr
-    assert kept.read_text(encoding="utf-8") == "years"
+    user_file = tmp_path / "work/thesis.txt"
+    user_file.parent.mkdir()
+    user_file.write_text("years", encoding="utf-8")
+    for folder in ("work", ".", str(user_file)):
+        process = epochcost(tmp_path, "build", "--site-dir", folder)
+        assert process.returncode == 1, folder
+        assert "--site-dir" in process.stderr
+    assert user_file.read_text(encoding="utf-8") == "years"
 
 
 def test_strict_and_pages_do_not_go_together(tmp_path: Path) -> None:
     """Single pages are not checked, so --strict is refused."""
     (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
-    done = epochcost(tmp_path, "build", "--strict", "--pages-to", "pages")
-    assert done.returncode == 2
-    assert "--strict" in done.stderr
+    process = epochcost(tmp_path, "build", "--strict", "--pages-to", "pages")
+    assert process.returncode == 2
+    assert "--strict" in process.stderr
 
 
 def test_pages_need_the_plugin_in_the_configuration(tmp_path: Path) -> None:
     """A configuration without the plugin is refused."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "mkdocs.yml").write_text("site_name: x\nplugins: []\n", encoding="utf-8")
-    done = epochcost(tmp_path, "build", "--pages-to", "pages")
-    assert done.returncode == 1
-    assert "plugin" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = epochcost(tmp_path, "build", "--pages-to", "pages")
+    assert process.returncode == 1
+    assert "plugin" in process.stderr
+    assert "Traceback" not in process.stderr

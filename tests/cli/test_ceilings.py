@@ -20,19 +20,19 @@ from tiny_project import write_tiny_project
 RESULTS = Path("docs/data/results")
 
 
-@pytest.fixture(name="asked", autouse=True)
+@pytest.fixture(name="measured_threads", autouse=True)
 def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A tiny project, and runs without trials; records the thread counts of measured ceilings."""
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
-    asked: list[int] = []
+    measured_threads: list[int] = []
 
     def measured(work: CeilingWork) -> tuple[Ceiling, ...]:
-        asked.append(len(work.threads))
+        measured_threads.append(len(work.threads))
         return tuple(ceiling(count, 1e11 * count, 1e10) for count in work.threads)
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
     monkeypatch.setattr("epochcost.cli.run.run_trials", lambda *_: ())
-    return asked
+    return measured_threads
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -44,31 +44,33 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def test_a_run_takes_them_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:
     """At its end, if this host has none; a resumed run measures none."""
     command = ("run", "--provider", "cpu", "--resume")
     assert call(monkeypatch, *command, "--no-ceilings") == 0
-    assert not asked
+    assert not measured_threads
     assert call(monkeypatch, *command) == 0
-    said = capsys.readouterr().err
-    assert re.search(r"ceilings of cpu: .* FLOP/s, .* bytes/s copied", said)
+    messages = capsys.readouterr().err
+    assert re.search(r"ceilings of cpu: .* FLOP/s, .* bytes/s copied", messages)
     assert call(monkeypatch, *command) == 0
     assert "ceilings" not in capsys.readouterr().err
-    assert len(asked) == 1
+    assert len(measured_threads) == 1
     assert len(load_sidecars(RESULTS, Ceilings).records) == 1
 
 
 def test_ceilings_of_an_older_form_are_measured_once_more(
-    monkeypatch: pytest.MonkeyPatch, asked: list[int]
+    monkeypatch: pytest.MonkeyPatch, measured_threads: list[int]
 ) -> None:
     """An older version's record of this host stays until a run replaces it."""
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
-    ((path, kept),) = load_sidecars(RESULTS, Ceilings).records.items()
-    write_sidecar(RESULTS, kept.model_copy(update={"ceilings_version": 1}))
+    ((path, record),) = load_sidecars(RESULTS, Ceilings).records.items()
+    write_sidecar(RESULTS, record.model_copy(update={"ceilings_version": 1}))
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
-    assert load_sidecars(RESULTS, Ceilings).records[path].ceilings_version == kept.ceilings_version
-    assert len(asked) == 2
+    assert (
+        load_sidecars(RESULTS, Ceilings).records[path].ceilings_version == record.ceilings_version
+    )
+    assert len(measured_threads) == 2
 
 
 def test_a_run_whose_ceilings_fail_keeps_its_results(
@@ -81,18 +83,18 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", refuse)
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
-    shown = capsys.readouterr()
-    assert "0 of 0 results are in" in shown.out
-    assert "ceilings: expected the ceilings of this machine, found no memory" in shown.err
+    output = capsys.readouterr()
+    assert "0 of 0 results are in" in output.out
+    assert "ceilings: expected the ceilings of this machine, found no memory" in output.err
 
 
 def test_the_command_measures_again_and_shows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:
     """The text has the spread, JSON the record."""
     assert call(monkeypatch, "ceilings") == 0
-    shown = capsys.readouterr().out
-    assert "100 (95.24 to 102)" in shown
+    output = capsys.readouterr().out
+    assert "100 (95.24 to 102)" in output
     assert call(monkeypatch, "ceilings", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out)["ceilings"][0]["threads"] == 1
-    assert len(asked) == 2
+    assert len(measured_threads) == 2

@@ -80,8 +80,8 @@ class Shell:
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = self._capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        output = self._capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
 
     def json(self, *arguments: str) -> Any:
         """The parsed JSON of an answer."""
@@ -127,13 +127,13 @@ def priced_fixture(shell: Shell) -> Shell:
 def test_the_cheapest_of_all(priced: Shell) -> None:
     """Ten dollars against twelve and twenty; the machine without a price has a reason."""
     got = priced.json()
-    assert [one["cost"] for one in got["candidates"]] == ["10", "12", "20"]
+    assert [candidate["cost"] for candidate in got["candidates"]] == ["10", "12", "20"]
     assert got["choice"] == 0
     assert got["candidates"][0]["hardware"] == "slow"
     assert got["unpriced"] == [
         {"machine": "The bare", "plan": "no price", "reason": "no price is known"}
     ]
-    assert [one["on_frontier"] for one in got["candidates"]] == [True, True, True]
+    assert [candidate["on_frontier"] for candidate in got["candidates"]] == [True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -239,13 +239,15 @@ def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
     shell.machine("slow", "1")
     shell.timing("slow", 60, batch=8)
     samples = (0.0105, 0.011, 0.0115, 0.011) * 4
-    known = make_result(model="tiny", batch_size=4, hardware="slow", samples=samples)
-    store_results(shell.root, [known])
-    measured = next(one for one in shell.json()["candidates"] if one["least_sure"])
+    result = make_result(model="tiny", batch_size=4, hardware="slow", samples=samples)
+    store_results(shell.root, [result])
+    measured = next(
+        candidate for candidate in shell.json()["candidates"] if candidate["least_sure"]
+    )
     assert measured["within"] == {}
     limits = ("--deadline", f"{measured['seconds']}s", "--budget", f"{measured['cost']}USD")
     listed = shell.json(*limits)["candidates"]
-    within = next(one["within"] for one in listed if one["least_sure"])
+    within = next(candidate["within"] for candidate in listed if candidate["least_sure"])
     assert within["deadline"] == pytest.approx(0.5, abs=0.15)
     assert within["both"] <= min(within["deadline"], within["budget"]) < 0.65
     _, out, _ = shell.run("--model", "tiny", *limits)
@@ -259,8 +261,8 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
     """Such a plan is separate; with a rate, interruptions dominate its uncertainty."""
     cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
-    assert "slow-11-20" not in {one["price"] for one in priced.json()["candidates"]}
-    reasons = [one["reason"] for one in priced.json()["unpriced"]]
+    assert "slow-11-20" not in {candidate["price"] for candidate in priced.json()["candidates"]}
+    reasons = [entry["reason"] for entry in priced.json()["unpriced"]]
     assert "not known how often it is interrupted: $5.00 in 10 h" in reasons
     terms = "[interruptions]\nrate_per_hour = 0.1\ncheckpoint_seconds = 30\n"
     priced.spec("prices", "slow-11-20", cheap + terms)
@@ -268,7 +270,9 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
     assert (first["hardware"], first["least_sure"]) == ("slow", "interruptions")
     assert Decimal(first["seconds"]) > 36_000
     assert Decimal(first["low"]) < Decimal(first["cost"]) < Decimal(first["high"])
-    assert "interruptions.rate_per_hour" in {one["input"] for one in priced.json()["changes_at"]}
+    assert "interruptions.rate_per_hour" in {
+        change["input"] for change in priced.json()["changes_at"]
+    }
 
 
 def test_inference(shell: Shell) -> None:
@@ -310,11 +314,11 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
 
 
 def of_this_project(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *asked: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *options: str
 ) -> str:
     """Output of `cheapest` with this project's specs and results, by default of ResNet-50."""
     monkeypatch.chdir(Path(__file__).parents[2])
-    monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *asked])
+    monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *options])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in {0, None}
@@ -325,27 +329,27 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """ResNet-50 within a day: a machine with a list price, an interval and a mark."""
-    said = of_this_project(monkeypatch, capsys, "--deadline", "24h", "--format", "json")
-    answer = json.loads(said)
-    marks = {one["figures"] for one in answer["candidates"]}
+    printed = of_this_project(monkeypatch, capsys, "--deadline", "24h", "--format", "json")
+    answer = json.loads(printed)
+    marks = {candidate["figures"] for candidate in answer["candidates"]}
     assert {"predicted", "published"} <= marks
     assert not any("assumed" in mark for mark in marks), "those are no market prices"
-    assert any("not a market price" in one["reason"] for one in answer["unpriced"])
-    without = {one["id"]: one["reason"] for one in answer["without_time"]}
+    assert any("not a market price" in entry["reason"] for entry in answer["unpriced"])
+    without = {entry["id"]: entry["reason"] for entry in answer["without_time"]}
     assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
     choice = answer["candidates"][answer["choice"]]
     assert choice["figures"] == "predicted"
     assert Decimal(choice["low"]) < Decimal(choice["cost"]) < Decimal(choice["high"])
-    assert {one["stack"] for one in answer["candidates"]} == {"published"}
-    (other,) = answer["in_other_software"]
-    assert (other["stack"], other["precision"]) == ("onnxruntime", "mixed")
+    assert {candidate["stack"] for candidate in answer["candidates"]} == {"published"}
+    (elsewhere,) = answer["in_other_software"]
+    assert (elsewhere["stack"], elsewhere["precision"]) == ("onnxruntime", "mixed")
 
 
 def test_a_price_that_nobody_confirms_never_stands_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The cheapest confirmed price and other software are listed too."""
-    said = of_this_project(monkeypatch, capsys)
-    assert "no source confirms the date and billing of its price" in said
-    assert "At a confirmed price: $" in said
-    assert "With ONNX Runtime 1.31, mixed precision: $" in said
+    printed = of_this_project(monkeypatch, capsys)
+    assert "no source confirms the date and billing of its price" in printed
+    assert "At a confirmed price: $" in printed
+    assert "With ONNX Runtime 1.31, mixed precision: $" in printed

@@ -32,12 +32,12 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_valid_specs(project: Path) -> None:
     """Valid specs give a summary and exit code 0."""
-    done = check(project)
+    result = check(project)
     count = len(list(SPECS.rglob("*.toml")))
-    assert done.returncode == 0
-    assert all(line.startswith("doubted: specs/api-tables/") for line in done.stdout.splitlines())
-    doubts = done.stdout.count("\n")
-    assert done.stderr == f"{count} files checked, 0 faults, {doubts} doubts\n"
+    assert result.returncode == 0
+    assert all(line.startswith("doubted: specs/api-tables/") for line in result.stdout.splitlines())
+    doubts = result.stdout.count("\n")
+    assert result.stderr == f"{count} files checked, 0 faults, {doubts} doubts\n"
 
 
 def test_doubts_are_no_faults(project: Path) -> None:
@@ -49,9 +49,9 @@ def test_doubts_are_no_faults(project: Path) -> None:
     zone = rows[1].split(",")[rows[0].strip().split(",").index("zone")]
     again = [row.replace(zone, "made-x") for row in rows[1:] if zone in row]
     trace.write_text("".join((rows[0], *sorted((*rows[1:], *again)))), "utf-8")
-    done = check(project, "specs/prices", "specs/replays", "--format", "json")
-    first, second = json.loads(done.stdout)["doubts"]
-    assert (done.returncode, first["line"]) == (0, 9)
+    result = check(project, "specs/prices", "specs/replays", "--format", "json")
+    first, second = json.loads(result.stdout)["doubts"]
+    assert (result.returncode, first["line"]) == (0, 9)
     assert first["message"].startswith("amount: 0.0688 an hour per H100 SXM5 is 1/100 of the 6.88")
     assert second["message"] == f"zone made-x has the rows of zone {zone}"
 
@@ -61,39 +61,39 @@ def test_faults_as_lines(project: Path) -> None:
     price = project / "specs/prices/p2.xlarge-on-demand-2016-11.toml"
     text = price.read_text(encoding="utf-8")
     price.write_text(text.replace("amount", "amuont"), "utf-8")
-    done = check(project, "specs/prices")
+    result = check(project, "specs/prices")
     line = text.count("\n", 0, text.index("\namount")) + 2
     place = f"specs/prices/p2.xlarge-on-demand-2016-11.toml:{line}:1"
-    assert done.returncode == 1
-    assert done.stdout == f'{place}: amuont: unknown key; did you mean "amount"?\n'
-    assert done.stderr.endswith("files checked, 1 fault\n")
+    assert result.returncode == 1
+    assert result.stdout == f'{place}: amuont: unknown key; did you mean "amount"?\n'
+    assert result.stderr.endswith("files checked, 1 fault\n")
 
 
 def test_faults_as_json(project: Path) -> None:
     """JSON has the same faults as objects."""
     (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
-    done = check(project, "--format", "json", "specs/hardware/x.toml")
+    result = check(project, "--format", "json", "specs/hardware/x.toml")
     message = "invalid TOML: invalid value, got the end of the line"
     fault = {"path": "specs/hardware/x.toml", "line": 1, "column": 6, "message": message}
-    assert done.returncode == 1
-    assert json.loads(done.stdout) == {"files": 1, "faults": [fault], "doubts": []}
+    assert result.returncode == 1
+    assert json.loads(result.stdout) == {"files": 1, "faults": [fault], "doubts": []}
 
 
 def test_no_specs_here(tmp_path: Path) -> None:
     """A folder without specs is a one-line error."""
-    done = check(tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("expected a project, a folder with specs/, got ")
-    assert done.stderr.count("\n") == 1
+    result = check(tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("expected a project, a folder with specs/, got ")
+    assert result.stderr.count("\n") == 1
 
 
 def test_name_that_is_not_utf8(project: Path) -> None:
     """A file name of arbitrary bytes is shown on one line."""
     (project / "specs/prices" / "a\nb\udcff.toml").write_text("", encoding="utf-8")
-    done = check(project, "specs/prices")
-    assert done.returncode == 1
+    result = check(project, "specs/prices")
+    assert result.returncode == 1
     line = "specs/prices/a\\nb\\udcff.toml:1:1: should contain a spec, got an empty file\n"
-    assert done.stdout == line
+    assert result.stdout == line
 
 
 def test_observations_are_read_to_the_last_row(project: Path) -> None:

@@ -63,12 +63,12 @@ def project_fixture(tmp_path: Path, publisher: Publisher) -> Path:
 
 def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
     """The command's output and errors."""
-    done = subprocess.run(
+    process = subprocess.run(
         [PROGRAM, "data", *arguments], cwd=project, capture_output=True, text=True, check=False
     )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
+    assert process.returncode == code, process.stderr
+    assert "Traceback" not in process.stderr
+    return process.stdout, process.stderr
 
 
 def test_a_data_set_without_a_hash_gets_one(project: Path, publisher: Publisher) -> None:

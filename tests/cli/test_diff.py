@@ -24,17 +24,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str) -> str:
     """The output of a successful diff."""
-    done = CliRunner().invoke(app, ["diff", *arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    result = CliRunner().invoke(app, ["diff", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 @pytest.mark.usefixtures("project")
 def test_json_of_no_change() -> None:
     """The document has empty lists."""
-    found = json.loads(run("HEAD", "--format", "json"))
-    assert (found["costs"], found["winners"]) == ([], [])
-    assert not any(found["results"].values())
+    document = json.loads(run("HEAD", "--format", "json"))
+    assert (document["costs"], document["winners"]) == ([], [])
+    assert not any(document["results"].values())
 
 
 def test_a_table(project: Path) -> None:
@@ -58,7 +58,7 @@ def test_json_has_exact_amounts(project: Path) -> None:
     """Amounts are decimal strings whose difference is the change."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     costs = json.loads(run("HEAD", "--format", "json"))["costs"]
-    assert [one["job"]["goal"] for one in costs] == ["epoch", "full"]
+    assert [cost["job"]["goal"] for cost in costs] == ["epoch", "full"]
     assert costs[1]["after"]["mean"] == "0.002500000000000000"
     assert costs[1]["change"] == "-0.002500000000000000"
     assert costs[1]["why"][0]["cause"] == "price"
@@ -78,6 +78,6 @@ def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
     path.parent.mkdir()
     path.write_text("{}", "utf-8")
     for form in ("text", "markdown", "comment", "json"):
-        done = CliRunner().invoke(app, ["diff", "HEAD", "--format", form])
-        assert done.output
-        assert "\x1b" not in done.output
+        result = CliRunner().invoke(app, ["diff", "HEAD", "--format", form])
+        assert result.output
+        assert "\x1b" not in result.output

@@ -51,14 +51,14 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
     """Without a name the studies' engine is fetched; the failure has no traceback."""
-    done = run(project, "engine")
-    assert done.returncode == 3
-    assert "onnxruntime-genai==0.0.1: expected this package" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = run(project, "engine")
+    assert result.returncode == 3
+    assert "onnxruntime-genai==0.0.1: expected this package" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_name_that_is_no_engine_is_refused(project: Path) -> None:
     """Only engines can be installed."""
-    done = run(project, "engine", "numpy==2.4.6")
-    assert done.returncode == 1
-    assert "numpy==2.4.6: expected an engine and its version as onnxruntime-genai" in done.stderr
+    result = run(project, "engine", "numpy==2.4.6")
+    assert result.returncode == 1
+    assert "numpy==2.4.6: expected an engine and its version as onnxruntime-genai" in result.stderr

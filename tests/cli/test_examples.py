@@ -27,9 +27,9 @@ def _examples() -> Iterator[tuple[str, str]]:
     for name in COMMANDS:
         command = load_command(name)
         members = getattr(command, "commands", None)
-        commands = {f"{name} {inner}": one for inner, one in members.items()} if members else {}
-        for full_name, one in (commands or {name: command}).items():
-            yield full_name, one.epilog.partition("Example:\n")[2].strip()
+        commands = {f"{name} {inner}": entry for inner, entry in members.items()} if members else {}
+        for full_name, entry in (commands or {name: command}).items():
+            yield full_name, entry.epilog.partition("Example:\n")[2].strip()
 
 
 EXAMPLES = dict(_examples())
@@ -125,7 +125,7 @@ def test_example_runs(project: Path, name: str) -> None:
     ours, terminal = os.openpty()
     os.write(ours, ANSWERS)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             shlex.split(EXAMPLES[name]),
             cwd=project,
             stdin=terminal,
@@ -136,4 +136,4 @@ def test_example_runs(project: Path, name: str) -> None:
     finally:
         os.close(ours)
         os.close(terminal)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

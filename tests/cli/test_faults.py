@@ -117,7 +117,7 @@ def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
 def rounds_stored(project: Path) -> list[int]:
     """Number of rounds of each stored result."""
     stored = sound_results(project / RESULTS)
-    return sorted(len(one.measurement.samples_by_round) for one in stored)
+    return sorted(len(result.measurement.samples_by_round) for result in stored)
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     stored = rounds_stored(project)
     assert stored in ([1, 1, 2], [1, 2, 2])  # the fifth may have ended before the signal came
     whole = stored.count(2)
-    kept = f"{whole} of 3 trials are stored, {3 - whole} more in some of their rounds"
+    message = f"{whole} of 3 trials are stored, {3 - whole} more in some of their rounds"
     if number == signal.SIGTERM:
         assert process.returncode == 130, errors
-        assert kept in errors
+        assert message in errors
         assert "add --resume to continue" in errors
     resumed = run(project, "--rounds", "2", "--resume")
     assert resumed.returncode == 0, resumed.stderr
@@ -206,12 +206,12 @@ echo "writable: $?"
 @pytest.mark.slow
 def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -> None:
     """Exit 3 with a remedy; earlier results stay and count afterwards."""
-    done = script(project, _READ_ONLY)
-    assert "read-only: 3" in done.stdout, done.stderr
-    assert "change the folder's rights, or name another folder with --results" in done.stderr
-    assert "kept" in done.stdout
-    assert "writable: 0" in done.stdout
-    assert done.stderr.count("stored before") == TRIALS
+    process = script(project, _READ_ONLY)
+    assert "read-only: 3" in process.stdout, process.stderr
+    assert "change the folder's rights, or name another folder with --results" in process.stderr
+    assert "kept" in process.stdout
+    assert "writable: 0" in process.stdout
+    assert process.stderr.count("stored before") == TRIALS
 
 
 _FULL_SCRATCH = """
@@ -230,20 +230,20 @@ echo "elsewhere: $?"
 @pytest.mark.slow
 def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> None:
     """Failures name the full folder; with room elsewhere all is measured."""
-    done = script(project, _FULL_SCRATCH)
-    assert done.stdout.count("full: 3") == 2, done.stderr
-    failures = done.stderr.split("trials failed:")
+    process = script(project, _FULL_SCRATCH)
+    assert process.stdout.count("full: 3") == 2, process.stderr
+    failures = process.stderr.split("trials failed:")
     assert all("another place with TMPDIR" in each for each in failures[1:])
-    assert "--results" not in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "elsewhere: 0" in done.stdout
+    assert "--results" not in process.stderr
+    assert "Traceback" not in process.stderr
+    assert "elsewhere: 0" in process.stdout
     assert rounds_stored(project) == [1] * TRIALS
 
 
 def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
     """Unwritable progress does not stop the run."""
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        process = subprocess.run(
             [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
             cwd=project,
             env=environment(project),
@@ -253,7 +253,7 @@ def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
             check=False,
             timeout=crowded(_WAIT_SECONDS),
         )
-    assert "3 of 3 results are in" in done.stdout
+    assert "3 of 3 results are in" in process.stdout
     assert rounds_stored(project) == [1] * TRIALS
 
 

@@ -18,15 +18,14 @@ LORA = "finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 51
 
 @pytest.fixture(autouse=True)
 def _project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the project the working folder."""
     monkeypatch.chdir(ROOT)
 
 
 def run(line: str) -> str:
     """The output of a successful command."""
-    done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"}, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
+    result = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"}, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_answer_in_words() -> None:
@@ -77,6 +76,6 @@ def test_tokens_are_given_once(tokens: str) -> None:
 
 def test_unknown_method_is_refused() -> None:
     """The one-line error names the methods."""
-    done = CliRunner().invoke(app, [*LORA.split(), "--method", "dora"])
-    assert done.exit_code == 2
-    assert "expected one of" in done.stderr or "did you mean 'lora'" in done.stderr
+    result = CliRunner().invoke(app, [*LORA.split(), "--method", "dora"])
+    assert result.exit_code == 2
+    assert "expected one of" in result.stderr or "did you mean 'lora'" in result.stderr

@@ -31,7 +31,6 @@ _INLINE = re.compile(r"`(epochcost [a-z][^`\n]*)`")
 
 
 def _names() -> Iterator[str]:
-    """Every command, those of a group after its name."""
     for name, command in LOADED.items():
         yield from (f"{name} {inner}" for inner in getattr(command, "commands", ()))
         if not hasattr(command, "commands"):
@@ -43,26 +42,27 @@ NAMES = tuple(_names())
 
 def _parse(line: str) -> None:
     """Parse a line like the program, without values; an unknown option raises."""
-    words = shlex.split(line, comments=True)
-    words = words[words.index(next(word for word in words if Path(word).name == "epochcost")) + 1 :]
-    command, known = None, LOADED
-    while known and words and not words[0].startswith("-"):
-        assert words[0] in known, f"{line}: no command {words[0]}"
-        command, words = known[words[0]], words[1:]
-        known = getattr(command, "commands", {})
-    if words != ["--help"]:
-        _parse_options(line, command, words)
+    arguments = shlex.split(line, comments=True)
+    arguments = arguments[
+        arguments.index(next(word for word in arguments if Path(word).name == "epochcost")) + 1 :
+    ]
+    command, commands = None, LOADED
+    while commands and arguments and not arguments[0].startswith("-"):
+        assert arguments[0] in commands, f"{line}: no command {arguments[0]}"
+        command, arguments = commands[arguments[0]], arguments[1:]
+        commands = getattr(command, "commands", {})
+    if arguments != ["--help"]:
+        _parse_options(line, command, arguments)
 
 
-def _parse_options(line: str, command: Any, words: Sequence[str]) -> None:
+def _parse_options(line: str, command: Any, arguments: Sequence[str]) -> None:
     context = command.context_class(command, info_name=line)
-    _, rest, _ = command.make_parser(context).parse_args([*words])
+    _, rest, _ = command.make_parser(context).parse_args([*arguments])
     takes_more = any(p.param_type_name == "argument" and p.nargs == -1 for p in command.params)
     assert takes_more or not rest, f"{line}: {rest} left over"
 
 
 def _lines(path: Path) -> list[str]:
-    """Every line of a document that runs the program."""
     text = path.read_text("utf-8")
     typed = [
         line.removeprefix("$ ")
@@ -76,12 +76,12 @@ def _lines(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_help_ends_with_an_example(name: str) -> None:
     """The last line of each command's help is an example that parses."""
-    done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "79"})
-    assert done.exit_code == 0
-    shown = done.stdout.partition("Example:\n")[2].strip()
-    assert shown.startswith(f"epochcost {name}")
-    assert "\n" not in shown
-    _parse(shown)
+    result = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "79"})
+    assert result.exit_code == 0
+    example = result.stdout.partition("Example:\n")[2].strip()
+    assert example.startswith(f"epochcost {name}")
+    assert "\n" not in example
+    _parse(example)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -107,7 +107,7 @@ def test_a_wrong_line_would_be_found(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shell", "words", "expected"),
+    ("shell", "arguments", "expected"),
     [
         ("bash", "plan --study st", "starter"),
         ("bash", "quote --price p3.2xlarge-on-demand-2022", "p3.2xlarge-on-demand-2022-10"),
@@ -117,10 +117,10 @@ def test_a_wrong_line_would_be_found(line: str) -> None:
         ("fish", "quote --grid fra", "france-2023"),
     ],
 )
-def test_shells_complete(shell: str, words: str, expected: str) -> None:
+def test_shells_complete(shell: str, arguments: str, expected: str) -> None:
     """Each shell offers commands and ids of specs."""
-    line = f"epochcost {words}"
-    asked = {
+    line = f"epochcost {arguments}"
+    environment = {
         "_EPOCHCOST_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split()) - 1),
@@ -128,10 +128,15 @@ def test_shells_complete(shell: str, words: str, expected: str) -> None:
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
     command = [Path(sys.executable).with_name("epochcost")]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    process = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert expected in re.split(r"[\s\"()\t:]+", done.stdout)
+    assert expected in re.split(r"[\s\"()\t:]+", process.stdout)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -139,8 +144,8 @@ def test_shells_are_given_their_script(shell: str) -> None:
     """`_EPOCHCOST_COMPLETE=source_SHELL epochcost` prints the shell's start script."""
     environment = {**os.environ, "_EPOCHCOST_COMPLETE": f"source_{shell}"}
     command = [Path(sys.executable).with_name("epochcost")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert f"complete_{shell}" in done.stdout
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert f"complete_{shell}" in process.stdout
 
 
 def test_the_reference_of_commands_is_current() -> None:

@@ -43,14 +43,14 @@ main()
 def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> None:
     """Before a command begins, and while a command imports its packages."""
     with heeded_signals():
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", _SIGNALLED.format(module=module, number=number)],
             capture_output=True,
             text=True,
             check=False,
         )
-    assert done.returncode == 130, done.stderr
-    assert done.stderr in ("", "interrupted\n")
+    assert process.returncode == 130, process.stderr
+    assert process.stderr in ("", "interrupted\n")
 
 
 def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
@@ -58,9 +58,9 @@ def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
     script = _SIGNALLED.format(module="typer", number="SIGHUP")
     ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}"
     command = [sys.executable, "-c", ignored]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "expected a file or folder of specs" in done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert "expected a file or folder of specs" in process.stderr
 
 
 # Passes an equation to onnx on which its inference never ends, without our check.
@@ -119,7 +119,6 @@ class Swallowing:
     """Sends a signal to this process in a destructor, where exceptions are lost."""
 
     def __del__(self) -> None:
-        """Send the signal."""
         signal.raise_signal(signal.SIGTERM)
 
 
@@ -183,7 +182,7 @@ def test_a_signal_lost_while_a_result_is_read_costs_no_round(
     assert ended.value.code == 130
     assert "1 of 3 trials are stored, 2 more in some" in capsys.readouterr().err
     stored = sound_results(Path("docs/data/results"))
-    assert sorted(len(one.measurement.samples_by_round) for one in stored) == [1, 1, 2]
+    assert sorted(len(result.measurement.samples_by_round) for result in stored) == [1, 1, 2]
 
 
 def test_a_sweep_says_of_how_many_trials_only_what_it_knows(

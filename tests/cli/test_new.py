@@ -45,10 +45,10 @@ def _refusal(*arguments: str) -> EpochcostError:
 
 def test_a_price_by_flags(project: Path) -> None:
     """The file contains its id, its machine's provider and today, and is valid."""
-    done = _run(*TRADE, "--as-of", "2026-11-20")
-    assert done.exit_code == 0, done.output
+    result = _run(*TRADE, "--as-of", "2026-11-20")
+    assert result.exit_code == 0, result.output
     path = project / "specs/prices/giant-on-demand-2026-11.toml"
-    assert "giant-on-demand-2026-11.toml is new" in done.output
+    assert "giant-on-demand-2026-11.toml is new" in result.output
     assert path.read_text("utf-8").startswith("#:schema ../../docs/schemas/price.json\n")
     price = load_catalogue(project).price("giant-on-demand-2026-11")
     assert (price.amount, price.provider) == (Decimal("3.10"), "nobody")
@@ -102,16 +102,16 @@ def test_an_owned_machine(project: Path) -> None:
     """An owned machine's costs are given by separate keys."""
     keys = ("purchase=3000", "years=4", "utilisation=30%", "power_watts=350")
     options = [word for key in (*keys, "electricity_per_kwh=0.15") for word in ("--owned", key)]
-    done = _run("new", "price", "--hardware", "giant", "--plan", "owned", *options, *SOURCE)
-    assert done.exit_code == 0, done.exception
+    result = _run("new", "price", "--hardware", "giant", "--plan", "owned", *options, *SOURCE)
+    assert result.exit_code == 0, result.exception
     prices = load_catalogue(project).prices_of("giant")
     assert [price.owned.years for price in prices if price.owned] == [4]
 
 
 def test_the_machine_at_hand(project: Path) -> None:
     """--detect describes this machine; flags add to it."""
-    done = _run("new", "hardware", "--detect", "--id", "mine", "--provider", "Us")
-    assert done.exit_code == 0, done.exception
+    result = _run("new", "hardware", "--detect", "--id", "mine", "--provider", "Us")
+    assert result.exit_code == 0, result.exception
     machine = load_catalogue(project).machine("mine")
     assert machine.provider == "Us"
     assert machine.vcpus == len(os.sched_getaffinity(0))
@@ -123,20 +123,20 @@ def test_a_machine_with_gpus(project: Path) -> None:
     folder = project / "specs/devices"
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "specs/devices/geforce-rtx-4090.toml", folder)
-    for name, said in (("rtx 4090", ""), ("V100", "V100: not in specs/devices\n")):
+    for name, message in (("rtx 4090", ""), ("V100", "V100: not in specs/devices\n")):
         identity = ("--id", "dgx", "--name", "DGX", "--provider", "NVIDIA")
-        done = _run("new", "hardware", *identity, "--gpu", name, "--gpus", "8", *SOURCE)
-        assert (done.exit_code, done.stderr) == (0, said)
+        result = _run("new", "hardware", *identity, "--gpu", name, "--gpus", "8", *SOURCE)
+        assert (result.exit_code, result.stderr) == (0, message)
         (gpu,) = load_catalogue(project).machine("dgx").accelerators
-        known = ("GeForce RTX 4090", Decimal("165.2")) if not said else ("V100", None)
-        assert (gpu.name, gpu.peak_fp16_tflops, gpu.count) == (*known, 8)
+        expected = ("GeForce RTX 4090", Decimal("165.2")) if not message else ("V100", None)
+        assert (gpu.name, gpu.peak_fp16_tflops, gpu.count) == (*expected, 8)
         (project / "specs/hardware/dgx.toml").unlink()
 
 
 @pytest.fixture
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph with token indices, a symbolic length and weights of its own."""
-    made = helper.make_graph(
+    graph_proto = helper.make_graph(
         [
             helper.make_node("Gather", ["table", "tokens"], ["vectors"]),
             helper.make_node("ReduceMean", ["vectors", "axes"], ["mean"], keepdims=0),
@@ -152,16 +152,16 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     )
     path = tmp_path_factory.mktemp("graph") / "word_bag.onnx"
-    onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)]), path)
+    onnx.save(helper.make_model(graph_proto, opset_imports=[helper.make_opsetid("", 18)]), path)
     return path
 
 
 def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
     """Inputs, length and classes come from the graph; the file is copied into models/."""
-    words = ("--task", "tests", "--example", "a few words", *SOURCE)
+    options = ("--task", "tests", "--example", "a few words", *SOURCE)
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5", "--loss", "softmax_cross_entropy")
-    done = _run("new", "model", "--graph", str(graph), *words, *sizes)
-    assert done.exit_code == 0, done.exception
+    result = _run("new", "model", "--graph", str(graph), *options, *sizes)
+    assert result.exit_code == 0, result.exception
     model = load_catalogue(project).model("word-bag")
     assert model.inputs[0].vocabulary == 5
     assert model.dimensions == {"length": 7}
@@ -184,39 +184,42 @@ def _keep_weights_in(name: str, graph: Path) -> None:
 
 def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
     """External weights are copied too; checks and plans report missing ones."""
-    kept = graph.with_name("word_bag.onnx.data")
-    _keep_weights_in(kept.name, graph)
-    words = ("--task", "tests", "--example", "a few words", "--source", "x")
+    data_file = graph.with_name("word_bag.onnx.data")
+    _keep_weights_in(data_file.name, graph)
+    options = ("--task", "tests", "--example", "a few words", "--source", "x")
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
-    refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
+    refused = str(_refusal("new", "model", "--graph", str(graph), *options, *sizes))
     assert "source: should have at least 3 characters" in refused
     assert not list((project / "models").glob("word_bag*"))
-    done = _run("new", "model", "--graph", str(graph), *words, *sizes, *SOURCE)
-    assert done.exit_code == 0, done.exception
-    copy = project / "models" / kept.name
-    assert copy.read_bytes() == kept.read_bytes()
+    result = _run("new", "model", "--graph", str(graph), *options, *sizes, *SOURCE)
+    assert result.exit_code == 0, result.exception
+    copy = project / "models" / data_file.name
+    assert copy.read_bytes() == data_file.read_bytes()
     assert _run("check").exit_code == 0
     copy.unlink()
-    said = "there is no file 'word_bag.onnx.data': copy it there"
+    message = "there is no file 'word_bag.onnx.data': copy it there"
     (line,) = _run("check").stdout.splitlines()
     assert line.startswith("specs/models/word-bag.toml:6:1: graph: models/word_bag.onnx: tensor")
-    assert line.endswith(said)
+    assert line.endswith(message)
     write_study = (project / "specs/studies/brief.toml").read_text("utf-8")
     (project / "specs/studies/brief.toml").write_text(
         write_study.replace('["tiny"]', '["word-bag"]')
     )
     planned = _run("plan")
-    assert said in " ".join(planned.stdout.split())
+    assert message in " ".join(planned.stdout.split())
     assert "0 trials" in planned.stdout
 
 
 def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) -> None:
     """Weights with an existing name are refused, and nothing is copied."""
-    kept = project / "models/weights.bin"
-    kept.write_bytes(b"others")
-    _keep_weights_in(kept.name, graph)
-    words = ("--task", "tests", "--example", "a few words", *SOURCE)
+    data_file = project / "models/weights.bin"
+    data_file.write_bytes(b"others")
+    _keep_weights_in(data_file.name, graph)
+    options = ("--task", "tests", "--example", "a few words", *SOURCE)
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
-    refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
+    refused = str(_refusal("new", "model", "--graph", str(graph), *options, *sizes))
     assert "expected an unused name" in refused
-    assert (kept.read_bytes(), (project / "models/word_bag.onnx").exists()) == (b"others", False)
+    assert (data_file.read_bytes(), (project / "models/word_bag.onnx").exists()) == (
+        b"others",
+        False,
+    )

@@ -78,9 +78,9 @@ def disturbed(batch_size: int, others_cpus: float) -> Result:
 def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Each result is listed with its figure."""
     show_doubts([disturbed(32, 1.0), disturbed(64, 0.5), disturbed(128, 0.0)])
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines() == [
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines() == [
         "unstable:",
         "  net training cpu batch 32: other programs kept 1.0 of 2 CPUs busy",
         "  net training cpu batch 64: other programs kept 0.5 of 2 CPUs busy",

@@ -23,20 +23,20 @@ def project_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 0.51)) -> str:
+def printed(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 0.51)) -> str:
     """Output for a training and an inference on the local machine."""
     mine = [
         make_result(model="tiny", mode="training", batch_size=4, samples=samples),
         make_result(model="tiny", mode="inference", batch_size=1, samples=samples),
     ]
     store_results(Path(), mine)
-    show_costs(load_catalogue(Path()), RESULTS, [Skipped(one.trial, one) for one in mine])
+    show_costs(load_catalogue(Path()), RESULTS, [Skipped(result.trial, result) for result in mine])
     return capsys.readouterr().out
 
 
 def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
     """The time is printed, and that nothing has a list price."""
-    text = said(capsys)
+    text = printed(capsys)
     assert "full training, here: " in text
     assert "a million inferences, here: " in text
     assert "\n2 of 2 results are noisy, as listed above" in text
@@ -53,7 +53,7 @@ def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFix
         model="tiny", mode="inference", batch_size=1, hardware="giant", fingerprint="beef" * 4
     )
     store_results(project, [fast])
-    text = said(capsys)
+    text = printed(capsys)
     assert text.count(" (assumed price)\n") == 2
     assert "    no time on a machine with a list price is known\n" in text
     assert "    cheapest at a list price: $" in text

@@ -23,9 +23,9 @@ def in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan(*arguments: str) -> str:
     """Output of `epochcost plan`."""
-    done = CliRunner().invoke(app, ["plan", *arguments], catch_exceptions=False)
-    assert done.exit_code == 0
-    return done.stdout
+    result = CliRunner().invoke(app, ["plan", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
 
 
 def test_the_trials_are_listed_in_order() -> None:
@@ -55,7 +55,7 @@ def test_what_is_left_out_has_its_reason() -> None:
     assert "left out, because provider cuda: expected a usable GPU" in text
     assert "\n  tiny training cuda\n" in text
     document = json.loads(plan("--format", "json"))
-    assert [left["what"] for left in document["left_out"]] == [
+    assert [entry["what"] for entry in document["left_out"]] == [
         "tiny training cuda",
         "tiny inference cuda",
     ]

@@ -38,18 +38,18 @@ def prices(project: Path) -> set[str]:
 def test_new_unchanged_and_unmatched(project: Path) -> None:
     """A table has the outcome of each row; new specs are written, old prices are dated anew."""
     before = {path: path.read_bytes() for path in (project / "specs").rglob("*.toml")}
-    done = run(
+    result = run(
         project, "p2.xlarge,0.80,us-east-1\np3.2xlarge,3.06,us-east-1\nz9.nano,1,us-east-1\n"
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = [line.split() for line in done.stdout.splitlines()]
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = [line.split() for line in result.stdout.splitlines()]
     day = ["on-demand", "us-east-1", "2026-11-01"]
     new = "p2.xlarge-on-demand-2026-11.toml"
     assert ["p2.xlarge", *day, "$0.90", "$0.80", "new", new] in lines
     same = "p3.2xlarge-on-demand-2026-07"
     dated = [*day, "$3.06", "$3.06", "dated", "anew", f"{same}.toml"]
     assert ["p3.2xlarge", *dated] in lines
-    assert "unmatched, 1: no machine in specs/hardware: z9.nano\n" in done.stdout
+    assert "unmatched, 1: no machine in specs/hardware: z9.nano\n" in result.stdout
     changed = [path.stem for path, text in before.items() if path.read_bytes() != text]
     assert changed == [same]
     written = (project / "specs/prices" / new).read_text(encoding="utf-8")
@@ -60,23 +60,23 @@ def test_a_doubted_price_needs_accept(project: Path) -> None:
     """The line of a hundredth says why; it is written with --accept only, and check lists it."""
     before = prices(project)
     table = "p5.48xlarge,0.5504,us-east-1\np2.xlarge,0.80,us-east-1\n"
-    done = run(project, table)
+    result = run(project, table)
     reason = "p5.48xlarge-on-demand-2026-11: 0.0688 an hour per H100 SXM5 is 1/100 of the 6.88"
-    assert done.returncode == 0
-    assert f"\ndoubted: {reason}" in done.stdout
-    assert "1 doubted and not written: --accept writes them.\n1 new: review" in done.stdout
+    assert result.returncode == 0
+    assert f"\ndoubted: {reason}" in result.stdout
+    assert "1 doubted and not written: --accept writes them.\n1 new: review" in result.stdout
     assert prices(project) - before == {"p2.xlarge-on-demand-2026-11.toml"}
-    done = run(project, table, *OPTIONS, "--accept")
-    assert f"\naccepted: {reason}" in done.stdout
+    result = run(project, table, *OPTIONS, "--accept")
+    assert f"\naccepted: {reason}" in result.stdout
     assert "p5.48xlarge-on-demand-2026-11.toml" in prices(project)
 
 
 def test_dry_run(project: Path) -> None:
     """A dry run prints the same and writes nothing."""
     before = prices(project)
-    done = run(project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS, "--dry-run")
-    assert done.returncode == 0
-    assert done.stdout.endswith("Dry run: 1 new, nothing written.\n")
+    result = run(project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS, "--dry-run")
+    assert result.returncode == 0
+    assert result.stdout.endswith("Dry run: 1 new, nothing written.\n")
     assert prices(project) == before
 
 
@@ -84,9 +84,9 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
     """One wrong row prevents all writing; --skip-faulty lists it and imports the others."""
     before = prices(project)
     table = "p2.xlarge,0.80,us-east-1\np3.2xlarge,0.00,us-east-1\n"
-    done = run(project, table)
-    assert done.returncode == 1
-    place, last = done.stderr.splitlines()
+    result = run(project, table)
+    assert result.returncode == 1
+    place, last = result.stderr.splitlines()
     assert place.startswith("table.csv:3:1: p3.2xlarge on-demand: expected a price per hour above")
     assert "1 invalid row: nothing was written" in last
     assert prices(project) == before
@@ -99,13 +99,13 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
 def test_what_the_table_does_not_say(project: Path) -> None:
     """A missing day or provider is a usage error: exit code 2, one line."""
     for arguments, option in ((OPTIONS[:2], "--as-of"), (OPTIONS[2:], "--provider")):
-        done = run(project, "p2.xlarge,0.80,us-east-1\n", *arguments)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert "is required" in done.stderr.partition(option)[2]
+        result = run(project, "p2.xlarge,0.80,us-east-1\n", *arguments)
+        assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+        assert "is required" in result.stderr.partition(option)[2]
 
 
 def test_no_such_file(project: Path) -> None:
     """A missing table is a one-line error with exit code 1."""
-    done = run(project, "", "none.csv", *OPTIONS)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    result = run(project, "", "none.csv", *OPTIONS)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr

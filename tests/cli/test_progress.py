@@ -85,7 +85,7 @@ def result() -> Result:
 
 
 EVENTS: tuple[Event, ...] = (
-    Scheduled(tuple(Visit(one) for one in TRIALS)),
+    Scheduled(tuple(Visit(trial) for trial in TRIALS)),
     Started(TRIALS[0], 1, 3),
     Advanced(
         TRIALS[0],
@@ -112,9 +112,9 @@ class CountingClock:
 
 def time_left(trials: tuple[Trial, ...], clock: CountingClock | None = None) -> TimeLeft:
     """The estimate with one visit of each trial ahead."""
-    left = TimeLeft(clock or CountingClock())
-    left.schedule(Visit(one) for one in trials)
-    return left
+    estimate = TimeLeft(clock or CountingClock())
+    estimate.schedule(Visit(trial) for trial in trials)
+    return estimate
 
 
 def test_time_left_starts_from_the_budgets() -> None:
@@ -127,15 +127,15 @@ def test_time_left_starts_from_the_budgets() -> None:
 def test_time_left_learns_from_finished_trials() -> None:
     """If the first trial takes half of the estimate, so do the others."""
     clock = CountingClock()
-    left = time_left(TRIALS, clock)
-    left.start()
+    estimate = time_left(TRIALS, clock)
+    estimate.start()
     clock.seconds = EXPECTED_SECONDS / 2
-    left.end(measured=True)
-    left.start()
-    assert left.seconds == pytest.approx(2 * EXPECTED_SECONDS / 2)
+    estimate.end(measured=True)
+    estimate.start()
+    assert estimate.seconds == pytest.approx(2 * EXPECTED_SECONDS / 2)
 
 
-def shown(*, terminal: bool) -> str:
+def console_output(*, terminal: bool) -> str:
     """The console's output for the events."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
@@ -147,7 +147,7 @@ def shown(*, terminal: bool) -> str:
 
 def test_plain_lines_where_nobody_watches() -> None:
     """A line for each start and end, without control characters."""
-    lines = shown(terminal=False).splitlines()
+    lines = console_output(terminal=False).splitlines()
     assert [line.split(" (")[0] for line in lines] == [
         "[1/3] net training cpu batch 1",
         "    2 ms ±0.0% a step, 4 samples",
@@ -161,7 +161,7 @@ def test_plain_lines_where_nobody_watches() -> None:
 
 def test_a_terminal_shows_what_is_being_measured() -> None:
     """The live line has count, trial, samples and precision."""
-    text = shown(terminal=True)
+    text = console_output(terminal=True)
     assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
     assert "net training cpu batch 3: failed: it broke" in text
     assert "3/3" in text

@@ -101,8 +101,8 @@ class Shell:
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "quote", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = self._capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        output = self._capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
 
     def json(self, *arguments: str) -> Any:
         """The parsed JSON of a successful quote."""

@@ -9,7 +9,7 @@ from epochcost.cli.app import app
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("tokens", "missing: --model, --requests"),
         ("weightless", "missing: model, --out"),
@@ -24,12 +24,12 @@ from epochcost.cli.app import app
         ("run --patience x", "expected a number, got 'x'"),
     ],
 )
-def test_refused_in_plain_words(line: str, words: str) -> None:
+def test_refused_in_plain_words(line: str, message: str) -> None:
     """All missing options at once; for a wrong value the nearest one, else the choices."""
-    done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
-    assert done.exit_code == 2
-    assert words in done.stderr
-    assert "Value error" not in done.stderr
+    result = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Value error" not in result.stderr
 
 
 def test_help_needs_no_options() -> None:

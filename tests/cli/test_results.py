@@ -24,10 +24,10 @@ def root_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The exit code, the output and the messages of a command."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["epochcost", *words])
+        patch.setattr(sys, "argv", ["epochcost", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
     printed = capsys.readouterr()
@@ -73,7 +73,7 @@ def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (("--rate", "0"), "--rate 0: expected a price above 0, without --price"),
         (("--rate", "2", "--price", "rack-11-01"), "without --price"),
@@ -81,13 +81,13 @@ def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_a_fault_is_one_line(
-    root: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
+    root: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
     """Exit code 1, no traceback, nothing stored."""
     path = write_export(root, VLLM)
     code, out, err = run(capsys, "results", "import", str(path), *TERMS, *options)
     assert (code, out) == (1, "")
-    assert words in err
+    assert message in err
     assert err.count("\n") == 1
     assert not list(root.glob("docs/data/results/*/reported/*"))
 

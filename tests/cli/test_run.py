@@ -227,14 +227,14 @@ def _fails(arguments: list[str]) -> bool:
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
     """CUDA without a usable GPU is exit 3 with the reason, before planning."""
-    done = run(project, "--provider", "cuda")
-    assert done.returncode == 3
-    assert "expected a usable GPU" in done.stderr
+    result = run(project, "--provider", "cuda")
+    assert result.returncode == 3
+    assert "expected a usable GPU" in result.stderr
     assert not (project / "docs").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "message"),
     [
         (["--study", "breif"], 1, 'did you mean "brief"'),
         (["--model", "tini"], 1, 'did you mean "tiny"'),
@@ -251,12 +251,12 @@ def test_wrong_arguments_say_what_is_right(
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
     code: int,
-    words: str,
+    message: str,
 ) -> None:
     """Each exit code gives the kind of fault, each message the nearest valid choice."""
     monkeypatch.chdir(project)
     assert call(monkeypatch, "run", *arguments) == code
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (project / "docs").exists()
 
 

@@ -59,11 +59,11 @@ def test_a_table_fits_its_terminal(
     """Columns are dropped in a fixed order; the others are complete."""
     monkeypatch.setenv("COLUMNS", width)
     assert print_table(*TABLE, drop=drop) == left_out
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= int(width)
-    kept = [cells for cells in zip(TABLE[0], *TABLE[1], strict=True) if cells[0] not in left_out]
-    letters = sorted("".join(cell for cells in kept for cell in cells).replace(" ", ""))
-    assert sorted("".join(shown.split())) == letters
+    output = capsys.readouterr().out
+    assert max(map(len, output.splitlines())) <= int(width)
+    columns = [cells for cells in zip(TABLE[0], *TABLE[1], strict=True) if cells[0] not in left_out]
+    letters = sorted("".join(cell for cells in columns for cell in cells).replace(" ", ""))
+    assert sorted("".join(output.split())) == letters
 
 
 @pytest.mark.parametrize("err", [False, True])

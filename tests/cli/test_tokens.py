@@ -27,8 +27,8 @@ def ask(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, st
         patch.setattr(sys, "argv", ["epochcost", "tokens", *options])
         with pytest.raises(SystemExit) as ended:
             main()
-    said = capsys.readouterr()
-    return ended.value.code or 0, said.out, said.err  # type: ignore[return-value]
+    output = capsys.readouterr()
+    return ended.value.code or 0, output.out, output.err  # type: ignore[return-value]
 
 
 USUAL = ("--model", "tiny", "--prompt", "100", "--output", "50")
@@ -98,7 +98,7 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (("--requests", "fast"), "requests: expected a rate above 0, such as 0.5/s"),
         (("--requests", "0/s"), "requests: expected a rate above 0"),
@@ -111,12 +111,12 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
 )
 @pytest.mark.usefixtures("root")
 def test_a_fault_is_one_line(
-    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
     """The expected and the given value, nothing else."""
     code, out, err = ask(capsys, *USUAL, *options)
     assert (code, out) == (1, "")
-    assert words in err
+    assert message in err
     assert "Traceback" not in err
 
 
@@ -128,15 +128,15 @@ def test_what_an_engine_was_measured_to_do_is_told(
     monkeypatch.chdir(tmp_path)
     code, out, err = ask(capsys, *USUAL, "--requests", "3/s", "--wide")
     assert (code, err) == (0, "")
-    words = " ".join(out.split())
-    assert "prompts of 30 tokens and answers of 20" in words
+    text = " ".join(out.split())
+    assert "prompts of 30 tokens and answers of 20" in text
     assert (
-        "keeps 90 % of first tokens within 80 ms and further ones within 200 ms up to 4/s" in words
+        "keeps 90 % of first tokens within 80 ms and further ones within 200 ms up to 4/s" in text
     )
-    assert "at 3/s 90 % of first tokens come within" in words
-    assert "the engine accepts requests 1.5 s after its start" in words
+    assert "at 3/s 90 % of first tokens come within" in text
+    assert "the engine accepts requests 1.5 s after its start" in text
     assert out.count("measured for") == 1
-    assert "25 s" in words
+    assert "25 s" in text
     _, out, _ = ask(capsys, *USUAL, "--requests", "3/s", "--format", "json")
     (served,) = json.loads(out)["behind_an_engine"]
     assert [rate["requests"] for rate in served["rates"]] == [100, 100]
@@ -170,7 +170,7 @@ def test_machines_that_nobody_timed_are_predicted(
         assert float(machine["token_seconds"]["mean"]) <= 0.05
         cost = machine["per_million_tokens"]
         assert float(cost["low"]) <= float(cost["mean"]) <= float(cost["high"])
-    assert any(left["reason"].startswith("does not fit") for left in answer["left_out"])
+    assert any(entry["reason"].startswith("does not fit") for entry in answer["left_out"])
 
 
 def test_one_gpu_holds_a_model_of_32_billion(

@@ -18,7 +18,7 @@ from heeded_signals import heeded_signals
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(name="kept", autouse=True)
+@pytest.fixture(name="paths", autouse=True)
 def kept_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Our project; trainings store their state elsewhere."""
     monkeypatch.chdir(ROOT)
@@ -41,23 +41,23 @@ def repeats(folder: Path) -> list[Repeat]:
 
 def test_repeats_to_a_target_are_priced_and_stored(
     tmp_path: Path,
-    kept: tuple[str, ...],
+    paths: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Time, cost and accuracy with their spread; a second call trains nothing again."""
-    asked = ("--model", "digits-mlp", "--target", "accuracy >= 0.9", "--repeats", "2", *kept)
-    assert call(monkeypatch, *asked) == 0
-    told = capsys.readouterr()
-    assert "accuracy >= 0.9: 2 of 2 reached it; time " in told.out
-    assert "at assumed-local, an assumed price" in told.out
-    assert "so far, at most " in told.err
+    arguments = ("--model", "digits-mlp", "--target", "accuracy >= 0.9", "--repeats", "2", *paths)
+    assert call(monkeypatch, *arguments) == 0
+    output = capsys.readouterr()
+    assert "accuracy >= 0.9: 2 of 2 reached it; time " in output.out
+    assert "at assumed-local, an assumed price" in output.out
+    assert "so far, at most " in output.err
     before = repeats(tmp_path)
     assert [repeat.seed for repeat in before] == [0, 1]
-    assert call(monkeypatch, *asked, "--format", "json") == 0
-    told = capsys.readouterr()
-    assert told.err.count("stored before: seed") == 2
-    answer = json.loads(told.out)
+    assert call(monkeypatch, *arguments, "--format", "json") == 0
+    output = capsys.readouterr()
+    assert output.err.count("stored before: seed") == 2
+    answer = json.loads(output.out)
     assert answer["time"]["mean"] == pytest.approx(sum(each.seconds for each in before) / 2)
     assert answer["cost"]["mean"] > 0
     assert [each["seed"] for each in answer["training"]["repeats"]] == [0, 1]
@@ -65,32 +65,32 @@ def test_repeats_to_a_target_are_priced_and_stored(
 
 
 @pytest.mark.slow
-def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[str, ...]) -> None:
+def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, paths: tuple[str, ...]) -> None:
     """The same command ends with the weights of an uninterrupted training."""
     command = [sys.executable, "-m", "epochcost", "train", "--model", "digits-cnn", "--epochs", "6"]
     with (
         heeded_signals(),
-        subprocess.Popen([*command, *kept], stderr=subprocess.PIPE, text=True) as process,
+        subprocess.Popen([*command, *paths], stderr=subprocess.PIPE, text=True) as process,
     ):
         assert process.stderr is not None
         assert "step 1 of at most 264" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        messages = process.stderr.read()
     assert process.returncode == 130
-    assert f"the state is saved in {tmp_path / 'to'}" in said
-    assert "the same command goes on" in said
-    done = subprocess.run([*command, *kept], capture_output=True, text=True, check=True)
+    assert f"the state is saved in {tmp_path / 'to'}" in messages
+    assert "the same command goes on" in messages
+    done = subprocess.run([*command, *paths], capture_output=True, text=True, check=True)
     assert "continues at step" in done.stderr
     stopped, *_ = repeats(tmp_path)
     assert stopped.sessions == 2
-    whole = subprocess.run([*command, *kept, "--anew"], capture_output=True, text=True, check=True)
+    whole = subprocess.run([*command, *paths, "--anew"], capture_output=True, text=True, check=True)
     assert "goes on" not in whole.stderr
     assert repeats(tmp_path)[0].sessions == 1
     assert repeats(tmp_path)[0].weights_sha256 == stopped.weights_sha256
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "message"),
     [
         (("--target", "98"), 1, "--target: expected accuracy >= SHARE"),
         (("--dataset", "wmt14-en-de"), 1, "expected a table [data] or [generated] in its spec"),
@@ -100,15 +100,15 @@ def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[
     ],
 )
 def test_what_cannot_be_trained_is_one_line(
-    kept: tuple[str, ...],
+    paths: tuple[str, ...],
     arguments: tuple[str, ...],
     code: int,
-    words: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Wrong targets, data sets and sizes are refused before the first step."""
-    assert call(monkeypatch, "--model", "digits-mlp", *arguments, *kept) == code
-    told = " ".join(capsys.readouterr().err.split())
-    assert words in told
-    assert "Traceback" not in told
+    assert call(monkeypatch, "--model", "digits-mlp", *arguments, *paths) == code
+    output = " ".join(capsys.readouterr().err.split())
+    assert message in output
+    assert "Traceback" not in output

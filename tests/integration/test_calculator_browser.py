@@ -49,21 +49,21 @@ def page_fixture() -> Iterator[Page]:
 
 def billed(page: Page, cases: list[tuple[Any, dict[str, Decimal]]]) -> list[dict[str, Any]]:
     """The browser's bills for published programs and usages."""
-    asked = [
+    bills = [
         [program, {key: float(value) for key, value in usage.items()}] for program, usage in cases
     ]
     script = "text => JSON.parse(text).map(one => window.epochcostBill.run(one[0], one[1]))"
-    found: list[dict[str, Any]] = page.evaluate(script, json.dumps(asked))
-    return found
+    answers: list[dict[str, Any]] = page.evaluate(script, json.dumps(bills))
+    return answers
 
 
-def agree(said: dict[str, Any], engine: Quote) -> None:
+def agree(bill: dict[str, Any], engine: Quote) -> None:
     """Compare the browser's total and time with the engine's."""
-    for name, meant in (("total", engine.total), ("elapsed_seconds", engine.elapsed_seconds)):
-        got = Decimal(repr(said[name]))
-        assert abs(got - meant) <= _TOLERANCE * max(abs(meant), Decimal("1e-6")), (
+    for name, expected in (("total", engine.total), ("elapsed_seconds", engine.elapsed_seconds)):
+        got = Decimal(repr(bill[name]))
+        assert abs(got - expected) <= _TOLERANCE * max(abs(expected), Decimal("1e-6")), (
             name,
-            said,
+            bill,
             engine,
         )
 
@@ -142,10 +142,10 @@ def test_drawn_plans_bill_as_the_engine_bills(page: Page) -> None:
             continue
         usage = {"seconds": seconds, "count": Decimal(count), "runs": Decimal(runs)}
         cases.append((bill_program(price).json, usage))
-    for said, engine in zip(billed(page, cases), engines, strict=True):
-        agree(said, engine)
+    for bill, engine in zip(billed(page, cases), engines, strict=True):
+        agree(bill, engine)
         if engine.total < _LARGE:
-            assert abs(Decimal(repr(said["total"])) - engine.total) < Decimal("0.005")
+            assert abs(Decimal(repr(bill["total"])) - engine.total) < Decimal("0.005")
     assert sum(engine.total < _LARGE for engine in engines) > 0.9 * _DRAWS
 
 
@@ -163,8 +163,8 @@ def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> N
             except InputError:
                 continue
             cases.append((make(price).json, asked))
-    for said, engine in zip(billed(page, cases), engines, strict=True):
-        agree(said, engine)
+    for bill, engine in zip(billed(page, cases), engines, strict=True):
+        agree(bill, engine)
 
 
 def test_a_name_that_a_program_lacks_is_an_error(page: Page) -> None:
@@ -199,16 +199,16 @@ def test_the_browser_draws_what_python_draws(page: Page, inputs: Inputs) -> None
     data = data_of(report)
     half = float(rows[2].observed.work("full").time.mean)
     most = {"seconds": half, "total": float(rows[1].estimate("full").mean)}
-    found = page.evaluate(_WEIGHED, [data["net"], data["plans"]["plans"], most])
+    shares = page.evaluate(_WEIGHED, [data["net"], data["plans"]["plans"], most])
     choice = rows[0]
-    meant = odds_of(choice, rows, "full")
-    assert found[0]["name"] == choice.observed.machine.name
-    assert found[0]["regret"] == pytest.approx(meant.regret, rel=1e-6)
-    assert 0.1 < meant.wins < 0.9
-    for row, got in zip(rows, found, strict=True):
+    expected = odds_of(choice, rows, "full")
+    assert shares[0]["name"] == choice.observed.machine.name
+    assert shares[0]["regret"] == pytest.approx(expected.regret, rel=1e-6)
+    assert 0.1 < expected.wins < 0.9
+    for row, got in zip(rows, shares, strict=True):
         machine, time = row.observed.machine, row.time("full")
-        assert got["wins"] == pytest.approx(meant.shares[machine], abs=1e-9)
-        assert got["ratio"] == pytest.approx(meant.ratios.get(machine, (1, 1, 1)), rel=1e-6)
+        assert got["wins"] == pytest.approx(expected.shares[machine], abs=1e-9)
+        assert got["ratio"] == pytest.approx(expected.ratios.get(machine, (1, 1, 1)), rel=1e-6)
         drawn = float(time.mean) * np.exp(time_draws(row.observed, time))
         assert got["kept"]["seconds"] == pytest.approx((drawn <= half).mean(), abs=1e-9)
         cost = cost_draws(row.observed, time, row.estimate("full"))

@@ -20,7 +20,7 @@ def ask(site: Site, question: str, look: Look = LIGHT) -> Page:
     return page
 
 
-def said(page: Page) -> str:
+def text_of(page: Page) -> str:
     """The whole answer, with or without framed tables."""
     return " ".join(page.locator(".ec-calculated").inner_text().split())
 
@@ -29,17 +29,17 @@ def said(page: Page) -> str:
 def test_the_address_keeps_the_question(site: Site, look: Look) -> None:
     """Three trainings a week, by form, then by address; "start over" resets it."""
     page = ask(site, "", look)
-    first = said(page)
+    first = text_of(page)
     page.locator("[name=runs]").fill("3")
     page.locator("[name=every]").select_option("week")
     wait_until(page, "location.search === '?runs=3&every=week'")
-    assert "a month" in said(page)
-    assert said(ask(site, "?runs=3&every=week", look)) == said(page)
+    assert "a month" in text_of(page)
+    assert text_of(ask(site, "?runs=3&every=week", look)) == text_of(page)
     assert overflow(page) <= 0
     page.locator("summary", has_text="assumptions").click()
     page.get_by_role("button", name="Start over").click()
     wait_until(page, "location.search === ''")
-    assert said(page) == first
+    assert text_of(page) == first
 
 
 # One address each, since only a key's first value counts.
@@ -55,19 +55,19 @@ _ADDRESSES = (
 
 def test_an_address_fills_in_only_what_a_hand_could(site: Site) -> None:
     """Unknown keys and values out of bounds change nothing."""
-    plain = said(ask(site, ""))
-    for asked in _ADDRESSES:
-        assert said(ask(site, f"?{asked}#{asked}")) == plain, asked
+    plain = text_of(ask(site, ""))
+    for address in _ADDRESSES:
+        assert text_of(ask(site, f"?{address}#{address}")) == plain, address
 
 
 def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> None:
     """The form marks it, and answer and address ignore it."""
     page = ask(site, "")
-    plain = said(page)
+    plain = text_of(page)
     page.locator("summary", has_text="assumptions").click()
     for name, value in (("utilisation", "-1"), ("electricity", "-1e308"), ("epochs", "-1")):
         page.locator(f"[name={name}]").fill(value)
-        assert said(page) == plain
+        assert text_of(page) == plain
         assert page.locator(f"[name={name}]:invalid").count() == 1
     assert page.evaluate("location.search") == ""
 
@@ -80,10 +80,10 @@ def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
         for at in (2, 1)
     )
     limits = f"&deadline={hours / 3600 * 1.001}&budget={dollars * 1.001}"
-    answer = said(ask(site, f"?model=net&software=onnxruntime&prices=owned{limits}"))
-    found = re.search(r"In time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
-    assert found is not None
-    assert all(35 <= int(share) <= 65 for share in found.groups())
+    answer = text_of(ask(site, f"?model=net&software=onnxruntime&prices=owned{limits}"))
+    match = re.search(r"In time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
+    assert match is not None
+    assert all(35 <= int(share) <= 65 for share in match.groups())
 
 
 def test_one_software_is_compared_at_a_time(site: Site) -> None:
@@ -103,7 +103,7 @@ def test_one_software_is_compared_at_a_time(site: Site) -> None:
         cells = page.locator(".ec-calculated > div tbody tr td:last-child").all_text_contents()
         lists.append({"ONNX Runtime 1.0" in cell for cell in cells})
     assert lists == [{False}, {True}]
-    assert said(ask(site, "?software=nothing")) == said(ask(site, ""))
+    assert text_of(ask(site, "?software=nothing")) == text_of(ask(site, ""))
 
 
 def test_a_busier_server_costs_less_a_request(site: Site) -> None:
@@ -124,7 +124,7 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
     within = float(page.locator("tbody td").nth(3).get_attribute("data-order") or 0)
     assert within == pytest.approx(0.001075)
     slow = ask(site, "?model=net&job=serve&prices=owned&within=0.001")
-    assert "too slow" in said(slow)
+    assert "too slow" in text_of(slow)
 
 
 def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None:
@@ -149,7 +149,7 @@ def test_two_machines_are_set_against_each_other(site: Site) -> None:
     assert "overlap" not in verdict
     assert page.locator(".ec-calculated tbody tr").count() == 2
     assert overflow(page) <= 0
-    assert "two different machines" in said(ask(site, "?model=net&a=local&b=box&prices=spot"))
+    assert "two different machines" in text_of(ask(site, "?model=net&a=local&b=box&prices=spot"))
     same = ask(site, "?model=net&a=local&b=local").locator(".ec-verdict")
     assert "two different machines" in same.inner_text()
 

@@ -45,12 +45,12 @@ def _lint(path: Path, *files: Path) -> subprocess.CompletedProcess[str]:
 
 def test_all_specs_pass() -> None:
     """Taplo finds no error in any committed spec by its schema."""
-    done = _lint(ROOT, *sorted((ROOT / "specs").rglob("*.toml")))
-    assert done.returncode == 0, done.stderr
+    process = _lint(ROOT, *sorted((ROOT / "specs").rglob("*.toml")))
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize(
-    ("line", "wrong", "said"),
+    ("line", "wrong", "message"),
     [
         ('plan = "on-demand"', 'plan = "on demand"', '"on demand" is not one of'),
         ("amount = 3.06", "amuont = 3.06", "'amuont' was unexpected"),
@@ -61,9 +61,9 @@ def test_all_specs_pass() -> None:
         ("as_of = 2026-11-01", "as_of = 2026", 'is not of type "string"'),
     ],
 )
-def test_a_mistake_is_found(spec: Path, line: str, wrong: str, said: str) -> None:
+def test_a_mistake_is_found(spec: Path, line: str, wrong: str, message: str) -> None:
     """Taplo's command for continuous integration names the error."""
     spec.write_text(SPEC.replace(line, wrong), "utf-8")
-    done = _lint(spec.parent, spec)
-    assert done.returncode == 1
-    assert said in done.stderr
+    process = _lint(spec.parent, spec)
+    assert process.returncode == 1
+    assert message in process.stderr

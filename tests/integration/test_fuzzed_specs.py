@@ -62,24 +62,24 @@ def test_every_kind_of_file_is_read(tmp_path: Path, name: str, text: str) -> Non
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, "utf-8")
-    assert [found.partition(":")[0] for found in live_in_site(tmp_path)] == [name]
+    assert [place.partition(":")[0] for place in live_in_site(tmp_path)] == [name]
 
 
 def fuzz(first: int, count: int) -> dict[str, int]:
     """The outcomes of this many damaged specs, in a process."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzzing_specs", str(first), str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = (line.split(maxsplit=1) for line in done.stdout.splitlines())
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
+    assert process.returncode == 0, process.stderr[-3000:]
+    lines = (line.split(maxsplit=1) for line in process.stdout.splitlines())
     # Replaced specs are built or refused, too.
     return {outcome: int(times) for times, outcome in lines if "in place" not in outcome}
 
 
 def test_damaged_specs() -> None:
     """Some of each kind are built; refusals are one line."""
-    found = fuzz(0, 40)
-    assert sum(found.values()) == 40
-    assert sum(times for outcome, times in found.items() if outcome.startswith("built")) > 5
+    outcomes = fuzz(0, 40)
+    assert sum(outcomes.values()) == 40
+    assert sum(times for outcome, times in outcomes.items() if outcome.startswith("built")) > 5
 
 
 @pytest.mark.slow

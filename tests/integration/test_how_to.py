@@ -39,8 +39,8 @@ def clone_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "models/smollm2_135m.onnx", folder / "models/mine.onnx")
     write_export(folder, VLLM, "serve.json")
     (folder / ".gitignore").write_text("serve.json\n.cache/\n", "utf-8")
-    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
-        subprocess.run([*_GIT, *words], cwd=folder, check=True)
+    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
+        subprocess.run([*_GIT, *arguments], cwd=folder, check=True)
     return folder
 
 

@@ -31,9 +31,9 @@ def _files(folder: Path) -> set[Path]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project created in an empty folder."""
     folder = tmp_path_factory.mktemp("team") / "costs"
-    done = CliRunner().invoke(app, ["init", str(folder)])
-    assert done.exit_code == 0, done.exception
-    assert f"cd {folder} && make report" in done.output
+    result = CliRunner().invoke(app, ["init", str(folder)])
+    assert result.exit_code == 0, result.exception
+    assert f"cd {folder} && make report" in result.output
     return folder
 
 
@@ -41,11 +41,11 @@ def _in(project: Path, *command: str | Path) -> str:
     """Output of a command in the project, with this environment's programs."""
     path = os.pathsep.join((str(PROGRAM.parent), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_specs_are_valid(project: Path) -> None:
@@ -68,10 +68,10 @@ def test_its_models_get_predicted_times(project: Path) -> None:
     text = (ROOT / "specs/models/resnet50.toml").read_text().replace("\ndataset = ", "\n# ")
     (project / "specs/models/resnet50.toml").write_text(text)
     inputs = read_inputs(load_catalogue(project), [], project / "docs")
-    found = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
+    rows = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
     (project / "specs/models/resnet50.toml").unlink()
     (project / "models/resnet50.onnx").unlink()
-    assert {one.machine.hardware for one in found} == {"p3.2xlarge"}
+    assert {row.machine.hardware for row in rows} == {"p3.2xlarge"}
 
 
 def test_its_site_builds_without_a_warning(project: Path) -> None:
@@ -155,8 +155,8 @@ app.main()
 @pytest.mark.slow
 def test_make_report_measures_and_publishes(project: Path) -> None:
     """One command in the new folder measures this machine and shows what its steps cost."""
-    told = _in(project, "make", "report")
-    assert "The report: file://" in told
+    output = _in(project, "make", "report")
+    assert "The report: file://" in output
     page = (project / "site/models/mnist-mlp.html").read_text("utf-8")
     assert "local" in page
     assert list((project / "docs/data/results").rglob("*.json"))

@@ -45,29 +45,33 @@ class Project:
         self.git("remote", "add", "origin", str(folder / "remote.git"))
         self.git("push", "--quiet", "--set-upstream", "origin", "main")
 
-    def git(self, *words: str) -> str:
+    def git(self, *arguments: str) -> str:
         """Output of git in the project."""
-        done = subprocess.run(
-            ["git", *_IDENTITY, *words], cwd=self.folder, capture_output=True, text=True, check=True
+        process = subprocess.run(
+            ["git", *_IDENTITY, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        return done.stdout
+        return process.stdout
 
-    def script(self, name: str, *words: str) -> str:
+    def script(self, name: str, *arguments: str) -> str:
         """Output of a workflow's script, which must succeed."""
         program = self.folder.parent / "epochcost"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
         program.chmod(0o755)
         chosen = {"EPOCHCOST": str(program), "PROVIDER": "cpu", "NO_MKDOCS_2_WARNING": "1"}
-        done = subprocess.run(
-            [self.folder / ".github/scripts" / name, *words],
+        process = subprocess.run(
+            [self.folder / ".github/scripts" / name, *arguments],
             cwd=self.folder,
             env=self._github.environment | chosen,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
 
 
 @pytest.mark.slow
@@ -77,17 +81,17 @@ def test_a_measurement_goes_from_a_machine_to_the_published_site(tmp_path: Path)
     github = GitHub(tmp_path)
     project = Project(tmp_path, github)
     project.script("measure.sh", "results")
-    kept = {
+    files = {
         path.relative_to(project.folder) for path in project.folder.glob("results/box/**/*.json")
     }
-    assert {path.parent.name for path in kept} == {"box", "ceilings", "limits"}
+    assert {path.parent.name for path in files} == {"box", "ceilings", "limits"}
     shutil.move(project.folder / "results", github.state / "results")
     project.script("propose.sh")
     brought = project.git("diff", "--name-only", "main").split()
-    assert {Path(name) for name in brought} == {Path("docs/data") / path for path in kept}
+    assert {Path(name) for name in brought} == {Path("docs/data") / path for path in files}
     project.script("compare.py", "origin/main", "comment")
-    done = github.renew(project.folder / "comment/comment.json")
-    assert "commented on pull request 7" in done.stdout
+    process = github.renew(project.folder / "comment/comment.json")
+    assert "commented on pull request 7" in process.stdout
     comment = shown(github.comments[1])
     assert "Results added" in comment.text
     assert comment.live == []

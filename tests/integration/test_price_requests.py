@@ -115,9 +115,9 @@ def clone_fixture(tmp_path: Path) -> Path:
 
 
 def _propose(clone: Path, state: Path) -> str:
-    done = _run(clone, state)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    result = _run(clone, state)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 def _run(clone: Path, state: Path) -> subprocess.CompletedProcess[str]:
@@ -157,7 +157,7 @@ def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
     assert "amount = 1.10\n" in texts[2]
     assert "prices-12" in git(state / "remote.git", "branch", "--list")
     calls = [json.loads(line) for line in (state / "calls.txt").read_text("utf-8").splitlines()]
-    (request,) = [words for words in calls if words[:2] == ["pr", "create"]]
+    (request,) = [call for call in calls if call[:2] == ["pr", "create"]]
     assert "g6.xlarge" in request[-1]
 
 
@@ -165,9 +165,9 @@ def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) ->
     """Nothing of it is read or proposed."""
     (state / "licence.txt").write_text("NOASSERTION", "utf-8")
     (state / "aws.go").unlink()
-    said = _propose(clone, state)
-    assert "aws/karpenter-provider-aws: left out: its licence is NOASSERTION" in said
-    assert "nothing to propose" in said
+    output = _propose(clone, state)
+    assert "aws/karpenter-provider-aws: left out: its licence is NOASSERTION" in output
+    assert "nothing to propose" in output
     assert git(clone, "status", "--porcelain") == ""
 
 
@@ -190,10 +190,10 @@ def test_a_token_that_may_not_is_told_without_a_traceback(
 ) -> None:
     """GitHub's message, then the refused call."""
     (state / "refused.txt").write_text(call, "utf-8")
-    done = _run(clone, state)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    said, ended = done.stderr.splitlines()[-2:]
-    assert said.endswith("(HTTP 403)")
+    result = _run(clone, state)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    message, ended = result.stderr.splitlines()[-2:]
+    assert message.endswith("(HTTP 403)")
     assert ended.startswith(f"gh {call} ")
     assert ended.endswith(": ended with 1, as said above")

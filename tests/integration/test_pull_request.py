@@ -55,26 +55,30 @@ class Clone:
         self.git("remote", "add", "origin", str(folder / "remote.git"))
         self.git("push", "--quiet", "--set-upstream", "origin", "main")
 
-    def git(self, *words: str) -> str:
+    def git(self, *arguments: str) -> str:
         """Output of git in the clone."""
-        done = subprocess.run(
-            ["git", *_IDENTITY, *words], cwd=self.folder, capture_output=True, text=True, check=True
+        process = subprocess.run(
+            ["git", *_IDENTITY, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        return done.stdout
+        return process.stdout
 
     def commit(self, message: str) -> None:
         """Commit all changes."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", message)
 
-    def script(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def script(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a workflow's script like its workflow."""
         program = self.folder.parent / "epochcost"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
         program.chmod(0o755)
         chosen = {"EPOCHCOST": str(program), "NO_MKDOCS_2_WARNING": "1"}
         environment = {**os.environ, **chosen, "GITHUB_STEP_SUMMARY": str(self.summary)}
-        command = [str(SCRIPTS / name), *words]
+        command = [str(SCRIPTS / name), *arguments]
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -125,8 +129,8 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     changed = (clone.folder / "site/changed.html").read_text("utf-8")
     assert before in changed
     assert "0.8 → 0.4 an hour" in changed.replace("0.80", "0.8").replace("0.40", "0.4")
-    said = json.loads((clone.folder / "site/data/publication.json").read_text("utf-8"))
-    assert said == {"revision": clone.git("rev-parse", "HEAD").strip()}
+    publication = json.loads((clone.folder / "site/data/publication.json").read_text("utf-8"))
+    assert publication == {"revision": clone.git("rev-parse", "HEAD").strip()}
     assert clone.git("status", "--porcelain") == ""
 
 

@@ -24,8 +24,8 @@ def blocks(language: str) -> list[str]:
 def epochcost_commands() -> list[list[str]]:
     """The arguments of every `epochcost` line of the console blocks, comments dropped."""
     lines = [line.partition("#")[0] for block in blocks("console") for line in block.splitlines()]
-    words = [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
-    return [line[1:] for line in words if line and Path(line[0]).name == "epochcost"]
+    commands = [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
+    return [line[1:] for line in commands if line and Path(line[0]).name == "epochcost"]
 
 
 def make_targets() -> list[str]:
@@ -43,9 +43,9 @@ def test_the_commands_answer(arguments: list[str], tmp_path: Path) -> None:
     if arguments[0] == "train":  # its files must not be added to this project's results
         arguments = [*arguments, "--to", str(tmp_path), "--results", str(tmp_path / "results")]
     command = [sys.executable, "-m", "epochcost", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() or done.stderr.strip()
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() or process.stderr.strip()
 
 
 def test_the_make_targets_exist() -> None:

@@ -53,9 +53,9 @@ class Addresses(HTMLParser):
 
 def addresses(page: Path) -> Addresses:
     """The addresses of a page."""
-    found = Addresses()
-    found.feed(page.read_text(encoding="utf-8"))
-    return found
+    addresses_of_page = Addresses()
+    addresses_of_page.feed(page.read_text(encoding="utf-8"))
+    return addresses_of_page
 
 
 def test_no_page_loads_anything_from_elsewhere(built: Path, address: str) -> None:
@@ -70,8 +70,8 @@ def test_every_link_and_anchor_leads_somewhere(built: Path) -> None:
     """Including raw HTML and downloads, which MkDocs does not check."""
     site = built / "site"
     pages = {page: addresses(page) for page in site.rglob("*.html") if page.name != "404.html"}
-    for page, found in pages.items():
-        for link in [*found.links, *found.loads]:
+    for page, addresses_of_page in pages.items():
+        for link in [*addresses_of_page.links, *addresses_of_page.loads]:
             parts = urlsplit(link)
             if parts.scheme or not link.strip("#"):
                 continue
@@ -113,9 +113,9 @@ def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: Sha
     folder = shared.into(write_project(tmp_path))
     damaged = folder / "docs/data/results/local/damaged.json"
     damaged.write_bytes(b'{"format_version": 1, "tri')
-    done = epochcost(folder, "build")
-    assert done.returncode == 0
-    assert "damaged.json" in done.stderr
+    process = epochcost(folder, "build")
+    assert process.returncode == 0
+    assert "damaged.json" in process.stderr
     assert (folder / "site/index.html").is_file()
 
 
@@ -124,18 +124,18 @@ def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path, shared: Share
     folder = shared.into(write_project(tmp_path))
     spec = folder / "specs/prices/box-2026.toml"
     spec.write_text(spec.read_text(encoding="utf-8").replace("0.80", "-1"), encoding="utf-8")
-    done = epochcost(folder, "build")
-    assert done.returncode == 1
-    assert re.search(r"box-2026\.toml:\d+:\d+: ", done.stderr)
-    assert "Traceback" not in done.stderr
+    process = epochcost(folder, "build")
+    assert process.returncode == 1
+    assert re.search(r"box-2026\.toml:\d+:\d+: ", process.stderr)
+    assert "Traceback" not in process.stderr
 
 
 @pytest.fixture(scope="module", name="written")
 def written_fixture(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with docs by --pages-to, for generators without plugins."""
     folder = tmp_path_factory.mktemp("written")
-    done = epochcost(built, "build", "--pages-to", str(folder / "docs"))
-    assert done.returncode == 0, done.stderr
+    process = epochcost(built, "build", "--pages-to", str(folder / "docs"))
+    assert process.returncode == 0, process.stderr
     return folder
 
 
@@ -161,8 +161,8 @@ def test_the_pages_build_with_zensical(written: Path) -> None:
     """Another generator makes the same pages with each chart, without warnings."""
     (written / "zensical.yml").write_text(_ZENSICAL_CONFIG, encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", "zensical.yml"]
-    done = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
     pages = {page.relative_to(written / "docs") for page in (written / "docs").rglob("*.md")}
     made = {
         page.relative_to(written / "zensical") for page in (written / "zensical").rglob("*.html")
@@ -199,6 +199,6 @@ def test_links_go_to_web_addresses_only(built: Path) -> None:
 def test_results_may_be_absent(tmp_path: Path, shared: SharedBuilds) -> None:
     """A project without results has a whole site that names the measuring command."""
     folder = shared.into(write_project(tmp_path, []))
-    done = epochcost(folder, "build", "--strict")
-    assert done.returncode == 0, done.stderr
+    process = epochcost(folder, "build", "--strict")
+    assert process.returncode == 0, process.stderr
     assert "epochcost run" in (folder / "site/models/silent.html").read_text(encoding="utf-8")

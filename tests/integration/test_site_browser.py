@@ -73,15 +73,15 @@ def test_pages_of_every_kind_are_accessible(site: Site) -> None:
     """axe-core finds no violation in light, dark and on a phone."""
     page = site.tab()
     page.context.add_init_script(accessibility.program())
-    found = []
+    violations = []
     for uri, settled in _KINDS.items():
         put_on_screen(page, site.address + uri, settled)
         for look in (LIGHT, DARK, PHONE) if uri in _LOOKED_AT_AGAIN else (LIGHT,):
             put_on(page, look)
             broken = accessibility.violations(page, _BY_LOOK.get(look.name, []))
-            found += [(uri, look.name, *one) for one in broken]
+            violations += [(uri, look.name, *violation) for violation in broken]
         put_on(page, LIGHT)
-    assert found == []
+    assert violations == []
 
 
 def put_on_screen(page: Page, address: str, settled: str) -> None:
@@ -189,17 +189,17 @@ def test_downloads_give_the_data(site: Site) -> None:
     """All files of a chart arrive with their names; the picture is the shown chart."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
-    found = {}
+    files = {}
     for form in ("CSV", "JSON", "SVG", "PNG"):
         with page.expect_download() as waiting:
             page.locator(".ec-tools").first.get_by_text(form, exact=True).click()
         download = waiting.value
         assert download.suggested_filename == f"models-net-train.{form.lower()}"
-        found[form] = Path(download.path()).read_bytes()
-    assert json.loads(found["JSON"])["rows"]
-    assert found["CSV"].startswith(b"machine,price_plan,")
-    assert found["SVG"].startswith(b"<svg ")
-    width, height = struct.unpack(">II", found["PNG"][16:24])
+        files[form] = Path(download.path()).read_bytes()
+    assert json.loads(files["JSON"])["rows"]
+    assert files["CSV"].startswith(b"machine,price_plan,")
+    assert files["SVG"].startswith(b"<svg ")
+    width, height = struct.unpack(">II", files["PNG"][16:24])
     assert width > 600
     assert height > 300
 

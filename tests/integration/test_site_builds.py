@@ -32,20 +32,20 @@ class Built:
     """A site's files, and the build's output."""
 
     files: Mapping[str, bytes]
-    said: str
+    output: str
 
     @property
     def warnings(self) -> list[str]:
         """The build's warnings."""
-        return [line for line in self.said.splitlines() if line.startswith("WARNING")]
+        return [line for line in self.output.splitlines() if line.startswith("WARNING")]
 
 
 def build(folder: Path, *options: str) -> Built:
     """Build the site of a project as a user does."""
     command = [*_COMMAND, "build", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return Built(files_of(folder), done.stderr)
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return Built(files_of(folder), process.stderr)
 
 
 def small(folder: Path, shared: SharedBuilds) -> Path:
@@ -108,8 +108,8 @@ def test_what_a_build_warned_of_the_next_one_warns_of(tmp_path: Path, shared: Sh
     page.write_text(text, encoding="utf-8")
     first = build(folder)
     assert len(first.warnings) == 3
-    for words in ("nowhere.md", "none-such", "data.md: a link leads to no-such.md: no such file"):
-        assert words in " ".join(first.warnings)
+    for phrase in ("nowhere.md", "none-such", "data.md: a link leads to no-such.md: no such file"):
+        assert phrase in " ".join(first.warnings)
     assert b'<a href="no-such.md">no</a> <a href="prices.html">yes</a>' in first.files["data.html"]
     again = build(folder)
     assert (again.files, again.warnings) == (first.files, first.warnings)
@@ -138,11 +138,11 @@ def foreign_fixture(tmp_path: Path, shared: SharedBuilds) -> Path:
 def test_only_what_belongs_is_published(foreign: Path) -> None:
     """Foreign files are named, and omitted from the site and its Markdown pages."""
     built = build(foreign)
-    for words in ("evil", "secret", "passwd", "linked", "around", "dangling"):
-        assert not [name for name in built.files if words in name], words
-    for words in ("evil.html", "evil.svg", "passwd.md", "docs/linked", "around", "dangling.md"):
-        assert any(words in line for line in built.warnings), words
-    assert "Traceback" not in built.said
+    for phrase in ("evil", "secret", "passwd", "linked", "around", "dangling"):
+        assert not [name for name in built.files if phrase in name], phrase
+    for phrase in ("evil.html", "evil.svg", "passwd.md", "docs/linked", "around", "dangling.md"):
+        assert any(phrase in line for line in built.warnings), phrase
+    assert "Traceback" not in built.output
     assert b"Secret" not in built.files["search/search_index.json"]
     build(foreign, "--pages-to", "../pages")
     written = [path.name for path in (foreign.parent / "pages").rglob("*")]
@@ -153,14 +153,14 @@ def test_only_what_belongs_is_published(foreign: Path) -> None:
 def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
     """A strict build and `check` refuse each link by its path, in one line."""
     for options in (("build", "--strict"), ("check",)):
-        done = subprocess.run(
+        process = subprocess.run(
             [*_COMMAND, *options], cwd=foreign, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 1, options
-        said = done.stdout + done.stderr
-        assert "Traceback" not in said
+        assert process.returncode == 1, options
+        output = process.stdout + process.stderr
+        assert "Traceback" not in output
         for name in ("passwd.json", "passwd.md", "linked", "around", "dangling.md"):
-            assert f"{name}:1:1: expected a file or folder of its own, got a link" in said, name
+            assert f"{name}:1:1: expected a file or folder of its own, got a link" in output, name
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
@@ -181,9 +181,9 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
         # A terminal signals all processes, kill only one.
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         assert process.stderr is not None
-        said = process.stderr.read().decode()
+        output = process.stderr.read().decode()
     assert psutil.wait_procs(children, timeout=crowded(_WAIT_SECONDS))[1] == []
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert process.returncode == (130 if number is signal.SIGINT else -number)
 
 
@@ -208,9 +208,9 @@ def test_a_strict_build_that_fails_leaves_the_former_site(copy: Path) -> None:
     for path, text in (("docs/linking.md", "[nowhere](nowhere.md)"), ("specs/prices/a.toml", "a")):
         (folder / path).write_text(text, encoding="utf-8")
         command = [*_COMMAND, "build", "--strict"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 1, done.stderr
-        assert "Traceback" not in done.stderr
+        process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert process.returncode == 1, process.stderr
+        assert "Traceback" not in process.stderr
         (folder / path).unlink()
     assert files_of(folder) == former
     assert not list(folder.glob(".site.*"))

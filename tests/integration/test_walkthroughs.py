@@ -57,12 +57,12 @@ def clone_fixture(tmp_path: Path) -> Path:
     for path in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*-b128-*.json"):
         shutil.copy(path, results)
     (tmp_path / ".gitignore").write_text("docs/data/results/local/\n.cache/\n", "utf-8")
-    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "."),
+    for arguments in (("init", "--quiet", "--initial-branch=main"), ("add", "."),
                   ("commit", "--quiet", "--message", "Begin")):  # fmt: skip
-        if words[0] == "add":
+        if arguments[0] == "add":
             with (tmp_path / ".git/config").open("a", encoding="utf-8") as config:
                 config.write(_IDENTITY)
-        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
     return tmp_path
 
 

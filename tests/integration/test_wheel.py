@@ -38,12 +38,12 @@ def installed(wheel: Path) -> dict[str, str]:
 
 def epochcost(environment: dict[str, str], folder: Path, *arguments: str) -> str:
     """Output of the installed program in a folder."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "epochcost", *arguments],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
@@ -60,7 +60,9 @@ def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
     walked = ((Path(top), names) for top, _, names in os.walk(template, followlinks=True))
     begun = {(top / name).relative_to(ROOT / "runner") for top, names in walked for name in names}
     assert {path.as_posix() for path in begun} <= carried
-    assert not [one for one in carried if one.endswith((".png", "/local")) or "/models/exp" in one]
+    assert not [
+        path for path in carried if path.endswith((".png", "/local")) or "/models/exp" in path
+    ]
     assert wheel.stat().st_size < MOST_BYTES
 
 
@@ -68,8 +70,8 @@ def test_a_question_is_answered_in_an_empty_folder(
     installed: dict[str, str], tmp_path: Path
 ) -> None:
     """Our specs are read, and nothing is written."""
-    asked = ("quote", "--price", "g6.xlarge-on-demand-2026-07", "--duration", "428s")
-    assert "AWS EC2, us-east-1" in epochcost(installed, tmp_path, *asked)
+    arguments = ("quote", "--price", "g6.xlarge-on-demand-2026-07", "--duration", "428s")
+    assert "AWS EC2, us-east-1" in epochcost(installed, tmp_path, *arguments)
     assert not list(tmp_path.iterdir())
 
 
@@ -88,4 +90,4 @@ def test_an_empty_folder_has_answers_and_a_site(installed: dict[str, str], tmp_p
     assert (tmp_path / "site/models/resnet50.html").is_file()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".cache", "site"]
     after = sorted(Path(installed["PYTHONPATH"]).rglob("*[!c]"))
-    assert [one for one in after if one not in before and one.name != "__pycache__"] == []
+    assert [path for path in after if path not in before and path.name != "__pycache__"] == []

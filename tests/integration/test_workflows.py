@@ -83,9 +83,9 @@ def test_a_damaged_archive_changes_no_comment(github: GitHub, archive: bytes) ->
     """An archive that compare.py cannot have written is a one-line error."""
     github.comment(CHEAPER)
     (github.state / "comment.zip").write_bytes(archive)
-    done = github.renew()
-    assert done.returncode == 1
-    assert "expected an archive" in done.stderr
+    process = github.renew()
+    assert process.returncode == 1
+    assert "expected an archive" in process.stderr
     assert github.comments[1] == markdown(CHEAPER)
 
 
@@ -98,10 +98,10 @@ def test_a_token_that_may_not_comment_fails_nothing(github: GitHub, method: str)
     file = github.state / "comment.json"
     file.write_bytes(write_comment(CHEAPER))
     github.refuse(method, _FORBIDDEN)
-    done = github.renew(file)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert _FORBIDDEN in done.stdout
-    assert "the summary of the job that compared has it" in done.stdout
+    process = github.renew(file)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert _FORBIDDEN in process.stdout
+    assert "the summary of the job that compared has it" in process.stdout
 
 
 def test_a_later_push_keeps_an_older_run_from_commenting(github: GitHub) -> None:
@@ -128,25 +128,24 @@ def test_the_trusted_side_has_all_that_its_script_imports(tmp_path: Path, github
     assert not (tmp_path / "base/runner/epochcost/specs").exists()
     github.leave({"comment.json": write_comment(CHEAPER)})
     script = tmp_path / "base/.github/scripts/comment.py"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, script],
         cwd=tmp_path, env=github.environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "commented" in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "commented" in process.stdout
     assert _git(tmp_path / "base", "status", "--porcelain", "--ignored") == ""
 
 
-def _git(folder: Path, *words: str) -> str:
+def _git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
+    process = subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def _clone(folder: Path) -> Path:
-    """A clone with one commit of a bare remote."""
     _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
     _git(folder, "clone", "--quiet", "remote.git", "clone")
     clone = folder / "clone"
@@ -190,35 +189,40 @@ def test_what_stands_beside_results_is_proposed_where_it_stood(
 def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None:
     """A path as machine name never reaches the file system."""
     environment = github.environment | {"HARDWARE": "../elsewhere"}
-    done = subprocess.run(
+    process = subprocess.run(
         [SCRIPTS / script, "results"], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2
-    assert "expected a machine's id" in done.stderr
+    assert process.returncode == 2
+    assert "expected a machine's id" in process.stderr
 
 
-@pytest.mark.parametrize("known", ["site", "push", "nowhere"])
-def test_changes_count_from_what_was_published_last(tmp_path: Path, known: str) -> None:
+@pytest.mark.parametrize("published", ["site", "push", "nowhere"])
+def test_changes_count_from_what_was_published_last(tmp_path: Path, published: str) -> None:
     """The site's commit, else the one before the push; unknown commits are ignored."""
     clone, site = _clone(tmp_path), tmp_path / "site"
     commit = _git(clone, "rev-parse", "HEAD")
     (site / "data").mkdir(parents=True)
-    if known == "site":
+    if published == "site":
         (site / "data/publication.json").write_text(json.dumps({"revision": commit}), "utf-8")
     epochcost = tmp_path / "epochcost"
     epochcost.write_text('#!/bin/sh\necho "$1 ${EPOCHCOST_PUBLISHED:-unknown}"\n', "utf-8")
     epochcost.chmod(0o755)
-    said = {
+    publication = {
         "EPOCHCOST": str(epochcost),
         "EPOCHCOST_SITE_URL": f"{site.as_uri()}/",
-        "EPOCHCOST_PUBLISHED": commit if known == "push" else "0" * 40,
+        "EPOCHCOST_PUBLISHED": commit if published == "push" else "0" * 40,
     }
     command = [SCRIPTS / "publish.sh", "built"]
-    done = subprocess.run(
-        command, cwd=clone, env={**os.environ, **said}, capture_output=True, text=True, check=True
+    process = subprocess.run(
+        command,
+        cwd=clone,
+        env={**os.environ, **publication},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    wanted = "unknown" if known == "nowhere" else commit
-    assert f"build {wanted}" in done.stdout.splitlines()
+    expected = "unknown" if published == "nowhere" else commit
+    assert f"build {expected}" in process.stdout.splitlines()
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -226,7 +230,9 @@ def test_every_action_is_pinned_by_its_hash(path: Path) -> None:
     """A tag can be moved to other code; a hash cannot."""
     used = re.findall(r"uses: (\S+)", path.read_text("utf-8"))
     assert used
-    assert [one for one in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one)] == []
+    assert [
+        action for action in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action)
+    ] == []
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -243,12 +249,12 @@ def test_every_step_runs_a_file_or_a_target_that_exists(path: Path) -> None:
     """Workflows run scripts of the repository and make targets."""
     targets = (ROOT / "Makefile").read_text("utf-8")
     for line in re.findall(r"^\s+(?:- )?run: (.+)$", path.read_text("utf-8"), re.M):
-        words = [word for word in line.split() if word != "python3"]
-        if words[0] == "make":
-            assert f"\n{words[1]}:" in targets
+        parts = [word for word in line.split() if word != "python3"]
+        if parts[0] == "make":
+            assert f"\n{parts[1]}:" in targets
         else:
-            assert os.access(ROOT / words[0], os.X_OK) or words[0].endswith(".py"), line
-            assert (ROOT / words[0]).is_file(), line
+            assert os.access(ROOT / parts[0], os.X_OK) or parts[0].endswith(".py"), line
+            assert (ROOT / parts[0]).is_file(), line
 
 
 def test_bash_reads_every_script() -> None:

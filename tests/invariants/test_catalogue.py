@@ -33,9 +33,9 @@ def hourly(price: Price) -> Decimal:
 def test_every_machine_has_a_price(catalogue: Catalogue) -> None:
     """Only machines of which the source has just a name lack one."""
     unpriced = {name for name in catalogue.hardware if not catalogue.prices_of(name)}
-    remarks = [one for source in catalogue.published.values() for one in source.remarks]
+    remarks = [remark for source in catalogue.published.values() for remark in source.remarks]
     assert catalogue.hardware
-    assert unpriced == {one.hardware for one in remarks if one.hardware}
+    assert unpriced == {remark.hardware for remark in remarks if remark.hardware}
 
 
 def test_every_price_says_where_and_when(catalogue: Catalogue) -> None:
@@ -54,7 +54,7 @@ def test_assumptions_are_explained(catalogue: Catalogue) -> None:
     assert [price.hardware for price in assumed].count("local") == 1
     listed = {price.id for price in catalogue.prices.values() if not price.assumed}
     assert all(
-        price.owned or price.interruptions or any(one in price.source for one in listed)
+        price.owned or price.interruptions or any(list_name in price.source for list_name in listed)
         for price in assumed
     )
     assert all(price.notes and "Assumed" in price.notes for price in assumed)

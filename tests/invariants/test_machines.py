@@ -32,35 +32,35 @@ def catalogue() -> Catalogue:
 def accelerators(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
     """All accelerators, each with its machine's id."""
     machines = catalogue.hardware.values()
-    return [(machine.id, one) for machine in machines for one in machine.accelerators]
+    return [(machine.id, device) for machine in machines for device in machine.accelerators]
 
 
 def test_memory_is_plausible(accelerators: list[tuple[str, Accelerator]]) -> None:
     """An accelerator has 4 to 300 GiB; memory in its name equals its memory."""
-    for machine, one in accelerators:
-        if one.memory_gib is not None:
-            assert 4 <= one.memory_gib <= 300, machine
-            named = one.name.partition("(")[2].partition(" GB)")[0]
-            assert not named.isdigit() or int(named) == one.memory_gib, machine
+    for machine, device in accelerators:
+        if device.memory_gib is not None:
+            assert 4 <= device.memory_gib <= 300, machine
+            named = device.name.partition("(")[2].partition(" GB)")[0]
+            assert not named.isdigit() or int(named) == device.memory_gib, machine
 
 
 def test_one_device_has_one_set_of_figures(accelerators: list[tuple[str, Accelerator]]) -> None:
     """Accelerators of one name have equal figures everywhere, or none."""
     stated: dict[tuple[str, str], set[Decimal]] = defaultdict(set)
-    for _, one in accelerators:
+    for _, device in accelerators:
         for figure in FIGURES:
-            value = getattr(one, figure)
+            value = getattr(device, figure)
             if value is not None:
-                stated[one.name, figure].add(value)
+                stated[device.name, figure].add(value)
     assert len(stated) >= 40
     assert {key: values for key, values in stated.items() if len(values) > 1} == {}
 
 
 def test_half_precision_is_the_faster(accelerators: list[tuple[str, Accelerator]]) -> None:
     """The peak of 16-bit products is at least that of 32-bit ones."""
-    for machine, one in accelerators:
-        if one.peak_fp16_tflops and one.peak_fp32_tflops:
-            assert one.peak_fp16_tflops >= one.peak_fp32_tflops, machine
+    for machine, device in accelerators:
+        if device.peak_fp16_tflops and device.peak_fp32_tflops:
+            assert device.peak_fp16_tflops >= device.peak_fp32_tflops, machine
 
 
 def test_grids(catalogue: Catalogue) -> None:

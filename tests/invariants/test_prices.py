@@ -60,11 +60,11 @@ def rented(catalogue: Catalogue) -> Iterator[Price]:
 
 def plans(catalogue: Catalogue) -> Mapping[tuple[str, ...], list[Price]]:
     """The prices of each plan in each place, oldest first."""
-    found: dict[tuple[str, ...], list[Price]] = defaultdict(list)
+    by_plan: dict[tuple[str, ...], list[Price]] = defaultdict(list)
     for price in sorted(rented(catalogue), key=lambda price: price.as_of):
         place = price.region or ""
-        found[price.hardware, price.plan, price.sku or "", place, price.currency].append(price)
-    return found
+        by_plan[price.hardware, price.plan, price.sku or "", place, price.currency].append(price)
+    return by_plan
 
 
 def kind_of(name: str) -> str | None:
@@ -100,8 +100,8 @@ def test_hour_of_a_vcpu_is_in_bounds(catalogue: Catalogue) -> None:
 def test_spot_is_at_most_on_demand(catalogue: Catalogue) -> None:
     """A spot price is at most the on-demand price of machine and region in the same year."""
     pairs = 0
-    for one, other in combinations(rented(catalogue), 2):
-        spot, dear = (one, other) if one.plan == "spot" else (other, one)
+    for first, second in combinations(rented(catalogue), 2):
+        spot, dear = (first, second) if first.plan == "spot" else (second, first)
         same = (spot.hardware, spot.currency) == (dear.hardware, dear.currency)
         here = None in {spot.region, dear.region} or spot.region == dear.region
         if same and here and spot.plan != dear.plan and abs(spot.as_of - dear.as_of) < YEAR:

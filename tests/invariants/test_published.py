@@ -54,9 +54,9 @@ def test_how_the_figures_come_out(checks: list[tuple[str, ClaimCheck]]) -> None:
     assert counts == OUTCOMES
     assert sum(counts.values()) == 213
     assert sum(number for key, number in counts.items() if key[2] == "equal") == 197
-    shown = {key: number for key, number in counts.items() if key[1] != "derived"}
-    assert sum(shown.values()) == 189
-    assert sum(number for key, number in shown.items() if key[2] == "equal") == 173
+    printed = {key: number for key, number in counts.items() if key[1] != "derived"}
+    assert sum(printed.values()) == 189
+    assert sum(number for key, number in printed.items() if key[2] == "equal") == 173
 
 
 def test_every_difference_has_a_reason_and_nothing_else(

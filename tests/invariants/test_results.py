@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_committed_results_have_no_fault() -> None:
     """No trial or ceiling claims more than its machine can do."""
-    found = check_results(
+    faults = check_results(
         load_catalogue(ROOT), ROOT / "docs/data/results", (), dt.datetime.now(dt.UTC)
     )
-    assert found.faults == ()
-    assert len(found.submissions) > 200
+    assert faults.faults == ()
+    assert len(faults.submissions) > 200

@@ -40,17 +40,17 @@ PUBLISHED = {
 def test_the_cache_changes_no_token(rotary: bool) -> None:
     """Forty greedy tokens with the cache equal those of reading everything again."""
     runner = Runner(tiny_decoder(rotary=rotary))
-    found = greedy_with_cache(runner, PROMPT, 40)
-    assert found == greedy_anew(runner, PROMPT, 40)
-    assert len(set(found)) > 3
+    tokens = greedy_with_cache(runner, PROMPT, 40)
+    assert tokens == greedy_anew(runner, PROMPT, 40)
+    assert len(set(tokens)) > 3
 
 
 def test_several_sequences_are_those_of_each() -> None:
     """Scores of a batch of two equal those of each sequence."""
     runner = Runner(tiny_decoder())
     prompts = np.random.default_rng(2).integers(0, VOCABULARY, (2, 9))
-    both = runner.logits(prompts, runner.empty_cache(2, 9), 9)
-    for row, prompt in zip(both, prompts, strict=True):
+    pair = runner.logits(prompts, runner.empty_cache(2, 9), 9)
+    for row, prompt in zip(pair, prompts, strict=True):
         alone = runner.logits(prompt[None], runner.empty_cache(1, 9), 9)
         np.testing.assert_allclose(row, alone[0], rtol=1e-4, atol=1e-5)
 
@@ -64,9 +64,9 @@ def test_parameters_are_as_many_as_published(name: str) -> None:
 def test_the_graph_says_its_form() -> None:
     """The cache has the shared heads, and every layer reads and writes its part."""
     graph = tiny_decoder().graph
-    caches = [one for one in graph.input if one.name.startswith("past_key_values")]
+    caches = [cache for cache in graph.input if cache.name.startswith("past_key_values")]
     assert len(caches) == 2 * LAYERS
-    assert {one.type.tensor_type.shape.dim[1].dim_value for one in caches} == {SHARED}
+    assert {cache.type.tensor_type.shape.dim[1].dim_value for cache in caches} == {SHARED}
     attentions = [node for node in graph.node if node.op_type == "GroupQueryAttention"]
     assert len(attentions) == LAYERS
     heads = {a.i for node in attentions for a in node.attribute if a.name == "num_heads"}

@@ -25,10 +25,10 @@ def test_export_gives_the_committed_files(exporter: str, tmp_path: Path) -> None
     """The exporter compares its output with PyTorch's and writes the same files and entries."""
     entries = {name: entry for name, entry in MANIFEST.items() if entry["exporter"] == exporter}
     for package in {"torch", "onnxscript"} & next(iter(entries.values())).keys():
-        found = pytest.importorskip(package, reason=f"exporters need {package}").__version__
+        version = pytest.importorskip(package, reason=f"exporters need {package}").__version__
         (demanded,) = {entry[package] for entry in entries.values()}
-        if found.partition("+")[0] != demanded:
-            pytest.skip(f"exported with {package} {demanded}; here is {found}")
+        if version.partition("+")[0] != demanded:
+            pytest.skip(f"exported with {package} {demanded}; here is {version}")
     for file in MODELS.glob("*.py"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     subprocess.run([sys.executable, tmp_path / exporter], check=True, timeout=1200)

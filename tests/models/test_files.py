@@ -80,8 +80,8 @@ def test_model_runs_in_onnx_runtime(name: str) -> None:
     images = np.random.default_rng(0).random((32, *fed.shape[1:]), dtype=np.float32)
     values = materialise(loaded)
     (many,) = session.run(["logits"], {"image": images, **values})
-    (one,) = session.run(["logits"], {"image": images[:1], **values})
+    (single,) = session.run(["logits"], {"image": images[:1], **values})
     assert many.shape == (32, 10)
     assert np.isfinite(many).all()
-    np.testing.assert_allclose(one, many[:1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(single, many[:1], rtol=1e-4, atol=1e-5)
     assert np.ptp(many, axis=0).min() > 0

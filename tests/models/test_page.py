@@ -51,6 +51,6 @@ def test_every_spec_on_the_page_passes_the_check(
     for graph in ("tagger", "recurrent"):
         onnx.save(linear_model(), tmp_path / "models" / f"{graph}.onnx")
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["check"], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert "6 files checked, 0 faults" in done.output
+    result = CliRunner().invoke(app, ["check"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "6 files checked, 0 faults" in result.output

@@ -48,8 +48,8 @@ def exported() -> onnx.ModelProto:
 def test_batch_normalization_becomes_weightless() -> None:
     """Gain one, bias zero, mean zero, variance one; inference form, trainable."""
     model = weightless().weightless(exported(), "norm", ["norm.weight", "norm.bias"])
-    assert [held.name for held in parameters(model)] == ["norm.weight", "norm.bias"]
-    assert [held.name for held in state(model)] == ["norm.running_mean", "norm.running_var"]
+    assert [tensor.name for tensor in parameters(model)] == ["norm.weight", "norm.bias"]
+    assert [tensor.name for tensor in state(model)] == ["norm.running_mean", "norm.running_var"]
     firsts = {name: value.tolist() for name, value in materialise(model).items()}
     assert firsts == {
         "norm.weight": [1, 1, 1],

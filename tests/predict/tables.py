@@ -58,9 +58,9 @@ def rows(noise: float = 0.03, seed: int = 0) -> list[dict[str, str]]:
     ]
 
 
-def row(model: str, accelerator: str, value: float, **others: str) -> dict[str, str]:
+def row(model: str, accelerator: str, value: float, **cells: str) -> dict[str, str]:
     """One row; missing columns are empty."""
-    given = {
+    columns = {
         "source": "made up",
         "model": model,
         "mode": "infer",
@@ -72,7 +72,7 @@ def row(model: str, accelerator: str, value: float, **others: str) -> dict[str, 
         "unit": "samples/s",
         "licence": "CC0-1.0",
     }
-    return dict.fromkeys(COLUMNS, "") | given | others
+    return dict.fromkeys(COLUMNS, "") | columns | cells
 
 
 def write(path: Path, table: list[dict[str, str]]) -> Path:

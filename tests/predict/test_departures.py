@@ -40,8 +40,8 @@ def test_left_out_in_closed_form_is_what_a_fit_without_the_group_says() -> None:
     departures = _drawn(traits, 1)
     groups = numbered([row % 7 for row in range(35)])
     left_out = Departures(TERMS, NOISE, traits, departures).left_out(groups)
-    rows, others = groups == 3, groups != 3
-    alone = Departures(TERMS, NOISE, traits.rows(others), departures[others])
+    rows, rest = groups == 3, groups != 3
+    alone = Departures(TERMS, NOISE, traits.rows(rest), departures[rest])
     mean, spread = alone.predicted(traits.rows(rows))
     assert left_out.errors[rows] == pytest.approx(departures[rows] - mean)
     assert left_out.deviations[rows] == pytest.approx(np.sqrt(np.diag(spread) + NOISE**2))

@@ -40,10 +40,10 @@ def named(catalogue: Catalogue) -> dict[str, list[Device]]:
 def gpus(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
     """The GPUs of all machines, each with its machine's id."""
     return [
-        (machine.id, one)
+        (machine.id, device)
         for machine in catalogue.hardware.values()
-        for one in machine.accelerators
-        if not one.name.startswith("TPU")
+        for device in machine.accelerators
+        if not device.name.startswith("TPU")
     ]
 
 
@@ -68,17 +68,20 @@ def test_every_gpu_of_a_machine_is_a_device(
 ) -> None:
     """Each GPU of a machine has a device."""
     assert len(gpus) >= 60
-    assert {one.name for _, one in gpus if one.name.casefold() not in named} == set()
+    assert {device.name for _, device in gpus if device.name.casefold() not in named} == set()
 
 
 def test_machines_say_of_a_gpu_what_its_device_says(
     gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
 ) -> None:
     """A machine's GPU has its device's figures, except free memory."""
-    for machine, one in gpus:
-        (device,) = named[one.name.casefold()]
+    for machine, accelerator in gpus:
+        (device,) = named[accelerator.name.casefold()]
         for figure in FIGURES:
-            assert getattr(one, figure) in {None, getattr(device, figure)}, (machine, figure)
+            assert getattr(accelerator, figure) in {None, getattr(device, figure)}, (
+                machine,
+                figure,
+            )
 
 
 def test_every_published_accelerator_is_a_device_or_none(named: dict[str, list[Device]]) -> None:

@@ -26,28 +26,28 @@ PROFILES = {
 @pytest.fixture
 def forecaster(tmp_path: Path) -> Forecaster:
     """A forecaster with all synthetic rows except a chip's."""
-    table = [one for one in rows() if one["accelerator"] != "Maker C1"]
-    found, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
-    return Forecaster(found, KNOWN)
+    table = [entry for entry in rows() if entry["accelerator"] != "Maker C1"]
+    rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+    return Forecaster(rows_of_table, KNOWN)
 
 
-def question(model: str, chip: str, **others: object) -> Question:
+def question(model: str, chip: str, **changes: object) -> Question:
     """Inference of a synthetic model in fp32 on one chip."""
     device = KNOWN.named(chip)
     assert device is not None
-    asked = Question(model, PROFILES[model, ""], "inference", "fp32", 1, "plain", device, 1)
-    return replace(asked, **others)  # type: ignore[arg-type]
+    base = Question(model, PROFILES[model, ""], "inference", "fp32", 1, "plain", device, 1)
+    return replace(base, **changes)  # type: ignore[arg-type]
 
 
 def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Forecaster):
     """Intervals contain nine of ten rates of the left-out chip."""
-    found = forecaster.forecasts([question(model, "C1") for model in MODELS])
-    held = [
-        one.low <= true_rate(model, "C1") <= one.high
-        for model, one in zip(MODELS, found, strict=True)
+    forecasts = forecaster.forecasts([question(model, "C1") for model in MODELS])
+    in_range = [
+        forecast.low <= true_rate(model, "C1") <= forecast.high
+        for model, forecast in zip(MODELS, forecasts, strict=True)
     ]
-    assert sum(held) >= len(MODELS) - 1
-    assert all(one.low < one.per_second < one.high for one in found)
+    assert sum(in_range) >= len(MODELS) - 1
+    assert all(forecast.low < forecast.per_second < forecast.high for forecast in forecasts)
 
 
 def test_training_takes_three_forward_passes(forecaster: Forecaster):
@@ -60,24 +60,26 @@ def test_training_takes_three_forward_passes(forecaster: Forecaster):
 
 def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: Forecaster):
     """The rate grows with the count, and so does the interval."""
-    one, eight = forecaster.forecasts([question("dense", "A2"), question("dense", "A2", count=8)])
-    assert eight.per_second / one.per_second == pytest.approx(8, rel=0.2)
-    assert eight.high / eight.low > one.high / one.low
+    single, eight = forecaster.forecasts(
+        [question("dense", "A2"), question("dense", "A2", count=8)]
+    )
+    assert eight.per_second / single.per_second == pytest.approx(8, rel=0.2)
+    assert eight.high / eight.low > single.high / single.low
 
 
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
     """Three measured works correct a machine half or twice as fast; the interval narrows."""
-    found, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
+    rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
     anchored = [question(model, "B1") for model in ("dense", "light", "thin")]
-    asked = question("wide", "B1")
-    plain = Forecaster(found, KNOWN)
+    base = question("wide", "B1")
+    plain = Forecaster(rows_of_table, KNOWN)
     measured = [
-        as_rate(one, factor * forecast.per_second)
-        for one, forecast in zip(anchored, plain.forecasts(anchored), strict=True)
+        as_rate(row_forecast, factor * forecast.per_second)
+        for row_forecast, forecast in zip(anchored, plain.forecasts(anchored), strict=True)
     ]
     before, after = (
-        one.forecasts([asked])[0] for one in (plain, Forecaster(found, KNOWN, measured))
+        model.forecasts([base])[0] for model in (plain, Forecaster(rows_of_table, KNOWN, measured))
     )
     moved = math.log(after.per_second / before.per_second) / math.log(factor)
     assert 0.6 < moved < 1.1

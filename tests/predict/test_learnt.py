@@ -26,34 +26,34 @@ def catalogue() -> Catalogue:
 
 
 @pytest.fixture(scope="module")
-def known(catalogue: Catalogue) -> Devices:
+def all_devices(catalogue: Catalogue) -> Devices:
     """The catalogue's devices."""
     return Devices(catalogue.devices.values())
 
 
 @pytest.fixture(scope="module")
-def sound(known: Devices) -> list[Placed]:
+def sound(all_devices: Devices) -> list[Placed]:
     """The rows of timm and of NeuSight."""
     rows: list[Placed] = []
     for name in ("timm", "neusight"):
         profiles = read_profiles(TABLES / f"{name}-profiles.csv")
-        rows += placed(read_rates(TABLES / f"{name}.csv"), known, profiles)[0]
+        rows += placed(read_rates(TABLES / f"{name}.csv"), all_devices, profiles)[0]
     return rows
 
 
 def test_no_more_than_two_in_a_hundred_sound_rows_are_doubted(
-    sound: list[Placed], known: Devices
+    sound: list[Placed], all_devices: Devices
 ) -> None:
     """Published rows pass."""
-    assert len(doubted_rows(sound, known)) <= 0.02 * len(sound)
+    assert len(doubted_rows(sound, all_devices)) <= 0.02 * len(sound)
 
 
-def test_no_row_is_no_doubt(known: Devices) -> None:
+def test_no_row_is_no_doubt(all_devices: Devices) -> None:
     """A table without known accelerators has no rows to doubt."""
-    assert doubted_rows([], known) == {}
+    assert doubted_rows([], all_devices) == {}
 
 
-def test_planted_faults_are_found(sound: list[Placed], known: Devices) -> None:
+def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> None:
     """At least 14 of 16 faults, such as wrong units or names, are listed.
 
     Five units, five tokens for samples, four repeats, two devices with two names.
@@ -69,24 +69,24 @@ def test_planted_faults_are_found(sound: list[Placed], known: Devices) -> None:
         planted.add(len(rows))
         rows.append(rows[at])
     copies = []
-    for name, other in (("4090", "A10"), ("rtx3090", "L4")):
-        copied = list(_under_another_name(sound, name, known, other))
+    for name, new_name in (("4090", "A10"), ("rtx3090", "L4")):
+        copied = list(_under_another_name(sound, name, all_devices, new_name))
         copies.append(range(len(rows), len(rows) + len(copied)))
         rows += copied
-    found = doubted_rows(rows, known)
-    renamed = sum(all(at in found for at in copied) for copied in copies)
-    assert len(planted & found.keys()) + renamed >= 14
-    others = found.keys() - planted - {at for copied in copies for at in copied}
-    assert len(others) <= 0.02 * len(sound)
+    doubts = doubted_rows(rows, all_devices)
+    renamed = sum(all(at in doubts for at in copied) for copied in copies)
+    assert len(planted & doubts.keys()) + renamed >= 14
+    unplanted = doubts.keys() - planted - {at for copied in copies for at in copied}
+    assert len(unplanted) <= 0.02 * len(sound)
 
 
 def _under_another_name(
-    sound: list[Placed], name: str, known: Devices, other: str
+    sound: list[Placed], name: str, all_devices: Devices, new_name: str
 ) -> Iterator[Placed]:
     """Twenty rows of a device with another's name."""
-    device = known.named(other)
+    device = all_devices.named(new_name)
     assert device is not None
-    mine = [one for one in sound if one.rate.accelerator == name][:20]
+    mine = [row for row in sound if row.rate.accelerator == name][:20]
     assert mine
-    for one in mine:
-        yield replace(one, device=device, rate=replace(one.rate, accelerator=other))
+    for row in mine:
+        yield replace(row, device=device, rate=replace(row.rate, accelerator=new_name))

@@ -25,25 +25,25 @@ from predict.tables import devices, rows, write
 @pytest.fixture
 def design(tmp_path: Path) -> Design:
     """The synthetic table as arrays."""
-    known = Devices(devices())
-    found, unknown = placed(read_rates(write(tmp_path / "t.csv", rows())), known, {})
+    catalogue = Devices(devices())
+    placed_rows, unknown = placed(read_rates(write(tmp_path / "t.csv", rows())), catalogue, {})
     assert not unknown
-    return designed(found, known)
+    return designed(placed_rows, catalogue)
 
 
 def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):
     """Mean and covariance equal the textbook's posterior for the other rows."""
     scales = Scales()
-    held = held_out(design, scales, design.group)[3]
+    predictions = held_out(design, scales, design.group)[3]
     inside = design.group == 3
     matrix = covariance(design, design, scales) + scales.noise**2 * np.eye(len(inside))
     truth = design.rate - roofline(design)
     truth = truth - truth.mean()
     gain = np.linalg.solve(matrix[np.ix_(~inside, ~inside)], matrix[np.ix_(~inside, inside)]).T
     mean = gain @ truth[~inside]
-    left = matrix[np.ix_(inside, inside)] - gain @ matrix[np.ix_(~inside, inside)]
-    np.testing.assert_allclose(held.departure, truth[inside] - mean, atol=1e-8)
-    np.testing.assert_allclose(held.covariance, left, atol=1e-8)
+    remaining = matrix[np.ix_(inside, inside)] - gain @ matrix[np.ix_(~inside, inside)]
+    np.testing.assert_allclose(predictions.departure, truth[inside] - mean, atol=1e-8)
+    np.testing.assert_allclose(predictions.covariance, remaining, atol=1e-8)
 
 
 @pytest.mark.parametrize("scales", [Scales(), POOLED])
@@ -51,7 +51,7 @@ def test_the_covariance_is_one(design: Design, scales: Scales):
     """It is symmetric and positive semidefinite, with and without known graphs."""
     graphs = np.random.default_rng(0).normal(size=design.work_features.shape)
     graphs[::3] = np.nan
-    for one in (design, replace(design, work_features=graphs)):
-        matrix = covariance(one, one, scales)
+    for variant in (design, replace(design, work_features=graphs)):
+        matrix = covariance(variant, variant, scales)
         np.testing.assert_allclose(matrix, matrix.T)
         assert np.linalg.eigvalsh(matrix).min() > -1e-9

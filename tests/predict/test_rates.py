@@ -21,7 +21,7 @@ def test_every_committed_table_is_read():
         folder = catalogue.files[f"observations/{table.id}"].parent
         assert read_rates(folder / table.table)
         if table.profiles:
-            assert all(one.flops > 0 for one in read_profiles(folder / table.profiles).values())
+            assert all(rate.flops > 0 for rate in read_profiles(folder / table.profiles).values())
 
 
 def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
@@ -31,12 +31,12 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
         row("dense", "Maker A1", 250.0, unit="samples/s", batch="8"),
         row("dense", "Maker A1", 20.0, unit="s/epoch", batch="8"),
     ]
-    found = read_rates(write(tmp_path / "t.csv", table))
-    assert [one.per_second for one in found] == [32, 250, 0.05]
+    rates = read_rates(write(tmp_path / "t.csv", table))
+    assert [rate.per_second for rate in rates] == [32, 250, 0.05]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"value": "fast"}, "t.csv:3:1: value: expected a number, got 'fast'"),
         ({"value": "-1"}, "t.csv:3:1: value: expected a number above 0, got '-1'"),
@@ -45,10 +45,10 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
         ({"mode": "serve"}, "t.csv:3:1: mode: expected infer or train, got 'serve'"),
     ],
 )
-def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], said: str):
+def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], message: str):
     """A wrong number or mode is reported with file and line."""
     table = [row("dense", "Maker A1", 1.0), row("dense", "Maker A1", 1.0) | change]
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_rates(write(tmp_path / "t.csv", table))
 
 
@@ -64,15 +64,15 @@ def test_what_is_no_table_has_a_line(tmp_path: Path):
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
     """Every unreadable row is reported."""
     bad = row("dense", "Maker A1", 1.0) | {"value": "?"}
-    with pytest.raises(SpecError) as told:
+    with pytest.raises(SpecError) as caught:
         read_rates(write(tmp_path / "t.csv", [bad, row("dense", "Maker A1", 1.0), bad]))
-    assert [fault.line for fault in told.value.faults] == [2, 4]
+    assert [fault.line for fault in caught.value.faults] == [2, 4]
 
 
 def test_repeats_are_one_row_at_their_median(tmp_path: Path):
     """Rows that differ only in their value are one; another count is another row."""
     table = [row("dense", "Maker A1", value) for value in (1.0, 9.0, 2.0)]
     table.append(row("dense", "Maker A1", 5.0, count="2"))
-    found = without_repeats(read_rates(write(tmp_path / "t.csv", table)))
-    assert [one.per_second for one in found] == [2.0, 5.0]
+    rates = without_repeats(read_rates(write(tmp_path / "t.csv", table)))
+    assert [rate.per_second for rate in rates] == [2.0, 5.0]
     assert len(without_repeats(read_rates(write(tmp_path / "t.csv", rows())))) == len(rows())

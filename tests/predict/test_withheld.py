@@ -30,16 +30,16 @@ PROFILES = {
 
 def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
     """The synthetic rows from one source, and a tenth slower from another."""
-    others = [
+    slower = [
         row | {"source": "others", "value": repr(float(row["value"]) / 1.1)} for row in rows(seed=1)
     ]
-    rates = read_rates(write(tmp_path / "t.csv", [*rows(), *others]))
+    rates = read_rates(write(tmp_path / "t.csv", [*rows(), *slower]))
     return placed(rates, KNOWN, PROFILES if graphs else {})[0]
 
 
-def errors(found: list[Placed], withheld: Withheld) -> Errors:
+def errors(rows: list[Placed], withheld: Withheld) -> Errors:
     """The errors of all rows."""
-    errors = errors_of(tried(found, KNOWN, withheld))
+    errors = errors_of(tried(rows, KNOWN, withheld))
     assert errors is not None
     return errors
 
@@ -47,22 +47,22 @@ def errors(found: list[Placed], withheld: Withheld) -> Errors:
 @pytest.mark.parametrize("withheld", ["accelerator", "generation", "model", "source"])
 def test_intervals_hold_what_was_withheld(tmp_path: Path, withheld: Withheld) -> None:
     """Rows that follow a law are all forecast, and most intervals contain them."""
-    found = errors(learnt(tmp_path), withheld)
-    assert (found.rows, found.refused) == (2 * len(FACTS) * len(MODELS), 0)
-    assert found.coverage > 0.75
-    assert found.median_percent < found.p90_percent
-    assert found.half_width > 1
+    rows = errors(learnt(tmp_path), withheld)
+    assert (rows.rows, rows.refused) == (2 * len(FACTS) * len(MODELS), 0)
+    assert rows.coverage > 0.75
+    assert rows.median_percent < rows.p90_percent
+    assert rows.half_width > 1
 
 
 def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
     """A chip ten times as fast as its facts is forecast by its facts."""
     table = learnt(tmp_path)
-    chip = [at for at, one in enumerate(table) if one.device.name == "C1"]
+    chip = [at for at, entry in enumerate(table) if entry.device.name == "C1"]
     before = tried(table, KNOWN, "accelerator")
     for at in chip:
-        one = table[at]
-        rate = replace(one.rate, per_second=10 * one.rate.per_second)
-        table[at] = replace(one, rate=rate)
+        row = table[at]
+        rate = replace(row.rate, per_second=10 * row.rate.per_second)
+        table[at] = replace(row, rate=rate)
     after = tried(table, KNOWN, "accelerator")
     assert all(before[at].forecast == after[at].forecast for at in chip)
     assert not any(after[at].covers for at in chip)

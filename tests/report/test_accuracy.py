@@ -81,8 +81,8 @@ def _report(folder: Path, *records: Trainings) -> Report:
     (project / "specs/datasets").mkdir(exist_ok=True)
     (project / "specs/datasets/numbers.toml").write_text(DATASET)
     inputs = inputs_of(project)
-    found = {project / f"{at}.json": one for at, one in enumerate(records)}
-    return Report(replace(inputs, trainings=found))
+    stored = {project / f"{at}.json": record for at, record in enumerate(records)}
+    return Report(replace(inputs, trainings=stored))
 
 
 @pytest.fixture(scope="module", name="report")
@@ -127,5 +127,5 @@ def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
     figure = page.figures["time-net-numbers"]
     assert figure is not None
     first, _ = figure.table.rows
-    assert [float(one) for one in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
+    assert [float(value) for value in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
     assert float(first[2]) == pytest.approx((3600 + 7200 + 9000) / 3 / 2)

@@ -35,13 +35,13 @@ def test_addresses_lead_somewhere(documents: dict[str, Any]) -> None:
     """From the index to every model's answers."""
     index = documents["index.json"]
     assert {index["models"], index["machines"], index["data_schema"]} <= set(documents)
-    listed = {one["answers"] for one in documents[index["models"]]["models"]}
+    listed = {entry["answers"] for entry in documents[index["models"]]["models"]}
     assert listed == {uri for uri in documents if uri.startswith("models/")}
 
 
 def test_answers_are_those_of_the_pages(documents: dict[str, Any], report: Report) -> None:
     """The cheapest choice and its cost, as numbers."""
-    found = 0
+    count = 0
     for workload in report.workloads:
         uri = f"models/{'' if workload.is_model else 'published/'}{workload.id}.json"
         for job, contest in report.contests_of(workload).items():
@@ -49,5 +49,5 @@ def test_answers_are_those_of_the_pages(documents: dict[str, Any], report: Repor
             assert answer["cheapest"]["cost"]["mean"] == float(contest.cheapest.cost.mean)
             assert answer["cheapest"] in answer["machines"]
             assert len(answer["machines"]) == len(contest.machines)
-            found += 1
-    assert found > 2
+            count += 1
+    assert count > 2

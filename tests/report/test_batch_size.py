@@ -32,8 +32,8 @@ def limit(largest: int, cause: Cause = "memory", **variant: int) -> BatchLimit:
 
 def trainings(inputs: Inputs) -> list[Observation]:
     """The measured trainings, with memory at one batch size only."""
-    found = [one for one in observe(inputs) if one.kind == "measured" and one.mode == "training"]
-    return [replace(found[0], peak_memory_bytes=2**28), *found[1:]]
+    rows = [row for row in observe(inputs) if row.kind == "measured" and row.mode == "training"]
+    return [replace(rows[0], peak_memory_bytes=2**28), *rows[1:]]
 
 
 def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
@@ -42,12 +42,14 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
     figure = by_batch_size("time_per_example", observed, [limit(128)], identifier="r")
     assert figure is not None
     points = figure.chart.data.rows
-    assert [(one.batch_size, one.end) for one in points if one.end] == [(128, "out of memory")]
-    low, mean, high = next(one.time_per_example for one in points if one.batch_size == 128)
+    assert [(point.batch_size, point.end) for point in points if point.end] == [
+        (128, "out of memory")
+    ]
+    low, mean, high = next(point.time_per_example for point in points if point.batch_size == 128)
     assert low < mean < high
     assert round(mean * 128, 5) == 0.03075
-    words = {row[3]: row[-1] for row in figure.table.texts}
-    assert words == {"32": "—", "128": "out of memory: batch 256 ran out of memory"}
+    reasons = {row[3]: row[-1] for row in figure.table.texts}
+    assert reasons == {"32": "—", "128": "out of memory: batch 256 ran out of memory"}
     assert "out of memory" in str(figure.chart.spec())
 
 

@@ -25,14 +25,14 @@ def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report) -> None:
     """Once; rows without a price are not offered."""
     data = data_of(report)
-    meant = [
+    expected = [
         (row.observed.machine.hardware, row.observed.kind, row.price.id)
         for row in report.rows
         if row.current and row.price and row.observed.epochs_known
         if row.estimate("epoch" if row.mode == "training" else "million")
     ]
-    assert meant
-    assert sorted(offered(data)) == sorted(meant)
+    assert expected
+    assert sorted(offered(data)) == sorted(expected)
     assert {plan for _, _, plan in offered(data)} == set(data["plans"]["plans"])
 
 

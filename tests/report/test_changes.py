@@ -14,13 +14,13 @@ from epochcost.report.site import build
 from report_project import REPOSITORY, inputs_of, write_project
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *arguments: str) -> str:
     """Run git with a test identity."""
     who = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
-    done = subprocess.run(
-        ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
+    process = subprocess.run(
+        ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
@@ -32,9 +32,9 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
     commit = git(project, "rev-parse", "HEAD")
     price = project / "specs/prices/box-2026.toml"
     price.write_text(price.read_text(encoding="utf-8").replace("0.80", "1.60"), encoding="utf-8")
-    found = publication(project, commit)
-    assert json.loads(found.file()) == {"revision": commit}
-    page = build(inputs_of(project), REPOSITORY / "site_templates", found).pages["changed.md"]
+    changes = publication(project, commit)
+    assert json.loads(changes.file()) == {"revision": commit}
+    page = build(inputs_of(project), REPOSITORY / "site_templates", changes).pages["changed.md"]
     text = html.unescape(page)
     assert "amount 0.8 → 1.6" in text
     assert "+100.0%" in text

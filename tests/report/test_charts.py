@@ -55,10 +55,10 @@ def test_a_static_drawing_is_that_of_the_whole_spec(name: str, drawer: Drawer) -
     """Omitted interactive parts do not change the drawing."""
     drawing = drawer.draw(figure(name))
     whole = vl_convert.vegalite_to_svg(json.loads(drawing.spec))
-    assert _seen(drawing.svg) == _seen(hundredths(whole))
+    assert _without_text(drawing.svg) == _without_text(hundredths(whole))
 
 
-def _seen(svg: str) -> str:
+def _without_text(svg: str) -> str:
     """The drawing without names, texts and listeners."""
     return re.sub(r' (?:aria-[a-z]+|role|class|pointer-events)="[^"]*"', "", svg)
 
@@ -95,9 +95,9 @@ def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> No
 
 def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
     """Cells are escaped, numbers right-aligned, and no chart is drawn for it."""
-    made = figure("cost_time")
+    drawn = figure("cost_time")
     place = '<div class="ec-table" data-ec-table="cost_time"></div>'
-    page = insert_charts(place, {"cost_time": made}, Drawer(tmp_path))
+    page = insert_charts(place, {"cost_time": drawn}, Drawer(tmp_path))
     assert page.count("<tr>") == 3
     assert '<td style="text-align: right;">32</td>' in page
     assert html.escape(HOSTILE) in page
@@ -123,15 +123,14 @@ def test_ticks_are_round_few_and_inside(low: float, factor: float) -> None:
 
 
 def _luminance(colour: str) -> float:
-    """Relative luminance as WCAG 2.2 defines it."""
     channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """The contrast ratio of two colours."""
-    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    high, low = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 

@@ -17,9 +17,9 @@ from epochcost.report.ranking import Contest, contest
 @pytest.fixture(name="predicted", scope="module")
 def predicted_fixture(inputs: Inputs) -> Contest:
     """Thirty machines that are predicted together, and a measured one."""
-    found = contest(predicted_rows(inputs, 30), "full")
-    assert found is not None
-    return found
+    machines_of_job = contest(predicted_rows(inputs, 30), "full")
+    assert machines_of_job is not None
+    return machines_of_job
 
 
 def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> None:
@@ -48,11 +48,11 @@ def test_the_title_is_the_finding(predicted: Contest) -> None:
 
 def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:
     """The factor has its range and odds; the cheapest has none."""
-    best, other = predicted.cheapest, predicted.machines[1]
+    best, runner_up = predicted.cheapest, predicted.machines[1]
     workload = next(iter(report.workloads))
     here, itself = (
-        JobHere(workload, "train", one, best, quickest=False, machines=31, odds=predicted.odds)
-        for one in (other, best)
+        JobHere(workload, "train", machine, best, quickest=False, machines=31, odds=predicted.odds)
+        for machine in (runner_up, best)
     )
     assert re.fullmatch(r"[\d.]+ to [\d.]+, cheaper here in (under )?\d+ of 100", here.likely)
     assert itself.likely == ""

@@ -44,12 +44,12 @@ def _read(content: bytes, folder: Path) -> Any:
 
 def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: Path) -> None:
     """Equal columns and rows, with types; empty in CSV is null in Parquet."""
-    found = _read(_content(files, "figures.parquet"), tmp_path)
+    table = _read(_content(files, "figures.parquet"), tmp_path)
     lines = list(csv.reader(io.StringIO(_content(files, "figures.csv").decode())))
-    assert found.columns == lines[0] == [entry.name for entry in ENTRIES]
+    assert table.columns == lines[0] == [entry.name for entry in ENTRIES]
     kinds = {"text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "date": "DATE"}
-    assert [str(kind) for kind in found.types] == [kinds[entry.type] for entry in ENTRIES]
-    rows = found.fetchall()
+    assert [str(kind) for kind in table.types] == [kinds[entry.type] for entry in ENTRIES]
+    rows = table.fetchall()
     assert len(rows) == len(lines) - 1 > 5
     for row, line in zip(rows, lines[1:], strict=True):
         for entry, value, text in zip(ENTRIES, row, line, strict=True):
@@ -60,8 +60,8 @@ def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: 
 
 def test_hostile_text_stays_text(files: dict[str, str | bytes], tmp_path: Path) -> None:
     """Quotes, commas and markup of a spec survive unchanged."""
-    found = _read(_content(files, "figures.parquet"), tmp_path)
-    assert HOSTILE in {row[0] for row in found.select("machine").fetchall()}
+    table = _read(_content(files, "figures.parquet"), tmp_path)
+    assert HOSTILE in {row[0] for row in table.select("machine").fetchall()}
 
 
 def test_the_same_lines_are_the_same_file(report: Report) -> None:
@@ -95,7 +95,7 @@ def test_the_documented_example_redoes_a_chart(
 ) -> None:
     """The page's code, run on the repository's figures, gives the chart's frontier."""
     report = Report(inputs_of(ROOT))
-    workload = next(one for one in report.workloads if one.id == "mnist-cnn")
+    workload = next(workload for workload in report.workloads if workload.id == "mnist-cnn")
     rows = report.workloads[workload].rows
     chart = cost_against_time(contest(rows, "full"), identifier="x", job="job")
     assert chart is not None
@@ -104,11 +104,13 @@ def test_the_documented_example_redoes_a_chart(
     (block,) = _BLOCK.findall((ROOT / "docs/how-to/use-the-data.md").read_text("utf-8"))
     names: dict[str, Any] = {}
     exec(block, names)  # noqa: S102  the page's own text
-    found = names["frontier"].fetchall()
+    lines = names["frontier"].fetchall()
     columns = [column.name for column in chart.table.columns]
     drawn = [dict(zip(columns, row, strict=True)) for row in chart.table.rows]
     expected = [row for row in drawn if row["on_frontier"] == "yes"]
     expected.sort(key=lambda row: row["time_s"])
-    assert [one[0] for one in found] == [row["machine"] for row in expected]
-    assert [one[3] for one in found] == [row["batch_size"] for row in expected]
-    assert [one[5] for one in found] == pytest.approx([float(row["cost_USD"]) for row in expected])
+    assert [line[0] for line in lines] == [row["machine"] for row in expected]
+    assert [line[3] for line in lines] == [row["batch_size"] for row in expected]
+    assert [line[5] for line in lines] == pytest.approx(
+        [float(row["cost_USD"]) for row in expected]
+    )

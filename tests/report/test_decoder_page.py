@@ -37,8 +37,8 @@ def page_fixture(report: Report, workload: Workload) -> str:
     """The page's text."""
     model = report.catalogue.models[workload.id]
     assert model.decoder is not None
-    made = decoder.page(report, about_model(report, workload), model, model.decoder)
-    return html.unescape(render(environment(ROOT / "site_templates"), made))
+    page_of_model = decoder.page(report, about_model(report, workload), model, model.decoder)
+    return html.unescape(render(environment(ROOT / "site_templates"), page_of_model))
 
 
 def test_answers_come_first(page: str) -> None:

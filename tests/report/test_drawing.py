@@ -42,10 +42,10 @@ def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
     assert drawer.draw(_figure("cost_time")).svg.startswith("<svg")
     assert b"vegaEmbed" in drawer.library()
     begun = set(psutil.Process().children()) - before
-    assert [one for one in begun if "spawn_main" in str(one.cmdline())]
+    assert [process for process in begun if "spawn_main" in str(process.cmdline())]
     drawer.close()
-    left = set(psutil.Process().children()) - before
-    assert not [one for one in left if "spawn_main" in str(one.cmdline())]
+    remaining = set(psutil.Process().children()) - before
+    assert not [process for process in remaining if "spawn_main" in str(process.cmdline())]
     assert {path.suffix for path in drawer.folder.iterdir()} == {".js", ".json"}
 
 

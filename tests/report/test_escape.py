@@ -16,7 +16,7 @@ from report_project import HOSTILE, cells
 _EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
 
 
-def shown(source: str) -> str:
+def displayed(source: str) -> str:
     """The displayed text of a page."""
     page = markdown.markdown(source, extensions=_EXTENSIONS)
     return html.unescape(re.sub(r"<[^>]+>", "", page)).strip()
@@ -25,7 +25,7 @@ def shown(source: str) -> str:
 @given(st.text(min_size=1, max_size=60))
 def test_a_paragraph_shows_exactly_the_text(text: str) -> None:
     """No text is read as Markdown or HTML, whatever its beginning."""
-    assert shown(str(markdown_text(text))) == one_line(text)
+    assert displayed(str(markdown_text(text))) == one_line(text)
 
 
 @given(st.text(alphabet="|`*_[](){}<>#!-+.:=~ ab1\n", min_size=1, max_size=40))
@@ -33,8 +33,8 @@ def test_a_table_cell_shows_exactly_the_text(text: str) -> None:
     """In HTML, which Markdown skips, and next to prose."""
     row = f"<tr><td>x{markdown_text(text)}x</td> <td>end</td></tr>"
     page = markdown.markdown(f"a\n\n<table>\n{row}\n</table>\n\nb", extensions=_EXTENSIONS)
-    shown = [html.unescape(cell) for cell in cells(page)]
-    assert shown == [f"x{one_line_with_ends(text)}x", "end"]
+    texts = [html.unescape(cell) for cell in cells(page)]
+    assert texts == [f"x{one_line_with_ends(text)}x", "end"]
 
 
 def one_line_with_ends(text: str) -> str:
@@ -66,7 +66,7 @@ def test_only_web_addresses_become_links() -> None:
     page = markdown.markdown(str(with_links(source)))
     links = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
     assert links == ["https://a.example/x_y?q=1&z=2", "http://b.example/c"]
-    assert shown(str(with_links(source))) == (
+    assert displayed(str(with_links(source))) == (
         "see a.example/x_y?q=1&z=2, (b.example/c). javascript:hack() data:x"
     )
 

@@ -17,7 +17,7 @@ _ATOM = "{http://www.w3.org/2005/Atom}"
 def _with_a_newer_price(report: Report) -> tuple[Report, str]:
     """The report with a doubled price, on a machine of a hostile name."""
     catalogue = report.catalogue
-    price = next(one for one in catalogue.prices.values() if one.amount and not one.assumed)
+    price = next(entry for entry in catalogue.prices.values() if entry.amount and not entry.assumed)
     newer = price.model_copy(
         update={"id": "newer", "amount": price.amount * 2, "as_of": dt.date(2099, 1, 2)}
     )
@@ -31,8 +31,8 @@ def _with_a_newer_price(report: Report) -> tuple[Report, str]:
 
 
 def _child(element: ElementTree.Element, name: str) -> str:
-    (found,) = element.findall(_ATOM + name)
-    return found.text or ""
+    (child,) = element.findall(_ATOM + name)
+    return child.text or ""
 
 
 def test_it_is_atom(report: Report) -> None:
@@ -43,12 +43,12 @@ def test_it_is_atom(report: Report) -> None:
     assert root.tag == f"{_ATOM}feed"
     assert root.find(f"{_ATOM}author/{_ATOM}name") is not None
     entries = root.findall(f"{_ATOM}entry")
-    ids = [_child(one, "id") for one in (root, *entries)]
+    ids = [_child(element, "id") for element in (root, *entries)]
     assert len(set(ids)) == len(ids)
-    assert all(one.startswith("urn:uuid:") for one in ids)
-    for one in (root, *entries):
-        assert _child(one, "title")
-        assert dt.datetime.fromisoformat(_child(one, "updated")).tzinfo
+    assert all(element.startswith("urn:uuid:") for element in ids)
+    for element in (root, *entries):
+        assert _child(element, "title")
+        assert dt.datetime.fromisoformat(_child(element, "updated")).tzinfo
     newest = entries[0]
     assert page_title(HOSTILE) in _child(newest, "title")
     assert newest.find(f"{_ATOM}link").get("href") == f"machines/{machine}.html"

@@ -54,13 +54,11 @@ def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "words"),
+    ("ratio", "text"),
     [("1.25", "1.25 times PyTorch&#39;s time"), ("0.80", None)],
     ids=["slower", "faster"],
 )
-def test_a_slower_step_is_told_with_its_ratio(
-    tmp_path: Path, ratio: str, words: str | None
-) -> None:
+def test_a_slower_step_is_told_with_its_ratio(tmp_path: Path, ratio: str, text: str | None) -> None:
     """Costs with a ratio above one have a warning; a ratio below has none."""
     project = write_project(tmp_path)
     batches = ", ".join(f'"{size}": {{"2": {{"eager": {ratio}}}}}' for size in (32, 128))
@@ -69,9 +67,9 @@ def test_a_slower_step_is_told_with_its_ratio(
     )
     page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
     assert "not compared" not in page
-    assert ("ec-caution" in page) is (words is not None)
-    if words:
-        assert words in page
+    assert ("ec-caution" in page) is (text is not None)
+    if text:
+        assert text in page
         assert "1.25 times as long as with PyTorch" in page
 
 
@@ -106,7 +104,7 @@ def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
 
 def test_tables_are_whole(site: Site) -> None:
     """Each row has a cell for each head; no part of a table was escaped."""
-    tables = [found for page in site.pages.values() for found in _TABLE.findall(page)]
+    tables = [table for page in site.pages.values() for table in _TABLE.findall(page)]
     assert len(tables) > 30
     for table in tables:
         head, *rows = re.findall(r"<tr>.*?</tr>", table)
@@ -153,7 +151,6 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
 
 
 def _pages(entries: object) -> Iterator[str]:
-    """Every address of a navigation, at any depth."""
     if isinstance(entries, str):
         yield entries
     elif isinstance(entries, dict):
@@ -206,10 +203,10 @@ def test_names_of_files_are_bounded(tmp_path: Path) -> None:
     price = (folder / "specs/prices/box-2026.toml").read_text("utf-8")
     for number, name in enumerate(("x" * 250, "x" * 251, "\u963f\u91cc", "\u817e\u8baf")):
         for day in ("06-01", "07-01"):
-            own = f"box-{number}-{day}"
-            text = price.replace("box-2026", own).replace('"Cloud"', f'"{name}"')
+            result_name = f"box-{number}-{day}"
+            text = price.replace("box-2026", result_name).replace('"Cloud"', f'"{name}"')
             text = text.replace("2026-07-01", f"2026-{day}")
-            (folder / f"specs/prices/{own}.toml").write_text(text, "utf-8")
+            (folder / f"specs/prices/{result_name}.toml").write_text(text, "utf-8")
     site = build(inputs_of(folder), folder / "site_templates")
     names = [*site.pages, *site.files, *site.results]
     assert max(len(part) for name in names for part in name.split("/")) < 250
@@ -231,14 +228,14 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
     project = write_project(tmp_path, [result.model_copy(update={"environment": environment})])
     page = build(inputs_of(project), REPOSITORY / "site_templates").pages["machines/local.md"]
     (row,) = (line for line in html.unescape(page).splitlines() if "<code>f00df00d" in line)
-    for words in (
+    for phrase in (
         "<small>p5.48xlarge</small>",
         "quota 1.5",
         "limit 4.0 GiB",
         "unknown, memory unknown, driver unknown, 700 W",
         "epochcost at 0123456789, modified",
     ):
-        assert words in row
+        assert phrase in row
 
 
 def test_the_first_page_answers_a_known_model(site: Site) -> None:
@@ -256,9 +253,9 @@ def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
     """Another choice shows the contest of that model's page."""
     script = site.files[home.URI]
     assert isinstance(script, str)
-    known = json.loads(script.removeprefix("window.epochcostHome=").removesuffix(";\n"))
-    assert {"net/train", "net/serve"} <= set(known)
-    for one in known.values():
-        assert f"{one['page'].removesuffix('html')}md" in site.pages
-        assert not one["figure"] or site.figures[one["figure"]].scripted
-        assert set(one["cards"]) == {"cheapest", "balanced", "fastest"}
+    cards = json.loads(script.removeprefix("window.epochcostHome=").removesuffix(";\n"))
+    assert {"net/train", "net/serve"} <= set(cards)
+    for card in cards.values():
+        assert f"{card['page'].removesuffix('html')}md" in site.pages
+        assert not card["figure"] or site.figures[card["figure"]].scripted
+        assert set(card["cards"]) == {"cheapest", "balanced", "fastest"}

@@ -41,7 +41,7 @@ def test_what_belongs(rule: DocsFiles, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("evil.html", "got another kind"),
         ("evil.svg", "got another kind"),
@@ -54,11 +54,11 @@ def test_what_belongs(rule: DocsFiles, name: str) -> None:
         ("linked/a.md", "behind a link"),
     ],
 )
-def test_what_does_not(rule: DocsFiles, name: str, words: str) -> None:
+def test_what_does_not(rule: DocsFiles, name: str, message: str) -> None:
     """Other kinds, unread files among the results, and all behind a link."""
     refusal = rule.refusal(_DOCS / name)
     assert refusal is not None
-    assert words in refusal
+    assert message in refusal
 
 
 _CODE = "window.a = 1 < 2"
@@ -119,8 +119,8 @@ def test_two_builds_at_once_both_end(tmp_path: Path) -> None:
 
 def test_what_a_killed_build_left_is_removed(tmp_path: Path) -> None:
     """No process locks it any more."""
-    left = tmp_path / ".site.building-dead"
-    (left / "new").mkdir(parents=True)
+    remains = tmp_path / ".site.building-dead"
+    (remains / "new").mkdir(parents=True)
     SiteFolder(tmp_path / "site").close()
     assert list(tmp_path.iterdir()) == []
 

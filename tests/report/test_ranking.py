@@ -39,9 +39,9 @@ def test_three_machines_win_in_three_ways() -> None:
     """The least money, the least time, and the least product of both; the others lose."""
     slow, middle, quick = contender("a", 100, 1), contender("b", 10, 3), contender("c", 5, 50)
     beaten = contender("d", 20, 4)
-    found = Contest("full", (slow, middle, beaten, quick))
-    assert (found.cheapest, found.balanced, found.fastest) == (slow, middle, quick)
-    assert found.frontier == (quick, middle, slow)
+    job = Contest("full", (slow, middle, beaten, quick))
+    assert (job.cheapest, job.balanced, job.fastest) == (slow, middle, quick)
+    assert job.frontier == (quick, middle, slow)
 
 
 def test_who_cannot_win_leads_only_alone() -> None:

@@ -10,7 +10,7 @@ from epochcost.report.templates import price_date
 
 
 @pytest.mark.parametrize(
-    ("day", "said"),
+    ("day", "age"),
     [
         ("2026-11-23", "2026-11-23</span>"),
         ("2026-09-24", "2026-09-24</span>"),
@@ -19,8 +19,8 @@ from epochcost.report.templates import price_date
         ("2016-11-23", "2016-11-23</span>, 10 years old"),
     ],
 )
-def test_an_old_price_says_its_age(day: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From 61 days before the build on; the environment may set the build's date."""
     built = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(built.timestamp())))
-    assert price_date(dt.date.fromisoformat(day)).endswith(said)
+    assert price_date(dt.date.fromisoformat(day)).endswith(age)

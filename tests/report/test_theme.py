@@ -23,17 +23,17 @@ _PALETTES = {
 def test_series_differ_for_every_vision(name: str, vision: str) -> None:
     """Any two colours, and each and its background, differ enough."""
     series, paper = _PALETTES[name]
-    for one, other in combinations(series, 2):
-        apart = difference(seen(one, VISIONS[vision]), seen(other, VISIONS[vision]))
-        assert apart >= _LEAST[vision], (one, other)
-    for one in series:
-        assert difference(seen(one, VISIONS[vision]), seen(paper, VISIONS[vision])) >= (
+    for first, second in combinations(series, 2):
+        distance = difference(seen(first, VISIONS[vision]), seen(second, VISIONS[vision]))
+        assert distance >= _LEAST[vision], (first, second)
+    for first in series:
+        assert difference(seen(first, VISIONS[vision]), seen(paper, VISIONS[vision])) >= (
             _LEAST_FROM_PAPER
-        ), one
+        ), first
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "apart"),
+    ("first", "second", "distance"),
     [
         ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
         ((50, 2.49, -0.001), (50, -2.49, 0.0009), 7.1792),
@@ -42,10 +42,10 @@ def test_series_differ_for_every_vision(name: str, vision: str) -> None:
     ],
 )
 def test_the_difference_is_that_of_the_published_pairs(
-    one: Triple, other: Triple, apart: float
+    first: Triple, second: Triple, distance: float
 ) -> None:
     """The metric reproduces pairs of Sharma, Wu and Dalal's table."""
-    assert difference(one, other) == pytest.approx(apart, abs=1e-4)
+    assert difference(first, second) == pytest.approx(distance, abs=1e-4)
 
 
 def test_the_simulation_confuses_what_people_confuse() -> None:

@@ -77,10 +77,10 @@ def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
     """Its card assumes a machine that is never idle; the model's page has the form."""
     script = site.files[home.URI]
     assert isinstance(script, str)
-    shown = json.loads(script.partition("=")[2].removesuffix(";\n"))["tiny/tokens"]
-    assert shown["own"] == "models/tiny.html#your-traffic"
-    assert shown["figure"] == "models-tiny-load"
-    assert shown["cards"]["cheapest"]["cost"] in html.unescape(site.pages["models/tiny.md"])
+    card = json.loads(script.partition("=")[2].removesuffix(";\n"))["tiny/tokens"]
+    assert card["own"] == "models/tiny.html#your-traffic"
+    assert card["figure"] == "models-tiny-load"
+    assert card["cards"]["cheapest"]["cost"] in html.unescape(site.pages["models/tiny.md"])
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
         ({1.0: 3.0, 2.0: 4.0}, slow, "int4"),
         ({}, none, "tf32"),
     ]
-    asked = [
+    results = [
         _in_precision(behind_an_engine(timed, rates, bounds), precision)
         for rates, bounds, precision in cases
     ]
-    store_results(tmp_path, [timed, *asked])
+    store_results(tmp_path, [timed, *results])
     page = html.unescape(built(tmp_path).pages["models/tiny.md"])
     lengths = "prompts of about 24 (90 % below 48) tokens and answers of 4 or 8"
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
@@ -109,11 +109,11 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     inputs = read_inputs(catalogue, [tmp_path / "docs/data/results"], tmp_path)
     served = [*served_decoders(inputs)]
     single = [decoder for decoder in served if decoder.precision == "fp32"]
-    both, one = (waiting_chart(each, identifier="x") for each in (served, single))
-    assert both is not None
-    assert one is not None
-    assert "Requests differ in length" in both.description
-    assert "equally long" not in one.description
+    with_two, with_single = (waiting_chart(each, identifier="x") for each in (served, single))
+    assert with_two is not None
+    assert with_single is not None
+    assert "Requests differ in length" in with_two.description
+    assert "equally long" not in with_single.description
     assert (
         waiting_chart([decoder for decoder in served if decoder not in single], identifier="x")
         is None

@@ -18,11 +18,11 @@ from report_project import HOSTILE, REPOSITORY, cells
 @pytest.fixture(scope="module", name="trust")
 def trust_fixture() -> Trust:
     """The committed figures, with a name that would be harmful as markup."""
-    found = read_trust(REPOSITORY / "docs")
-    assert found is not None
-    first, *others = found.groups["source"]
-    groups = {**found.groups, "source": (replace(first, name=HOSTILE), *others)}
-    return replace(found, groups=groups)
+    trust = read_trust(REPOSITORY / "docs")
+    assert trust is not None
+    first, *further = trust.groups["source"]
+    groups = {**trust.groups, "source": (replace(first, name=HOSTILE), *further)}
+    return replace(trust, groups=groups)
 
 
 @pytest.fixture(scope="module", name="site")
@@ -36,9 +36,9 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
     page = site.pages[URI]
     rows = {row[0]: row for line in page.splitlines() if (row := cells(unescape(line)))}
     for groups in trust.groups.values():
-        for one in groups:
-            if one.name != HOSTILE:
-                assert f"{one.errors.rows:,}" in rows[one.name][1]
+        for group in groups:
+            if group.name != HOSTILE:
+                assert f"{group.errors.rows:,}" in rows[group.name][1]
     every = trust.all["accelerator"]
     assert f"half of {every.rows:,} predictions were within" in page
     assert f"{1 + every.median_percent / 100:.2f} of the truth" in page

@@ -58,16 +58,16 @@ def test_fields_are_the_graphs_data_inputs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "words"),
+    ("inputs", "message"),
     [
         (("imagee",), "did you mean 'image'"),
         (("pixels",), r"expected an entry in \[\[inputs\]\] for the graph's input 'image'"),
         (("image", "mask"), "got 'mask'"),
     ],
 )
-def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], words: str) -> None:
+def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], message: str) -> None:
     """The message names the input and the graph's inputs."""
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ModelError, match=message):
         example_fields(bound(4), spec(*inputs), 4)
 
 
@@ -131,6 +131,6 @@ def test_carried_inputs_are_not_data() -> None:
     carried = spec(carried=[{"input": "image", "output": "logits"}], inputs=[Input(name="other")])
     with pytest.raises(ModelError, match="got 'other'"):
         example_fields(bound(4), carried, 4)
-    both = spec("image", carried=[{"input": "image", "output": "logits"}])
+    with_carried = spec("image", carried=[{"input": "image", "output": "logits"}])
     with pytest.raises(ModelError, match=r"'image' there, which \[\[carried\]\] starts at zero"):
-        example_fields(bound(4), both, 4)
+        example_fields(bound(4), with_carried, 4)

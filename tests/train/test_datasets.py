@@ -60,7 +60,7 @@ def test_idx_is_read_plain_and_packed(tmp_path: Path, pack: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (idx(LABELS)[:-1], "got 4 bytes of numbers where its header announces 5"),
         (idx(LABELS) + b"x", "got 6 bytes of numbers where its header announces 5"),
@@ -71,9 +71,9 @@ def test_idx_is_read_plain_and_packed(tmp_path: Path, pack: Any) -> None:
         (b"", "expected a whole file in the format idx"),
     ],
 )
-def test_a_damaged_idx_file_is_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_damaged_idx_file_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     """Truncated, too long, or a header of gigabytes, which are not allocated."""
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         read_file(written(tmp_path, content), BOTH, "idx")
 
 
@@ -151,11 +151,11 @@ def test_a_file_is_held_to_its_spec(tmp_path: Path) -> None:
     """A wrong length, a wrong hash and a missing file, each with both values."""
     path = written(tmp_path, b"abc")
     good = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    known = BOTH.model_copy(update={"size_bytes": 3, "sha256": good})
-    assert verify(path, known) == good
+    stated = BOTH.model_copy(update={"size_bytes": 3, "sha256": good})
+    assert verify(path, stated) == good
     with pytest.raises(InputError, match="expected 4 bytes, got 3"):
-        verify(path, known.model_copy(update={"size_bytes": 4}))
+        verify(path, stated.model_copy(update={"size_bytes": 4}))
     with pytest.raises(InputError, match=f"expected SHA-256 {'0' * 64}, got {good}"):
-        verify(path, known.model_copy(update={"sha256": "0" * 64}))
+        verify(path, stated.model_copy(update={"sha256": "0" * 64}))
     with pytest.raises(InputError, match="expected a file of data, got No such file"):
-        verify(tmp_path / "none", known)
+        verify(tmp_path / "none", stated)

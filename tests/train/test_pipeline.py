@@ -35,8 +35,11 @@ def test_a_step_is_fed_the_same_wherever_its_epoch_is_entered() -> None:
     varied = replace(FEED, augmentation=Augmentation(pad=1, flip=True))
     whole, later = varied.batches(3, rates), varied.batches(4, rates[1:])
     for number in range(2):
-        one, other = whole.gather(number + 1), later.gather(number)
-        assert all(np.array_equal(one[name], other[name]) for name in ("image", "target", "rate"))
+        whole_batch, later_batch = whole.gather(number + 1), later.gather(number)
+        assert all(
+            np.array_equal(whole_batch[name], later_batch[name])
+            for name in ("image", "target", "rate")
+        )
 
 
 def test_held_out_examples_are_fed_in_order_to_the_last() -> None:
@@ -93,7 +96,7 @@ def test_right_answers_are_counted_by_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "words"),
+    ("part", "message"),
     [
         (Part(PART.examples, np.arange(10) + 1), "labels: expected .* 0 to 9, got 10 at example 9"),
         (Part(PART.examples, np.arange(10) - 1), "got -1 at example 0 .1 such in all."),
@@ -105,9 +108,9 @@ def test_right_answers_are_counted_by_position() -> None:
         (Part(PART.examples, np.zeros((10, 2), int)), "expected 1 labels each .* got 2"),
     ],
 )
-def test_examples_that_do_not_fit_are_one_line(part: Part, words: str) -> None:
+def test_examples_that_do_not_fit_are_one_line(part: Part, message: str) -> None:
     """Labels out of range, other shapes and NaN are refused before a step."""
-    with pytest.raises(InputError, match=f"data made: held-out examples.*{words}"):
+    with pytest.raises(InputError, match=f"data made: held-out examples.*{message}"):
         require_fitting(replace(DATA, held_out=part), FIELD, TARGET)
 
 

@@ -85,7 +85,7 @@ def test_hand_computed_rates(settings: dict[str, Any], expected: dict[int, float
     assert {step: float(got[step]) for step in expected} == pytest.approx(expected, abs=1e-6)
 
 
-def made(name: str, warm_up_steps: int) -> Schedule:
+def generated_schedule(name: str, warm_up_steps: int) -> Schedule:
     """A schedule with settings that fit its name."""
     settings: dict[str, Any] = {"name": name, "warm_up_steps": warm_up_steps}
     if name == "step":

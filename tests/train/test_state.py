@@ -22,19 +22,19 @@ def test_a_state_comes_back_to_the_last_bit(tmp_path: Path) -> None:
     path = tmp_path / "state.zip"
     assert read_state(path, "me") is None
     write_state(path, STATE)
-    found = read_state(path, "me")
-    assert found is not None
-    assert found.progress == PROGRESS
-    assert digest(found.values) == digest(VALUES)
+    state = read_state(path, "me")
+    assert state is not None
+    assert state.progress == PROGRESS
+    assert digest(state.values) == digest(VALUES)
     assert digest({**VALUES, "count": np.array(4)}) != digest(VALUES)
 
 
-@pytest.mark.parametrize("kept", [0, 10, 200, -1])
-def test_a_damaged_state_is_one_line(tmp_path: Path, kept: int) -> None:
+@pytest.mark.parametrize("length", [0, 10, 200, -1])
+def test_a_damaged_state_is_one_line(tmp_path: Path, length: int) -> None:
     """A truncated file is refused with a remedy."""
     path = tmp_path / "state.zip"
     write_state(path, STATE)
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(InputError, match="expected the saved state of this training"):
         read_state(path, "me")
 

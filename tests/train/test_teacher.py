@@ -42,25 +42,25 @@ def test_other_seeds_streams_and_indices_give_other_data(
 ) -> None:
     """Held-out batches are not training batches."""
     reference = Teacher((IMAGE, WORDS), (classes(10),), 7).draw(0, 3, 16)
-    other = Teacher((IMAGE, WORDS), (classes(10),), seed).draw(stream, index, 16)
-    assert not np.array_equal(reference.inputs[name], other.inputs[name])
+    other_batch = Teacher((IMAGE, WORDS), (classes(10),), seed).draw(stream, index, 16)
+    assert not np.array_equal(reference.inputs[name], other_batch.inputs[name])
 
 
 @given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(1, 20))
 def test_values_and_labels_are_in_range(count: int, seed: int, size: int) -> None:
     """Floats are in the declared range, integers below its end, labels below the classes."""
     batch = Teacher((IMAGE, LEVELS, WORDS, MASK), (classes(count),), seed).draw(0, 0, size)
-    image, levels, words = (batch.inputs[name] for name in ("image", "levels", "words"))
+    image, levels, tokens = (batch.inputs[name] for name in ("image", "levels", "words"))
     labels = batch.targets["target"]
     assert image.shape == (size, 1, 8, 8)
     assert image.dtype == np.float32
     assert image.min() >= -1
     assert image.max() <= 3
-    assert levels.dtype == words.dtype == labels.dtype == np.int64
+    assert levels.dtype == tokens.dtype == labels.dtype == np.int64
     assert levels.min() >= 0
     assert levels.max() <= 49
-    assert words.min() >= 0
-    assert words.max() <= 499
+    assert tokens.min() >= 0
+    assert tokens.max() <= 499
     assert np.all(batch.inputs["mask"] == 1)
     assert labels.shape == (size,)
     assert labels.min() >= 0
@@ -76,9 +76,9 @@ def test_tokens_and_their_classes_are_in_range(vocabulary: int, count: int, seed
     """For any vocabulary, smaller or larger than the classes."""
     field = replace(WORDS, high=float(vocabulary))
     batch = Teacher((field,), (classes(count, (60,)),), seed).draw(0, 0, 3)
-    words, labels = batch.inputs["words"], batch.targets["target"]
-    assert words.min() >= 0
-    assert words.max() < vocabulary
+    tokens, labels = batch.inputs["words"], batch.targets["target"]
+    assert tokens.min() >= 0
+    assert tokens.max() < vocabulary
     assert labels.shape == (3, 60)
     assert labels.min() >= 0
     assert labels.max() < count
@@ -96,8 +96,8 @@ def test_classes_are_balanced(count: int) -> None:
 
 def test_some_tokens_are_frequent_and_most_are_rare() -> None:
     """A tenth of the vocabulary makes up nearly half of the text, and all is used."""
-    words = Teacher((WORDS,), (), 1).draw(0, 0, 1000).inputs["words"]
-    counts = np.bincount(words.ravel(), minlength=500)
+    tokens = Teacher((WORDS,), (), 1).draw(0, 0, 1000).inputs["words"]
+    counts = np.bincount(tokens.ravel(), minlength=500)
     assert np.sort(counts)[::-1][:50].sum() > 0.4 * counts.sum()
     assert np.all(counts > 0)
 
@@ -106,34 +106,36 @@ def test_some_tokens_are_frequent_and_most_are_rare() -> None:
 def test_the_labels_can_be_learnt_from_the_inputs(field: InputField) -> None:
     """A linear least-squares fit on one batch predicts another far better than chance."""
     teacher = Teacher((field,), (classes(10),), 5)
-    learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
-    guesses = np.argmax(_fitted(field, learnt, asked, np.eye(10)[learnt.targets["target"]]), axis=1)
-    assert np.mean(guesses == asked.targets["target"]) > 0.3
+    learnt, held_out = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
+    guesses = np.argmax(
+        _fitted(field, learnt, held_out, np.eye(10)[learnt.targets["target"]]), axis=1
+    )
+    assert np.mean(guesses == held_out.targets["target"]) > 0.3
 
 
 @pytest.mark.parametrize("field", [IMAGE, WORDS])
 def test_binary_targets_can_be_learnt(field: InputField) -> None:
     """Zeros and ones of type float, half each, predicted by a linear fit."""
     teacher = Teacher((field,), (BINARY,), 5)
-    learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
-    answers = asked.targets["target"]
+    learnt, held_out = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
+    answers = held_out.targets["target"]
     assert answers.shape == (1000, 1)
     assert answers.dtype == np.float32
     assert set(np.unique(answers)) == {0.0, 1.0}
     assert 0.4 < answers.mean() < 0.6
-    guesses = _fitted(field, learnt, asked, learnt.targets["target"] - 0.5) > 0
+    guesses = _fitted(field, learnt, held_out, learnt.targets["target"] - 0.5) > 0
     assert np.mean(guesses == answers) > 0.7
 
 
 def test_numbers_can_be_learnt() -> None:
     """Numbers in range, with at least half of the variance explained by a linear fit."""
     teacher = Teacher((IMAGE,), (NUMBERS,), 5)
-    learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
-    answers = asked.targets["target"]
+    learnt, held_out = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
+    answers = held_out.targets["target"]
     assert answers.shape == (1000, 3, 2)
     assert answers.min() >= -5
     assert answers.max() < 5
-    guesses = _fitted(IMAGE, learnt, asked, learnt.targets["target"].reshape(4000, 6))
+    guesses = _fitted(IMAGE, learnt, held_out, learnt.targets["target"].reshape(4000, 6))
     errors = guesses.reshape(1000, 3, 2) - answers
     assert errors.var() < 0.5 * answers.var()
 
@@ -151,18 +153,18 @@ def test_numbers_can_be_learnt() -> None:
 def test_each_position_has_the_class_of_its_token(fields: tuple[InputField, ...], key: str) -> None:
     """Nine of ten positions follow from their token, in training and held out."""
     teacher = Teacher(fields, (classes(300, (60,)),), 5)
-    learnt, asked = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
+    learnt, held_out = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
     guess = _majority(learnt.inputs[key], learnt.targets["target"], 300)
-    right = guess[asked.inputs[key]] == asked.targets["target"]
+    right = guess[held_out.inputs[key]] == held_out.targets["target"]
     assert 0.85 < right.mean() < 0.95
 
 
 def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
     """As the next letter of a text; a text cannot have that many topics."""
     teacher = Teacher((WORDS,), (classes(57),), 5)
-    learnt, asked = teacher.draw(0, 0, 20_000), teacher.draw(1, 0, 2000)
+    learnt, held_out = teacher.draw(0, 0, 20_000), teacher.draw(1, 0, 2000)
     guess = _majority(learnt.inputs["words"][:, -1], learnt.targets["target"], 57)
-    right = guess[asked.inputs["words"][:, -1]] == asked.targets["target"]
+    right = guess[held_out.inputs["words"][:, -1]] == held_out.targets["target"]
     assert 0.85 < right.mean() < 0.95
 
 
@@ -177,14 +179,14 @@ def test_ignored_positions_do_not_count() -> None:
 
 
 def _majority(keys: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
-    seen = np.zeros((int(keys.max()) + 500, count))
-    np.add.at(seen, (keys.ravel(), labels.ravel()), 1)
-    return seen.argmax(axis=1)
+    counts = np.zeros((int(keys.max()) + 500, count))
+    np.add.at(counts, (keys.ravel(), labels.ravel()), 1)
+    return counts.argmax(axis=1)
 
 
-def _fitted(field: InputField, learnt: object, asked: object, answers: np.ndarray) -> np.ndarray:
+def _fitted(field: InputField, learnt: object, held_out: object, answers: np.ndarray) -> np.ndarray:
     fit, *_ = np.linalg.lstsq(_features(field, learnt), answers, rcond=None)
-    return _features(field, asked) @ fit
+    return _features(field, held_out) @ fit
 
 
 def _features(field: InputField, batch: object) -> np.ndarray:

@@ -205,7 +205,6 @@ class _Report:
         return peak_activation_bytes(self.step.model)
 
     def values(self) -> Mapping[str, Any]:
-        """The report as JSON values."""
         step = self.step
         carried = [
             {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
@@ -227,7 +226,6 @@ class _Report:
         }
 
     def text(self) -> str:
-        """The report as text."""
         step, to = self.step, self.destination
         fed = filter(None, [*step.inputs, step.target, step.learning_rate])
         lines = [

@@ -168,9 +168,8 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
         return False
     attributes = node_attributes(node)
     into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
-    constant = any(
-        name and op.array_of(op.values[name]) is not None for name in node.input[_SCALES:]
-    )
+    scales = [op.values[name] for name in node.input[_SCALES:] if name]
+    constant = any(op.array_of(value) is not None for value in scales)
     if len(into) != _IMAGE_RANK or into[:2] != out[:2] or not constant:
         return False
     if "axes" in attributes:

@@ -21,7 +21,7 @@ from onnxstep.builder import Builder, Value
 from onnxstep.graphs.contrib import DOMAIN
 from onnxstep.graphs.precision import WIDE_IN_TRAINING, allowed_inputs
 from onnxstep.graphs.tensors import HALF_TYPES
-from onnxstep.update import Transition
+from onnxstep.update import Transition, sum_of_squares
 
 # Type of the arithmetic; weights, loss and update are always float32.
 Precision = Literal["fp32", "fp16", "bf16"]
@@ -161,9 +161,5 @@ def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     The sum of all squares is infinite or NaN otherwise; finite numbers overflow it only beyond
     1e19. Clipping needs the same squares.
     """
-    squares = [
-        op.Reshape(op.ReduceSumSquare(g.cast(_FLOAT), keepdims=0), op.integers(1))
-        for g in gradients.values()
-    ]
-    total = op.Reshape(op.Sum(*squares), op.constant(np.zeros(0, np.int64)))
+    total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.constant(np.zeros(0, np.int64)))
     return op.Less(total, op.scalar(np.inf, total.elem_type))

@@ -231,7 +231,6 @@ def undifferentiable(
 
 
 def _shortened(path: list[str]) -> list[str]:
-    """Both ends of a long path."""
     left_out = len(path) - 2 * _PATH_END
     if left_out <= 1:
         return path

@@ -128,7 +128,6 @@ class _Tensors:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters."""
         return tuple(parameter.name for parameter in self.declared)
 
     @property
@@ -138,7 +137,6 @@ class _Tensors:
 
     @property
     def trained(self) -> list[str]:
-        """The parameters that are not frozen."""
         return [name for name in self.parameters if name not in self.frozen]
 
 
@@ -176,11 +174,10 @@ class _Pulled:
 
     @property
     def target_inputs(self) -> list[Value]:
-        """The graph inputs that hold targets."""
         return [target for target in self.targets if target is not None]
 
     @property
-    def fixed_inputs(self) -> list[Value]:
+    def fixed(self) -> list[Value]:
         """The graph inputs that no step changes: data and frozen tensors."""
         moving = {*self.gradients, *(move.before.name for move in self.forward.moves)}
         return [value for value in self.forward.inputs if value.name not in moving]
@@ -211,10 +208,8 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
         warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
-        inputs=tuple(
-            value.name for value in pulled.fixed_inputs if value.name not in tensors.masters
-        ),
-        frozen=tuple(value.name for value in pulled.fixed_inputs if value.name in tensors.masters),
+        inputs=tuple(value.name for value in pulled.fixed if value.name not in tensors.masters),
+        frozen=tuple(value.name for value in pulled.fixed if value.name in tensors.masters),
         targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,
@@ -225,7 +220,6 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
 
 
 def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> Forward:
-    """Prepare and open the model for a training step."""
     half = TYPE_OF_PRECISION.get(options.precision)
     rounded = partial(in_mixed_precision, elem_type=half, masters=tensors.masters) if half else None
     ready = prepare(
@@ -285,11 +279,10 @@ def evaluation_graph(
         forward = lower(forward, tensors.statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
-    carried_names = [entry.name for entry in (*parameters(model), *state(model))]
-    weights = [forward.value(name) for name in carried_names if name not in names(forward.inputs)]
-    return close_model(
-        forward, [*forward.inputs, *built.target_inputs, *weights], outputs, "evaluation"
-    )
+    stored = [entry.name for entry in (*parameters(model), *state(model))]
+    weights = [forward.value(name) for name in stored if name not in names(forward.inputs)]
+    inputs = [*forward.inputs, *built.target_inputs, *weights]
+    return close_model(forward, inputs, outputs, "evaluation")
 
 
 def _pull(
@@ -366,7 +359,7 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
 def _closed(
     pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Transition], name: str
 ) -> onnx.ModelProto:
-    inputs = [*pulled.fixed_inputs, *pulled.target_inputs, *extra, *(move.before for move in moves)]
+    inputs = [*pulled.fixed, *pulled.target_inputs, *extra, *(move.before for move in moves)]
     outputs = [pulled.loss, *(move.after for move in moves)]
     return close_model(pulled.forward, inputs, outputs, name)
 

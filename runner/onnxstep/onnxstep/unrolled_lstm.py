@@ -245,7 +245,6 @@ def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, 
 
 
 def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequence[Value | None]:
-    """Outside cotangents of the hidden state after each step."""
     if dy is None:
         return [None] * layout.steps
     ordered = [view.ordered(index, dy) for index in range(view.directions)]
@@ -253,7 +252,6 @@ def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequenc
 
 
 def _time_in_rows(sequence: Value) -> Value:
-    """A sequence [T, B, n] as [n, T·B]."""
     op, (steps, batch, width) = sequence.op, sequence.shape
     rows = op.Reshape(sequence, op.integers(steps * batch, width))
     return op.Transpose(rows, perm=[1, 0])

@@ -108,13 +108,18 @@ def clip_by_global_norm(
     kinds = {gradient.elem_type for gradient in gradients.values()}
     # Squares of half numbers overflow, and all inputs of Sum must have one type.
     kind = kinds.pop() if len(kinds) == 1 and kinds.isdisjoint(HALF_TYPES) else TensorProto.FLOAT
-    squares = [
-        op.Reshape(op.ReduceSumSquare(g.cast(kind), keepdims=0), op.integers(1))
-        for g in gradients.values()
-    ]
-    norm = op.Sqrt(op.Sum(*squares))
+    norm = op.Sqrt(sum_of_squares(op, gradients, kind))
     factor = op.Min(max_norm / (norm + _NORM_GUARD), op.scalar(1.0, norm.elem_type))
     return {name: g * factor.cast(g.elem_type) for name, g in gradients.items()}
+
+
+def sum_of_squares(op: Builder, gradients: Mapping[str, Value], elem_type: int) -> Value:
+    """Sum of the squares of all gradients [1], in this type."""
+    squares = [
+        op.Reshape(op.ReduceSumSquare(g.cast(elem_type), keepdims=0), op.integers(1))
+        for g in gradients.values()
+    ]
+    return op.Sum(*squares)
 
 
 def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:

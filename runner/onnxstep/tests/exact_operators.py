@@ -182,7 +182,8 @@ def _centres(length: int, align_corners: bool, dtype: Any) -> Array:
 class LinearClassifier(OpRun):
     """With one row, the scores of two classes are 1 - f(s) and f(s), as in ONNX Runtime.
 
-    onnx's are f(-s) and f(s) in single precision, which differs for f(s) = s.
+    onnx computes f(-s) and f(s) in single precision: for f(s) = s other scores with the same
+    derivative.
     """
 
     op_domain = "ai.onnx.ml"
@@ -235,7 +236,6 @@ class GridSample(OpRun):
     def _read(
         self, at: float, low: float, high: float, mode: str, padding: str
     ) -> list[tuple[int, float]]:
-        """Elements of an axis with their weights."""
         if mode == "nearest":
             near = {float(np.rint(at)): 1.0}
         else:

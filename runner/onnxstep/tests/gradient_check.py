@@ -34,7 +34,7 @@ STEP = 1e-5
 class Case:
     """An operator with inputs of given shapes; float inputs are differentiated.
 
-    ``shapes`` maps each differentiated input to its shape. ``constants`` are constant inputs.
+    ``shapes`` maps each differentiated input to its shape. ``fixed`` are constant inputs.
     ``inputs`` is the order of both if it differs. ``low`` and ``high`` keep inputs away from kinks
     and poles. ``reference_flaw`` says why the reference evaluator cannot run the backward graph,
     ``runtime_flaw`` why ONNX Runtime cannot. ``exact_opset`` is the float64 model's, if only a
@@ -45,7 +45,7 @@ class Case:
     op_type: str
     shapes: Mapping[str, tuple[int, ...]]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    constants: Mapping[str, Array] = field(default_factory=dict)
+    fixed: Mapping[str, Array] = field(default_factory=dict)
     inputs: Sequence[str] = ()
     outputs: int | Sequence[str] = 1
     low: float = -1.0
@@ -83,8 +83,8 @@ class ExactEvaluator(ReferenceEvaluator):
 def model_of(
     case: Case, elem_type: int = TensorProto.DOUBLE, opset: int | None = None
 ) -> onnx.ModelProto:
-    """The case as a model of one node; float constants take the element type of the inputs."""
-    names = list(case.inputs) or [*case.shapes, *case.constants]
+    """The case as a model of one node; fixed floats take the element type of the inputs."""
+    names = list(case.inputs) or [*case.shapes, *case.fixed]
     outputs = (
         [f"y{index}" for index in range(case.outputs)]
         if isinstance(case.outputs, int)
@@ -98,7 +98,7 @@ def model_of(
             for name, shape in case.shapes.items()
         ],
         [_declared(name, case.output_shape, elem_type) for name in outputs if name],
-        [_tensor(name, array, elem_type) for name, array in case.constants.items()],
+        [_tensor(name, array, elem_type) for name, array in case.fixed.items()],
     )
     imports = {"": opset or case.opset} | ({case.domain: 1} if case.domain else {})
     model = helper.make_model(

@@ -149,7 +149,6 @@ def _declare(graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: 
 
 
 def _without_softmax(graph: onnx.GraphProto) -> None:
-    """Logits [batch, classes] as the only output."""
     last = graph.node[-1]
     if last.op_type == "Softmax":
         graph.node.remove(last)

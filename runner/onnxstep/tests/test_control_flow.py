@@ -58,7 +58,7 @@ g (double[2,3] x, double[3] s) => (double[3] y, double[2,3] z)
 
 @pytest.mark.parametrize("text", [BY_NUMBER, BY_CONDITION, NESTED, SCANNED, SEQUENCES])
 def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> None:
-    """Iteration counts, conditions, nested loops, axes, directions, sequences."""
+    """All kinds of loops: iteration counts, conditions, nesting, axes, directions, sequences."""
     model = model_of_text(text.replace('""', ""))
     rng = np.random.default_rng(3)
     sources = [value.name for value in model.graph.input]

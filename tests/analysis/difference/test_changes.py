@@ -26,9 +26,9 @@ def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
     return change.before.cost, change.after.cost
 
 
-def of_goal(found: Difference, goal: str) -> ChangedCost:
+def of_goal(changes: Difference, goal: str) -> ChangedCost:
     """The single change of a goal."""
-    (change,) = (cost for cost in found.costs if cost.figure.job.goal == goal)
+    (change,) = (cost for cost in changes.costs if cost.figure.job.goal == goal)
     return change
 
 
@@ -45,9 +45,9 @@ def test_nothing_changed(compare: Compare) -> None:
 def test_an_edited_price(project: Path, compare: Compare) -> None:
     """Each cost follows the rate exactly, and the price is the only cause."""
     edit(project, "prices/local-2025", "0.90", "0.45")
-    found = compare()
-    assert {cost.figure.job.goal for cost in found.costs} == {"epoch", "full"}
-    change = of_goal(found, "full")
+    changes = compare()
+    assert {cost.figure.job.goal for cost in changes.costs} == {"epoch", "full"}
+    change = of_goal(changes, "full")
     # 10 epochs of 200 steps of 10 ms are 20 s of an hour at $0.90, then at $0.45.
     assert [round(amount, 12) for amount in amounts(change)] == [
         Decimal("0.005"),
@@ -55,7 +55,7 @@ def test_an_edited_price(project: Path, compare: Compare) -> None:
     ]
     assert causes(change) == [("price", "amount 0.9 → 0.45")]
     assert change.relative == pytest.approx(-0.5)
-    assert not found.results.by_kind()
+    assert not changes.results.by_kind()
 
 
 def test_a_newer_price(project: Path, compare: Compare) -> None:
@@ -66,21 +66,21 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
     change = of_goal(compare(), "full")
     before, after = amounts(change)
     assert after == 2 * before
-    words = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
-    assert causes(change) == [("price", words)]
+    change_text = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
+    assert causes(change) == [("price", change_text)]
 
 
 def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
     """Without a price a cost is a state, not an amount."""
     (project / "specs/prices/local-2025.toml").unlink()
     write_spec(project, "prices/x", _price_of_other())
-    found = compare()
-    change = of_goal(found, "full")
+    changes = compare()
+    change = of_goal(changes, "full")
     assert change.after
     assert change.after.cost is None
     assert cells(change)[3:6] == ("$0.0050", "unknown", "—")
     assert change.amount is None
-    (winner,) = found.winners
+    (winner,) = changes.winners
     assert winner.before is not None
     assert winner.after is None
 
@@ -100,8 +100,8 @@ def _price_of_other() -> str:
 def test_a_longer_training(project: Path, compare: Compare) -> None:
     """More epochs change only the full training, and the spec is named."""
     edit(project, "models/net", "epochs = 10", "epochs = 12")
-    found = compare()
-    (change,) = found.costs
+    changes = compare()
+    (change,) = changes.costs
     before, after = amounts(change)
     assert float(after / before) == pytest.approx(1.2)
     assert causes(change) == [("spec", "training.epochs 10 → 12")]
@@ -109,45 +109,49 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
 
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
     """A clearly slower step changes the cost by time, with the factor's interval."""
-    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)
+    slower = make_result(samples=[step * 1.3 for step in STEPS], day=21, rounds=3)
     store_results(project, [slower])
-    found = compare()
-    change = of_goal(found, "full")
+    changes = compare()
+    change = of_goal(changes, "full")
     assert [cause.kind for cause in change.causes] == ["time"]
     assert change.time is not None
     assert change.time.factor.low > 1.1
-    assert [one.title for one in found.results.measured_again] == ["net training cpu batch 32"]
+    assert [result.title for result in changes.results.measured_again] == [
+        "net training cpu batch 32"
+    ]
 
 
 def test_a_slower_process(project: Path, compare: Compare) -> None:
     """A step that is slower in one process only is counted as no change."""
-    slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
+    slower = make_result(samples=[step * 1.3 for step in STEPS], day=21)
     store_results(project, [slower])
-    found = compare()
-    assert (found.costs, found.unsure) == ((), 1)
+    changes = compare()
+    assert (changes.costs, changes.unsure) == ((), 1)
 
 
 def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
     """Results of two hosts are never compared: the other host's is an added result."""
-    store_results(project, [make_result(samples=[one * 2 for one in STEPS], fingerprint="1" * 16)])
-    found = compare()
-    assert (found.costs, found.unsure) == ((), 0)
-    assert [one.hardware for one in found.results.added] == ["local"]
+    store_results(
+        project, [make_result(samples=[step * 2 for step in STEPS], fingerprint="1" * 16)]
+    )
+    changes = compare()
+    assert (changes.costs, changes.unsure) == ((), 0)
+    assert [result.hardware for result in changes.results.added] == ["local"]
 
 
 def test_each_cause_is_named(project: Path, compare: Compare) -> None:
     """Time, epochs and price are listed in this order, each with its size."""
-    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
+    store_results(project, [make_result(samples=[step * 1.3 for step in STEPS], day=21, rounds=3)])
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     edit(project, "prices/local-2025", "0.90", "0.45")
-    time, *others = causes(of_goal(compare(), "full"))
+    time, *further = causes(of_goal(compare(), "full"))
     assert time[0] == "time"
     assert time[1].startswith("step +30.0% (95 % interval")
-    assert others == [("spec", "training.epochs 10 → 12"), ("price", "amount 0.9 → 0.45")]
+    assert further == [("spec", "training.epochs 10 → 12"), ("price", "amount 0.9 → 0.45")]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "cause_text"),
     [
         ("0.01", "0.02", "price x: amount 0.01 → 0.02"),
         (
@@ -160,7 +164,7 @@ def test_each_cause_is_named(project: Path, compare: Compare) -> None:
     ids=["amount", "terms", "another id"],
 )
 def test_a_price_of_what_nobody_timed(
-    project: Path, compare: Compare, old: str, new: str, words: str
+    project: Path, compare: Compare, old: str, new: str, cause_text: str
 ) -> None:
     """A price without timed work is listed with its changed fields."""
     write_spec(project, "prices/x", _price_of_other())
@@ -169,9 +173,9 @@ def test_a_price_of_what_nobody_timed(
     (project / "specs/prices/x.toml").unlink()
     name = new.strip('"') if old == '"x"' else "x"
     write_spec(project, f"prices/{name}", text)
-    found = compare()
-    assert not found.costs
-    assert found.prices[0] == words
+    changes = compare()
+    assert not changes.costs
+    assert changes.prices[0] == cause_text
 
 
 @pytest.mark.parametrize("per_vcpu", [True, False])
@@ -197,8 +201,8 @@ def test_a_variant_costs_what_its_page_says(
 
 def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
     """The new and the former cheapest machine are named."""
-    other = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
-    store_results(project, [other])
+    rival = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
+    store_results(project, [rival])
     write_spec(project, "prices/x", _price_of_other().replace("0.01", "5.00"))
     commit(project)
     edit(project, "prices/x", "5.00", "0.01")
@@ -225,16 +229,16 @@ def test_results_that_went_stale(project: Path, compare: Compare) -> None:
     store_results(project, [fresh.model_copy(update={"trial": trial, "trial_id": trial.id})])
     commit(project)
     edit(project, "models/net", "learning_rate = 0.1", "learning_rate = 0.2")
-    found = compare()
-    assert [one.title for one in found.results.stale] == ["net training cpu batch 64"]
-    assert not found.costs
+    changes = compare()
+    assert [result.title for result in changes.results.stale] == ["net training cpu batch 64"]
+    assert not changes.costs
 
 
 def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:
     """A file that is no result is named, and the others are compared."""
     (project / "docs/data/results/local/net-training-x.json").write_text("{")
     edit(project, "prices/local-2025", "0.90", "0.45")
-    found = compare()
-    assert len(shown_costs(found.costs)) == 1
-    (problem,) = found.problems
+    changes = compare()
+    assert len(shown_costs(changes.costs)) == 1
+    (problem,) = changes.problems
     assert problem.startswith("working tree: docs/data/results/local/net-training-x.json:1:")

@@ -56,8 +56,8 @@ def estimating(project: Path) -> Path:
 def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
     """An estimate is compared as on its page, and the new cheapest machine is named."""
     edit(estimating, "prices/mode", "7.20", "1.80")
-    found = compare()
-    (change,) = shown_costs(found.costs)
+    changes = compare()
+    (change,) = shown_costs(changes.costs)
     assert cells(change) == (
         "large, full training, estimated",
         "mode, cuda",
@@ -67,7 +67,7 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
         "-$25.71 (-75.0%)",
         "price: amount 7.2 → 1.8",
     )
-    (winner,) = found.winners
+    (winner,) = changes.winners
     assert winner_words(winner) == (
         "large, full training: was node, node, $12.00 to $30.00, estimated; is mode, "
         "mode, $6.00 to $15.00, estimated"

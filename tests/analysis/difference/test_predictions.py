@@ -52,13 +52,13 @@ def compare(project: Path) -> Compare:
     return lambda: compared(project)
 
 
-def copy_spec(project: Path, name: str, other: str, *changes: tuple[str, str]) -> None:
+def copy_spec(project: Path, name: str, new_name: str, *changes: tuple[str, str]) -> None:
     """Copy a spec with some texts replaced."""
     text = (project / f"specs/{name}.toml").read_text("utf-8")
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    (project / f"specs/{other}.toml").write_text(text, "utf-8")
+    (project / f"specs/{new_name}.toml").write_text(text, "utf-8")
 
 
 def test_another_price_changes_the_range_of_what_is_predicted(
@@ -66,15 +66,15 @@ def test_another_price_changes_the_range_of_what_is_predicted(
 ) -> None:
     """Both ends follow the rate, the figure is marked, and nothing is predicted again."""
     edit(project, PRICE, "amount = 1.006", "amount = 0.503")
-    found = compare()
-    shown = [cells(cost) for cost in shown_costs(found.costs)]
+    changes = compare()
+    rows = [cells(cost) for cost in shown_costs(changes.costs)]
     software = ("ONNX Runtime 1.31", "PyTorch (timm results)")
-    assert {job.partition("predicted: ")[2] for job, *_ in shown} == set(software)
-    assert {machine for _, machine, *_ in shown} == {"g5.xlarge, cuda"}
-    assert all(" to " in before and " to " in after for *_, before, after, _, _ in shown)
-    assert {change.rpartition(" ")[2] for *_, change, _ in shown} == {"(-50.0%)"}
-    assert {why for *_, why in shown} == {"price: amount 1.006 → 0.503"}
-    assert not prediction_words(found)
+    assert {job.partition("predicted: ")[2] for job, *_ in rows} == set(software)
+    assert {machine for _, machine, *_ in rows} == {"g5.xlarge, cuda"}
+    assert all(" to " in before and " to " in after for *_, before, after, _, _ in rows)
+    assert {change.rpartition(" ")[2] for *_, change, _ in rows} == {"(-50.0%)"}
+    assert {why for *_, why in rows} == {"price: amount 1.006 → 0.503"}
+    assert not prediction_words(changes)
 
 
 def test_a_row_of_a_table_moves_all_predictions_in_one_line(
@@ -84,17 +84,17 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     path = project / "specs/observations/timm.csv"
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:500] + lines[520:]), "utf-8")
-    found = compare()
-    anew = predicted_anew(found.costs)
+    changes = compare()
+    anew = predicted_anew(changes.costs)
     assert anew is not None
     assert anew.jobs >= 6
     assert abs(anew.median) <= abs(anew.largest)
-    assert not shown_costs(found.costs)
-    assert {cost.causes[0].kind for cost in found.costs} == {"prediction"}
-    (line,) = prediction_words(found)
+    assert not shown_costs(changes.costs)
+    assert {cost.causes[0].kind for cost in changes.costs} == {"prediction"}
+    (line,) = prediction_words(changes)
     assert line.startswith(f"{anew.jobs} predicted costs change: median ")
-    assert f"{anew.jobs} predicted costs change" in summary(found)
-    assert line.partition(":")[0] in comment_of(found).parts["predictions"].rows[0][0]
+    assert f"{anew.jobs} predicted costs change" in summary(changes)
+    assert line.partition(":")[0] in comment_of(changes).parts["predictions"].rows[0][0]
 
 
 def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
@@ -102,20 +102,20 @@ def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
     renamed = ("g5.xlarge", "g9.xlarge")
     copy_spec(project, "hardware/g5.xlarge", "hardware/g9.xlarge", renamed)
     copy_spec(project, PRICE, PRICE.replace(*renamed), renamed, ("1.006", "0.1"))
-    found = compare()
-    assert {job.hardware for job in found.added} == {"g9.xlarge"}
-    assert prediction_words(found) == ("4 predictions added: 4 for g9.xlarge",)
-    assert not found.costs
-    assert "is g9.xlarge" in winner_words(found.winners[0])
+    changes = compare()
+    assert {job.hardware for job in changes.added} == {"g9.xlarge"}
+    assert prediction_words(changes) == ("4 predictions added: 4 for g9.xlarge",)
+    assert not changes.costs
+    assert "is g9.xlarge" in winner_words(changes.winners[0])
 
 
 def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare) -> None:
     """The two are not compared: one is replaced, the other is an added result."""
     result = make_result(model="resnet50", hardware="g5.xlarge", batch_size=32)
     store_results(project, [result])
-    found = compare()
-    assert {(job.hardware, job.mode) for job in found.removed} == {("g5.xlarge", "training")}
-    assert not found.added
-    assert not found.costs
-    assert len(found.results.added) == 1
-    assert prediction_words(found)[-1].endswith("removed: 1 for g5.xlarge")
+    changes = compare()
+    assert {(job.hardware, job.mode) for job in changes.removed} == {("g5.xlarge", "training")}
+    assert not changes.added
+    assert not changes.costs
+    assert len(changes.results.added) == 1
+    assert prediction_words(changes)[-1].endswith("removed: 1 for g5.xlarge")

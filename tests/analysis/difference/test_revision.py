@@ -34,12 +34,12 @@ def test_names_are_bytes_to_git(tmp_path: Path) -> None:
     for folder in ("specs", "models", "docs"):
         git(project, "mv", folder, f"{name}/{folder}")
     project /= name
-    (kept,) = sorted((project / "docs/data/results").glob("*/*.json"))[:1]
-    kept.rename(kept.with_name(f"{name}.json"))
+    (result,) = sorted((project / "docs/data/results").glob("*/*.json"))[:1]
+    result.rename(result.with_name(f"{name}.json"))
     commit(project)
     before = at_commit(project, "main")
     assert before.files == in_working_tree(project).files
-    assert f"docs/data/results/{kept.parent.name}/{name}.json" in before.files
+    assert f"docs/data/results/{result.parent.name}/{name}.json" in before.files
 
 
 def test_an_old_commit_leaves_the_tree_alone(project: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_project_in_a_subfolder(tmp_path: Path) -> None:
     (outer / "project/.git").rename(outer / ".git")
     git(outer, "read-tree", "--empty")
     commit(outer)
-    found = at_commit(outer / "project", "HEAD")
-    assert found.files == in_working_tree(outer / "project").files
+    changes = at_commit(outer / "project", "HEAD")
+    assert changes.files == in_working_tree(outer / "project").files
 
 
 @pytest.mark.parametrize("name", ["nowhere", "--help", "HEAD:specs", ""])
@@ -104,5 +104,5 @@ def test_a_link_in_a_commit_is_not_followed(project: Path) -> None:
     (project / "docs/data/results/local/link.json").symlink_to("/etc/passwd")
     commit(project)
     assert "docs/data/results/local/link.json" not in in_working_tree(project).files
-    found = at_commit(project, "HEAD")
-    assert "docs/data/results/local/link.json" not in found.files
+    changes = at_commit(project, "HEAD")
+    assert "docs/data/results/local/link.json" not in changes.files

@@ -78,9 +78,9 @@ def test_sequences_beyond_the_memory_run_in_waves() -> None:
 def test_experts_are_read_that_the_tokens_touch() -> None:
     """One token of a mixture reads few experts; many tokens read nearly all weights."""
     plain = replace(_WORK, interleaved=False, prompt=1, output=1, weight_bytes=60e9)
-    one = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), [0.0] * 17)
+    single = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), [0.0] * 17)
     many = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=256), [0.0] * 17)
-    assert one < 60e9 / _CHIP.bandwidth < many
+    assert single < 60e9 / _CHIP.bandwidth < many
 
 
 def test_layers_of_llama_cpp_take_turns() -> None:

@@ -59,21 +59,21 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
     """Most ranges contain their row, even if few chips are known."""
     timed = [row for row in rows if row.seconds is not None]
     forecasts = forecaster.forecasts([serving_question(row) for row in timed])
-    held = [
+    in_range = [
         forecast.low <= (row.seconds or 0) <= forecast.high
         for row, forecast in zip(timed, forecasts, strict=True)
     ]
-    assert np.mean(held) >= 0.85
+    assert np.mean(in_range) >= 0.85
 
 
 def test_a_device_without_rows_has_a_wider_range(
     forecaster: ServingForecaster, question: ServingQuestion, catalogue: Catalogue
 ) -> None:
     """Its range is wider than that of a device with rows."""
-    known, unknown = forecaster.forecasts(
+    with_rows, unknown = forecaster.forecasts(
         [question, replace(question, device=catalogue.devices["tesla-t4"])]
     )
-    assert unknown.high / unknown.low > known.high / known.low > 1
+    assert unknown.high / unknown.low > with_rows.high / with_rows.low > 1
 
 
 @settings(max_examples=25, deadline=None)
@@ -100,8 +100,8 @@ def test_more_bandwidth_never_decodes_slower(
         device.model_copy(update={"memory_gb_per_second": rate})
         for rate in (bandwidth, faster * bandwidth)
     ]
-    asked = replace(question, software=software, sequences=sequences, count=count)
-    slow, fast = forecaster.forecasts([replace(asked, device=device) for device in devices])
+    changed = replace(question, software=software, sequences=sequences, count=count)
+    slow, fast = forecaster.forecasts([replace(changed, device=device) for device in devices])
     assert fast.seconds <= slow.seconds * (1 + 1e-9)
 
 
@@ -114,8 +114,10 @@ def test_more_sequences_never_take_less_time(
     forecaster: ServingForecaster, question: ServingQuestion, sequences: list[int], software: str
 ) -> None:
     """A step of more sequences takes at least as long."""
-    asked = [replace(question, sequences=number, software=software) for number in sorted(sequences)]
-    seconds = [forecast.seconds for forecast in forecaster.forecasts(asked)]
+    questions = [
+        replace(question, sequences=number, software=software) for number in sorted(sequences)
+    ]
+    seconds = [forecast.seconds for forecast in forecaster.forecasts(questions)]
     assert all(later >= sooner * (1 - 1e-9) for sooner, later in itertools.pairwise(seconds))
 
 
@@ -166,9 +168,9 @@ def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
     """One token reads few of the experts."""
     dense: DecoderForm = replace(question.form, parameters=30 * 10**9, active_parameters=30 * 10**9)
     mixture = replace(dense, active_parameters=3 * 10**9, experts=128, experts_per_token=8)
-    asked = replace(question, sequences=1, weight_bytes=15e9)
+    changed = replace(question, sequences=1, weight_bytes=15e9)
     slow, fast = (
-        forecaster.forecasts([replace(asked, form=form)])[0].seconds for form in (dense, mixture)
+        forecaster.forecasts([replace(changed, form=form)])[0].seconds for form in (dense, mixture)
     )
     assert fast < slow / 2
 

@@ -54,20 +54,22 @@ def question(catalogue: Catalogue) -> TrainingQuestion:
 
 def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
     """Each chip from the others: median and 90th percentile of errors, coverage."""
-    errors, held = [], []
+    errors, in_range = [], []
     for chip in {row.device.chip for row in rows if row.device}:
-        others = TrainingForecaster([row for row in rows if row.device and row.device.chip != chip])
+        forecaster = TrainingForecaster(
+            [row for row in rows if row.device and row.device.chip != chip]
+        )
         left_out = [row for row in rows if row.device and row.device.chip == chip]
-        forecasts = others.forecasts([question_of(row) for row in left_out])
+        forecasts = forecaster.forecasts([question_of(row) for row in left_out])
         for row, forecast in zip(left_out, forecasts, strict=True):
             rate = row.tokens_per_second or 0.0
             errors.append(abs(np.log(forecast.tokens_per_second / rate)))
-            held.append(forecast.low <= rate <= forecast.high)
+            in_range.append(forecast.low <= rate <= forecast.high)
     assert len(errors) > 500
     median, high = np.expm1(np.percentile(errors, [50, 90]))
     assert median < 0.2
     assert high < 0.5
-    assert 0.87 <= np.mean(held) <= 0.98
+    assert 0.87 <= np.mean(in_range) <= 0.98
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ def catalogue() -> Catalogue:
 
 
 def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> TrainingRow:
-    """The single row of a one-line file."""
     path = folder / "own.csv"
     path.write_text(f"{header}\n{line}\n", encoding="utf-8")
     names = names_of(catalogue)

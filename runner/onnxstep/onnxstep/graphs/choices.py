@@ -52,7 +52,6 @@ def first_names(names: Collection[str]) -> str:
 
 
 def _listed(name: str, names: list[str]) -> str:
-    """All choices, or the nearest if there are many."""
     if len(names) <= _MOST_LISTED:
         return ", ".join(names)
     nearest = get_close_matches(name, names, n=_NEAREST, cutoff=0.0)

@@ -5,7 +5,6 @@ Each function maps the types of a node's inputs, with its attributes, to those o
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -191,41 +190,3 @@ _RULES = {
     (ML_DOMAIN, "Scaler"): _scaler,
     (ML_DOMAIN, "LinearRegressor"): _linear_regressor,
 }
-
-
-# Operators of ONNX Runtime 1.31 that ONNX never had: contributed, fused and internal ones.
-_RUNTIMES = """
-Affine AttnLSTM BeamSearch BiasAdd BiasDropout BiasGelu BiasSoftmax BiasSplitGelu
-BifurcationDetector BitmaskBiasDropout BitmaskDropout BranchwiseRMSNorm CDist ComplexMul
-ComplexMulConj ConvTransposeWithDynamicPads Crop CropAndResize DecoderAttention
-DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention DequantizeBFP DequantizeWithOrder
-DisentangledAttention_TRT DynamicQuantizeLSTM DynamicQuantizeMatMul DynamicSlice
-DynamicSparseAttention DynamicTimeWarping EPContext EfficientNMS_TRT EmbedLayerNormalization
-EngramGate ExpandDims FastGelu FusedConv FusedGemm FusedMatMul FusedMatMulActivation GRUUnit
-GatedAdd GatedDeltaNet GatedRMSNorm GatedRelativePositionBias GatherBlockQuantized GemmFastGelu
-GemmFloat8 GemmaRotaryEmbedding GivenTensorFill GreedySearch GroupNorm GroupQueryAttention
-HyperConnectionPostMix HyperConnectionPreMix ImageScaler Inverse Irfft IsAllFinite
-LinearAttentionGate LongformerAttention MRotaryEmbedding MatMulBlockQuantizedFp4Weight
-MatMulBlockQuantizedFp8Weight MatMulBnb4 MatMulFpQ4 MatMulInteger16 MatMulIntegerToFloat
-MatMulNBits MatMulNBitsMlp MatMulNBitsQkv MaxpoolWithMask MemcpyFromHost MemcpyToHost MoE
-MulInteger MultiHeadAttention MultilevelCropAndResize_TRT MurmurHash3 NGramHashMapping
-NGramRepeatBlock NhwcConv NhwcFusedConv NhwcMaxPool PackedAttention PackedMultiHeadAttention
-PackedSparseAttentionIndexer PagedAttention ParametricSoftplus PyramidROIAlign_TRT QAttention
-QEmbedLayerNormalization QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearConvTranspose
-QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearReduceMean QLinearSigmoid
-QLinearSoftmax QLinearWhere QMoE QOrderedAttention QOrderedGelu QOrderedLayerNormalization
-QOrderedLongformerAttention QOrderedMatMul QuantizeBFP QuantizeWithOrder QuickGelu
-ReduceSumInteger RelativePositionBias RemovePadding ReorderInput ReorderOutput RestorePadding Rfft
-SampleOp Sampling Scale ScaledSiLU ScaledTanh SimplifiedLayerNormalization SkipGroupNorm
-SkipLayerNormalization SkipSimplifiedLayerNormalization Snpe SparseAttention
-SparseAttentionIndexer SparsePagedAttention SparseToDenseMatMul Tokenizer TorchEmbedding
-TransposeMatMul UnfoldTensor VarlenCausalConvWithState VarlenNGramHashMapping WhisperBeamSearch
-WordConvEmbedding
-"""
-RUNTIMES = frozenset(_RUNTIMES.split())
-
-
-@functools.cache
-def runtime_operator_names() -> frozenset[str]:
-    """Names of all operators of ONNX or ONNX Runtime, of any domain."""
-    return RUNTIMES | {schema.name for schema in onnx.defs.get_all_schemas_with_history()}

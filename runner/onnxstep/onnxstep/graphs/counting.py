@@ -95,7 +95,6 @@ def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def _attribute(node: onnx.NodeProto, name: str) -> int:
-    """An integer attribute; 0 if it is missing."""
     return next((int(entry.i) for entry in node.attribute if entry.name == name), 0)
 
 
@@ -290,10 +289,8 @@ def _counterparts(
         ):
             return None
         for a, b in zip(small_node.input, large_node.input, strict=True):
-            counterpart = names.setdefault(b, a)
-            if a != counterpart and (
-                b in written or small_shapes.get(a) != small_shapes.get(counterpart)
-            ):
+            first = names.setdefault(b, a)
+            if a != first and (b in written or small_shapes.get(a) != small_shapes.get(first)):
                 return None
         names.update(zip(large_node.output, small_node.output, strict=False))
         written.update(large_node.output)

@@ -66,12 +66,10 @@ class _Parts:
         return self.node.output[place] if place < len(self.node.output) else ""
 
     def constant(self, number: float, elem_type: int) -> str:
-        """A scalar of an element type."""
         dtype = helper.tensor_dtype_to_np_dtype(elem_type)
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
     def shape(self, *sizes: int) -> str:
-        """A constant shape."""
         return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
 
     def cast(self, x: str, before: int, after: int) -> str:
@@ -203,7 +201,6 @@ def _mean(parts: _Parts, x: str, output: str = "") -> str:
 
 
 def _fused_gemm(parts: _Parts) -> None:
-    """A Gemm, then its activation."""
     attributes = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
     product = parts.add("Gemm", *parts.node.input, **attributes)
     values = (parts.attributes.get(f"activation_{key}") for key in _PARAMETERS)
@@ -212,7 +209,6 @@ def _fused_gemm(parts: _Parts) -> None:
 
 
 def _fused_conv(parts: _Parts) -> None:
-    """A Conv, plus its fourth input, then its activation."""
     attributes = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
     inputs = [*parts.node.input, "", ""]
     product = parts.add("Conv", *inputs[: 3 if inputs[2] else 2], **attributes)

@@ -90,7 +90,6 @@ class _Words:
 
 
 def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
-    """Uniform on [-scale, scale)."""
     following = randoms.after(begin)
     for block in _blocks(part.size):
         part[block] = (2 * _unit_interval(following, block) - 1) * scale

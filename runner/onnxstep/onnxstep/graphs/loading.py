@@ -35,9 +35,7 @@ from onnxstep.graphs.trial_run import require_end
 _CONVERTED_BELOW = 13
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
-_HOW_TO_SHRINK = (
-    "list the weights instead of storing them: see Weightless files in onnxstep's README"
-)
+_HOW_TO_SHRINK = "leave the weights out: see Weightless files in onnxstep's README"
 
 
 def load_model(path: Path) -> onnx.ModelProto:
@@ -185,9 +183,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
     for tensor in stored_tensors(model):
         if uses_external_data(tensor):
             if folder is None:
-                raise ModelError(
-                    f"tensor {tensor.name!r}: external data needs the path of the model's file"
-                )
+                raise ModelError(f"tensor {tensor.name!r}: external data needs the model's path")
             room_bytes -= _load(tensor, folder, room_bytes)
 
 

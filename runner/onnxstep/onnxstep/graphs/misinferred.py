@@ -43,7 +43,6 @@ class _Axis:
 
     @property
     def windows(self) -> int:
-        """Number of windows that a runtime computes, rounding up."""
         counted = -(-self._free // self.stride) + 1
         return counted - 1 if self.is_over else counted
 

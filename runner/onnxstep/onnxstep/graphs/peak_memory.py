@@ -110,7 +110,6 @@ class _Buffers:
         self._buffer: dict[str, str] = {}
 
     def size(self, name: str) -> int:
-        """The bytes of a tensor."""
         if name not in self._widths or name not in self._shapes:
             raise ModelError(f"value {name!r}: expected a tensor to count with")
         return math.prod(self._shapes[name]) * self._widths[name]

@@ -296,7 +296,6 @@ def _angles(graph: onnx.GraphProto) -> set[str]:
 
 
 def _retype(node: onnx.NodeProto, half: int) -> None:
-    """Change fp32 to half in the attributes."""
     if node.op_type == "Cast":
         for attribute in node.attribute:
             if attribute.name == "to" and attribute.i == _FLOAT:

@@ -156,7 +156,6 @@ def _is_memory_unlimited() -> bool:
 
 
 def _run_to_the_end(call: Callable[[], object]) -> None:
-    """Run the copy silently, and exit."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
     code, free = 0, False

@@ -78,7 +78,6 @@ def _drop(node: onnx.NodeProto, seed: int | None) -> None:
 
 
 def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
-    """Set an attribute; None removes it."""
     attributes = [attribute for attribute in node.attribute if attribute.name != name]
     del node.attribute[:]
     node.attribute.extend(attributes)
@@ -108,11 +107,8 @@ def train_on_batches(
     differentiated: list[onnx.NodeProto] = []
     for proto in nodes:
         names = _statistics(proto, origin)
-        if (
-            names
-            and set(names).isdisjoint(frozen)
-            and not _by_its_own(proto, names, differentiated)
-        ):
+        is_free = names and set(names).isdisjoint(frozen)
+        if is_free and not _by_its_own(proto, names, differentiated):
             _require_carried(proto, names, {*carried, *outputs})
             differentiated.append(_trained(op, proto, names, latest))
         else:
@@ -123,7 +119,6 @@ def train_on_batches(
 
 
 def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
-    """The tensors of a BatchNormalization's running mean and variance."""
     if not is_batch_normalization(proto):
         return []
     names = [proto.input[index] for index in STATISTICS]
@@ -202,7 +197,6 @@ def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
 
 
 def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
-    """Momentum · running + (1 - momentum) · batch."""
     if isinstance(momentum, Value):
         momentum = momentum.cast(old.elem_type)
     return old * momentum + batch.cast(old.elem_type) * (1 - momentum)

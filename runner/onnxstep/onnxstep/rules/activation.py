@@ -141,23 +141,24 @@ def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("Gelu", versions=(20,))
-def gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
+def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x Φ(x)) = (Φ + x φ) dx with the normal distribution Φ and density φ, or by tanh."""
-    x = node.x
-    return dy * (_gelu_tanh(op, x) if node.attribute("approximate") == "tanh" else _gelu(op, x))
+    slope = gelu_tanh_slope if node.attribute("approximate") == "tanh" else gelu_slope
+    return dy * slope(node.x)
 
 
-def _gelu(op: Builder, x: Value) -> Value:
+def gelu_slope(x: Value) -> Value:
     """Φ + x φ, where Φ = (1 + erf(x / √2)) / 2 and φ = exp(-x² / 2) / √(2 π)."""
+    op = x.op
     distribution = op.Erf(x * math.sqrt(0.5)) * 0.5 + 0.5
     density = op.Exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
     return distribution + x * density
 
 
-def _gelu_tanh(op: Builder, x: Value) -> Value:
+def gelu_tanh_slope(x: Value) -> Value:
     """D(x σ(u)) = σ (1 + (1 - σ) x u') with u = a x + b x³, so x u' = 3 u - 2 a x."""
     u = x * (x * x * _GELU_CUBIC + _GELU_LINEAR)
-    s = op.Sigmoid(u)
+    s = x.op.Sigmoid(u)
     return s * ((1.0 - s) * (u * 3.0 - x * (2 * _GELU_LINEAR)) + 1.0)
 
 

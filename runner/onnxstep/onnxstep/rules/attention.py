@@ -111,7 +111,6 @@ def _mask_cotangent(node: Node, d_bias: Value) -> Value | None:
 
 
 def _past(node: Node) -> int:
-    """Number of cached keys."""
     past = node.optional_input(4)
     return 0 if past is None else past.shape[2]
 

@@ -27,11 +27,11 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.contrib import DOMAIN, VERSION
 from onnxstep.graphs.nodes import node_attributes
 from onnxstep.registry import Cotangents, Node, gradient
+from onnxstep.rules.activation import gelu_slope, gelu_tanh_slope
 from onnxstep.rules.linear import matmul_cotangents
 from onnxstep.rules.normal import mean, through
 
 contributed = functools.partial(gradient, versions=(VERSION,), domain=DOMAIN)
-_TANH_SCALE, _TANH_CUBIC = math.sqrt(2 / math.pi), 0.044715
 _EPSILON = 1e-12
 _MASKED = -10000.0
 _SCATTERS_ADD = 16
@@ -42,28 +42,21 @@ _MATRIX = 2
 @contributed("Gelu")
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x Φ(x)) = (Φ(x) + x φ(x)) dx with the normal distribution Φ and its density φ."""
-    return dy * _normal_slope(node.x)
+    return dy * gelu_slope(node.x)
 
 
 @contributed("BiasGelu")
 def bias_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Gelu of x + b."""
-    dx = dy * _normal_slope(node.x + node.input(1))
+    dx = dy * gelu_slope(node.x + node.input(1))
     return dx, dx
 
 
 @contributed("FastGelu")
-def fast_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(½ x (1 + t)) = (½ (1 + t) + ½ x (1 - t²) u') dx, t = tanh(u), also of x + b.
-
-    u = √(2/π) (x + 0.044715 x³).
-    """
+def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gelu by tanh, of x or x + b."""
     bias = node.optional_input(1)
-    x = node.x if bias is None else node.x + bias
-    square = x * x
-    t = op.Tanh(x * (square * (_TANH_SCALE * _TANH_CUBIC) + _TANH_SCALE))
-    du = square * (3 * _TANH_SCALE * _TANH_CUBIC) + _TANH_SCALE
-    dx = dy * (((1.0 - t * t) * x * du + t + 1.0) * 0.5)
+    dx = dy * gelu_tanh_slope(node.x if bias is None else node.x + bias)
     return dx, dx
 
 
@@ -73,13 +66,6 @@ def quick_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
     alpha: float = node.attribute("alpha", 1.702)
     s = op.Sigmoid(node.x * alpha)
     return dy * (s + node.y * (1.0 - s) * alpha)
-
-
-def _normal_slope(x: Value) -> Value:
-    """Φ(x) + x φ(x)."""
-    op = x.op
-    density = op.Exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
-    return (op.Erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density
 
 
 @contributed("SkipLayerNormalization")
@@ -248,7 +234,6 @@ def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value
 
 
 def _parts(x: Value, widths: list[int]) -> list[Value]:
-    """X cut along its last axis."""
     op = x.op
     return list(op.emit("Split", [x, op.integers(*widths)], {"axis": -1}, outputs=len(widths)))
 
@@ -263,7 +248,6 @@ def _together(
 
 
 def _over_positions(x: Value) -> Value:
-    """[B, L, n] summed to [n]."""
     return x.op.ReduceSum(x, x.op.integers(0, 1), keepdims=0)
 
 

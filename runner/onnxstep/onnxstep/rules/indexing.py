@@ -132,14 +132,13 @@ def compress(op: Builder, node: Node, dy: Value) -> Cotangents:
     shape = (x.size,) if axis is None else x.shape
     axis = 0 if axis is None else axis % x.rank
     ignored = shape[axis] - condition.size
-    selected = op.Cast(condition, to=TensorProto.INT32)
-    selected = (
-        op.Concat(selected, op.zeros([ignored], TensorProto.INT32), axis=0) if ignored else selected
-    )
-    before = op.CumSum(selected, op.constant(np.array(0)), exclusive=1)
+    chosen = op.Cast(condition, to=TensorProto.INT32)
+    if ignored:
+        chosen = op.Concat(chosen, op.zeros([ignored], TensorProto.INT32), axis=0)
+    before = op.CumSum(chosen, op.constant(np.array(0)), exclusive=1)
     last = op.constant(np.array(max(dy.shape[axis] - 1, 0), np.int32))
     spread_out = op.Gather(dy, op.Min(before, last), axis=axis)
-    mask = op.Reshape(selected, op.integers(-1, *[1] * (len(shape) - axis - 1)))
+    mask = op.Reshape(chosen, op.integers(-1, *[1] * (len(shape) - axis - 1)))
     dx = spread_out * op.Cast(mask, to=dy.elem_type)
     return op.Reshape(dx, op.integers(*x.shape))
 

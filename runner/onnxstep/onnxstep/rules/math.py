@@ -81,7 +81,6 @@ def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹ in a's type."""
     exponent_array = op.array_of(b)
     if exponent_array is not None and exponent_array.size == 1:
         return _slope_of_known_power(op, a, float(exponent_array.item()), y)

@@ -73,7 +73,6 @@ def linear_classifier(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 
 
 def _through_coefficients(op: Builder, node: Node, dy: Value) -> Value:
-    """DX = dY C, for matrices."""
     if node.x.rank != 2:
         raise ModelError(f"{node.label}: expected [examples, features], got {list(node.x.shape)}")
     coefficients = np.array(node.attribute("coefficients"), np.float32)

@@ -89,13 +89,11 @@ def _recomputed(run: Direction) -> tuple[_Cell, Value]:
 
 
 def _clipped(z: Value, bound: float) -> Value:
-    """Z clipped to the bound, if there is one."""
     ends = (z.op.scalar(end, z.elem_type) for end in (-bound, bound))
     return z.op.Clip(z, *ends) if bound else z
 
 
 def _inside(z: Value, bound: float) -> Value:
-    """1 where z is within the bound, else 0."""
     op = z.op
     return op.Cast(op.Less(op.Abs(z), op.scalar(bound, z.elem_type)), to=z.elem_type)
 

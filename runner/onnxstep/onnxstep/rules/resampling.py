@@ -210,9 +210,9 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @dataclass(frozen=True)
 class _Tap:
-    """An element that each point reads along an axis: index int64, weight, slope, all [N, points].
+    """One element along an axis for each point: index (int64), weight and slope, all [N, points].
 
-    ``slope`` is the derivative of the weight by the point.
+    ``slope`` is the derivative of the weight by the point's coordinate.
     """
 
     place: Value
@@ -242,7 +242,6 @@ class _Axis:
         return 0.0 if self.align_corners else -0.5
 
     def coordinate(self, points: Value) -> Value:
-        """Points of the grid in elements."""
         return (points + 1.0) * self.scale + self.low
 
     def element(self, at: Value) -> tuple[Value, Value | None]:
@@ -289,7 +288,6 @@ def grid_sample(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _taps(node: Node, axis: _Axis, points: Value) -> list[_Tap]:
-    """The elements that points read along an axis."""
     op, mode = node.op, node.attribute("mode")
     if mode != "nearest" and mode not in _KERNELS:
         raise ModelError(f"{node.label}: mode {mode!r} is unknown")

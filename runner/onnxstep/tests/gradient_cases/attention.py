@@ -8,7 +8,7 @@ import numpy as np
 
 from gradient_check import Case, ints
 
-FIELDS = ("outputs", "opset", "constants", "runtime_flaw", "reference_flaw")
+FIELDS = ("outputs", "opset", "fixed", "runtime_flaw", "reference_flaw")
 NO_SHORT_MASK = "ONNX Runtime 1.31: demands a mask over all keys"
 NO_WINDOW = "ONNX Runtime 1.31: knows no windows"
 NO_DOUBLE = "onnx 1.23.2: RotaryEmbedding takes no doubles"
@@ -26,7 +26,7 @@ HOLES = np.where(KEEP, 0.5, -np.inf)[:, None]
 def _case(name: str, shapes: dict[str, tuple[int, ...]], **options: Any) -> Case:
     """A case of Attention with inputs at their places; further ``options`` are attributes."""
     fields = {key: options.pop(key) for key in FIELDS if key in options}
-    tensors = {*shapes, *fields.get("constants", {})}
+    tensors = {*shapes, *fields.get("fixed", {})}
     places = [place if place in tensors else "" for place in PLACES]
     while not places[-1]:
         places.pop()
@@ -38,19 +38,17 @@ CASES = [
     _case("shared_heads", SHARED, is_causal=1),
     _case("flat", FLAT, **FLAT_HEADS, scale=0.7),
     _case("softcap", SHARED, softcap=0.8, scale=0.7),
-    _case("bool_mask", SHARED, constants={"mask": KEEP[:, None].astype(bool)}, is_causal=1),
+    _case("bool_mask", SHARED, fixed={"mask": KEEP[:, None].astype(bool)}, is_causal=1),
     # Integers are added to the scores, like floats.
-    _case("whole_mask", SHARED, constants={"mask": 2 * KEEP[:, None]}),
+    _case("whole_mask", SHARED, fixed={"mask": 2 * KEEP[:, None]}),
     _case("float_mask", {**SHARED, "mask": (2, 1, 3, 5)}, softcap=0.8),
     _case("mask_for_all", {**SHARED, "mask": (3, 5)}, is_causal=1),
-    _case("mask_with_holes", SHARED, constants={"mask": HOLES}),
+    _case("mask_with_holes", SHARED, fixed={"mask": HOLES}),
     _case("past", {**FLAT, **PAST}, **FLAT_HEADS, is_causal=1, outputs=3),
     _case(
         "scores_of_all_masked",
         {**SHARED, **PAST},
-        constants={
-            "mask": np.concatenate([KEEP[:, None, :, :2] * 0, KEEP[:, None]], 3).astype(bool)
-        },
+        fixed={"mask": np.concatenate([KEEP[:, None, :, :2] * 0, KEEP[:, None]], 3).astype(bool)},
         qk_matmul_output_mode=3,
         outputs=4,
     ),
@@ -68,8 +66,8 @@ CASES = [
     ),
     _case("softmax_in_double", SHARED, softmax_precision=11),
     _case("short_mask", {**SHARED, "mask": (3, 4)}, opset=24, runtime_flaw=NO_SHORT_MASK),
-    _case("lengths", SHARED, constants={"lengths": ints(3, 5)}, opset=24),
-    _case("causal_lengths", SHARED, constants={"lengths": ints(3, 5)}, opset=24, is_causal=1),
+    _case("lengths", SHARED, fixed={"lengths": ints(3, 5)}, opset=24),
+    _case("causal_lengths", SHARED, fixed={"lengths": ints(3, 5)}, opset=24, is_causal=1),
     _case(
         "window", SHARED, opset=25, runtime_flaw=NO_WINDOW, left_window_size=1, right_window_size=1
     ),
@@ -100,7 +98,7 @@ CASES = [
     Case(
         "RotaryEmbedding",
         {"x": (2, 2, 3, 4), "cos": (6, 2), "sin": (6, 2)},
-        constants={"positions": np.array([[0, 1, 4], [3, 1, 1]])},
+        fixed={"positions": np.array([[0, 1, 4], [3, 1, 1]])},
         opset=23,
         name="positions",
         reference_flaw=NO_DOUBLE,

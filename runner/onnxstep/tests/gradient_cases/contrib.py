@@ -26,7 +26,7 @@ def _case(
     **fields: Any,
 ) -> Case:
     """A case with inputs in this order, or at these ``places``."""
-    tensors = {*shapes, *fields.get("constants", {})}
+    tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
         inputs.pop()
@@ -35,22 +35,22 @@ def _case(
 
 
 def _heads(name: str, shapes: Mapping[str, tuple[int, ...]], **options: Any) -> Case:
-    fields = {key: options.pop(key) for key in ("constants", "outputs") if key in options}
+    fields = {key: options.pop(key) for key in ("fixed", "outputs") if key in options}
     places = ("q", "k", "v", "b", "mask", "added")
     return _case("MultiHeadAttention", name, shapes, {"num_heads": 2, **options}, places, **fields)
 
 
 def _packed(name: str, shapes: Mapping[str, tuple[int, ...]], **options: Any) -> Case:
-    fields = {key: options.pop(key) for key in ("constants", "runtime_flaw") if key in options}
+    fields = {key: options.pop(key) for key in ("fixed", "runtime_flaw") if key in options}
     places = ("x", "w", "b", "mask", "past", "added")
     return _case("Attention", name, shapes, {"num_heads": 2, **options}, places, **fields)
 
 
 def _rotary(name: str, x: tuple[int, ...], positions: Any, opset: int = 18, **options: Any) -> Case:
     shapes = {"x": x, "cos": (6, 2), "sin": (6, 2)}
-    constants = {"positions": np.asarray(positions, np.int64)}
+    fixed = {"positions": np.asarray(positions, np.int64)}
     places = ("x", "positions", "cos", "sin")
-    return _case("RotaryEmbedding", name, shapes, options, places, constants=constants, opset=opset)
+    return _case("RotaryEmbedding", name, shapes, options, places, fixed=fixed, opset=opset)
 
 
 def _grouped(
@@ -59,29 +59,29 @@ def _grouped(
     """Four query heads over two key and value heads, three positions long."""
     fields = {key: options.pop(key) for key in ("outputs",) if key in options}
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
-    constants: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
+    fixed: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
     if past is not None:
-        constants |= {"past_k": np.zeros((2, 2, past, 16)), "past_v": np.zeros((2, 2, past, 16))}
+        fixed |= {"past_k": np.zeros((2, 2, past, 16)), "past_v": np.zeros((2, 2, past, 16))}
     if options.get("do_rotary"):
-        constants |= {"cos": np.cos(angles), "sin": np.sin(angles)}
+        fixed |= {"cos": np.cos(angles), "sin": np.sin(angles)}
     places = ["q", "k", "v", "past_k", "past_v", *("lengths", "total", "cos", "sin")]
     heads = {"num_heads": 4, "kv_num_heads": 2, **options}
     places += ["positions", "added"]
-    return _case("GroupQueryAttention", name, shapes, heads, places, constants=constants, **fields)
+    return _case("GroupQueryAttention", name, shapes, heads, places, fixed=fixed, **fields)
 
 
 def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
     """Five rows of 20 numbers in two blocks of 16."""
     numbers = np.random.default_rng(bits)
-    constants = {
+    fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),
         "scales": numbers.uniform(0.5, 1.5, (5, 2)) / 2**bits,
     }
     shapes = {"x": (2, 3, 20)} | ({"b": (5,)} if bias else {})
     places = ("x", "codes", "scales", "zeros", "groups", "b")
     attributes = {"K": 20, "N": 5, "bits": bits, "block_size": 16}
-    constants |= {} if zeros is None else {"zeros": zeros}
-    return _case("MatMulNBits", name, shapes, attributes, places, constants=constants)
+    fixed |= {} if zeros is None else {"zeros": zeros}
+    return _case("MatMulNBits", name, shapes, attributes, places, fixed=fixed)
 
 
 GROUPED = {"q": (2, 3, 64), "k": (2, 3, 32), "v": (2, 3, 32)}
@@ -145,13 +145,7 @@ CASES = [
                 "both_turned",
                 (4, 2, 5, 3),
                 (6, 2, 5, 4),
-                {
-                    "transBatchA": 1,
-                    "transA": 1,
-                    "transBatchB": 1,
-                    "transB": 1,
-                    "alpha": 2.0,
-                },
+                {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1, "alpha": 2.0},
             ),
         )
     ),
@@ -159,15 +153,15 @@ CASES = [
     _heads("plain", HEADS),
     _heads("bias_and_scale", {**HEADS, "b": (14,)}, scale=0.6),
     _heads("causal", {**HEADS, "k": (2, 3, 4), "v": (2, 3, 6)}, unidirectional=1),
-    _heads("mask", {**HEADS, "b": (14,)}, constants={"mask": KEEP}),
-    _heads("lengths", HEADS, constants={"mask": np.array([3, 5], np.int32)}),
-    _heads("added", {**HEADS, "added": (1, 2, 3, 5)}, constants={"mask": KEEP}),
+    _heads("mask", {**HEADS, "b": (14,)}, fixed={"mask": KEEP}),
+    _heads("lengths", HEADS, fixed={"mask": np.array([3, 5], np.int32)}),
+    _heads("added", {**HEADS, "added": (1, 2, 3, 5)}, fixed={"mask": KEEP}),
     _heads("present", {**HEADS, "b": (14,)}, outputs=3),
     _packed("plain", PACKED, runtime_flaw="ONNX Runtime 1.31: crashes where the bias is left out"),
     _packed("bias", {**PACKED, "b": (12,)}, scale=0.6),
     _packed("causal", {**PACKED, "b": (12,)}, unidirectional=1),
-    _packed("mask", {**PACKED, "b": (12,)}, constants={"mask": KEEP[:, :3]}),
-    _packed("lengths", {**PACKED, "b": (12,)}, constants={"mask": np.array([3, 1], np.int32)}),
+    _packed("mask", {**PACKED, "b": (12,)}, fixed={"mask": KEEP[:, :3]}),
+    _packed("lengths", {**PACKED, "b": (12,)}, fixed={"mask": np.array([3, 1], np.int32)}),
     _packed("added", {**PACKED, "b": (12,), "added": (2, 2, 3, 3)}),
     _packed("widths", {"x": (2, 3, 5), "w": (5, 14), "b": (14,)}, qkv_hidden_sizes=[4, 4, 6]),
     _rotary("flat", (2, 3, 8), [[0, 1, 4], [3, 1, 1]]),

@@ -6,12 +6,7 @@ from gradient_check import Case
 
 CASES = [
     Case("Conv", {"x": (2, 3, 5, 6), "w": (4, 3, 3, 2), "b": (4,)}),
-    Case(
-        "Conv",
-        {"x": (2, 4, 7), "w": (6, 2, 3)},
-        {"group": 2, "strides": [2]},
-        name="1d_groups",
-    ),
+    Case("Conv", {"x": (2, 4, 7), "w": (6, 2, 3)}, {"group": 2, "strides": [2]}, name="1d_groups"),
     Case("Conv", {"x": (2, 3, 7), "w": (2, 3, 3)}, {"strides": [3]}, opset=13, name="1d_left_over"),
     Case(
         "Conv",

@@ -32,7 +32,7 @@ def _scatter_nd(name: str, places: Array, opset: int = 21, **attributes: object)
 
 CASES = [
     *(
-        Case("Gather", {"x": (4, 3)}, constants={"places": places}, opset=opset, name=name)
+        Case("Gather", {"x": (4, 3)}, fixed={"places": places}, opset=opset, name=name)
         for name, places in [
             ("repeated", REPEATED),
             ("grid", GRID),
@@ -105,7 +105,7 @@ CASES = [
             ("from_the_front", (2, 4, 3), (2, 2, 3), {"axis": 1}, ()),
         ]
     ),
-    Case("TopK", {"x": (3, 5)}, constants={"k": ints(2)}, outputs=2),
+    Case("TopK", {"x": (3, 5)}, fixed={"k": ints(2)}, outputs=2),
     Case("TopK", {"x": (5, 3)}, {"axis": 0, "largest": 0}, {"k": ints(3)}, outputs=2, name="least"),
     *(
         Case(

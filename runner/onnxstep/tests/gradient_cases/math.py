@@ -41,25 +41,18 @@ CASES = [
         Case(
             "Pow",
             {"x": (2, 3)},
-            constants={"exponent": np.array([b])},
+            fixed={"exponent": np.array([b])},
             low=0.5,
             high=2.0,
             name=f"x^{b}",
         )
         for b in (-1.5, 0.0, 0.5, 1.0, 1.7, 2.0, 3.0)
     ),
-    Case("Pow", {"x": (2, 3)}, constants={"exponent": np.array(3)}, name="integer_exponent"),
-    Case(
-        "Pow",
-        {"x": (2, 3)},
-        constants={"exponent": np.array([0, 2, 3])},
-        name="integer_exponents",
-    ),
-    Case("Pow", {"x": (2, 3)}, constants={"base": np.array(2.0)}, inputs=("base", "x"), name="2^x"),
+    Case("Pow", {"x": (2, 3)}, fixed={"exponent": np.array(3)}, name="integer_exponent"),
+    Case("Pow", {"x": (2, 3)}, fixed={"exponent": np.array([0, 2, 3])}, name="integer_exponents"),
+    Case("Pow", {"x": (2, 3)}, fixed={"base": np.array(2.0)}, inputs=("base", "x"), name="2^x"),
     Case("Mod", {"a": (3, 4), "b": (4,)}, {"fmod": 1}, low=0.5, high=9.0),
-    Case(
-        "Mod", {"a": (3, 4)}, {"fmod": 1}, constants={"b": np.array(-0.3)}, name="negative_divisor"
-    ),
+    Case("Mod", {"a": (3, 4)}, {"fmod": 1}, fixed={"b": np.array(-0.3)}, name="negative_divisor"),
     Case("Sum", {"a": (2, 3), "b": (3,), "c": (2, 1)}),
     Case("Mean", {"a": (2, 3), "b": (3,), "c": (2, 1)}),
     Case("Mean", {"a": (2, 3)}, name="single"),

@@ -12,7 +12,7 @@ POSITIVE = {"low": 0.2, "high": 2.0}
 AXES = ((2, 3, 4), -1), ((2, 3, 4), 1), ((3, 2, 2, 2), -2)
 
 CASES = [
-    Case("Dropout", {"x": (2, 3)}, constants={"ratio": np.array(0.5)}, name="inference"),
+    Case("Dropout", {"x": (2, 3)}, fixed={"ratio": np.array(0.5)}, name="inference"),
     *(
         Case(
             "BatchNormalization",

@@ -114,6 +114,6 @@ CASES = [
         "MaxUnpool",
         {"x": (1, 1, 2, 2)},
         {"kernel_shape": [2, 2], "strides": [2, 2]},
-        constants={"indices": ints(5, 7, 13, 15).reshape(1, 1, 2, 2)},
+        fixed={"indices": ints(5, 7, 13, 15).reshape(1, 1, 2, 2)},
     ),
 ]

@@ -13,7 +13,7 @@ CASES = [
         "DequantizeLinear",
         {"scale": shape},
         attributes,
-        constants={"x": NUMBERS, "zero": RNG.integers(-3, 3, shape).astype(np.int8)},
+        fixed={"x": NUMBERS, "zero": RNG.integers(-3, 3, shape).astype(np.int8)},
         inputs=("x", "scale", "zero"),
         low=0.1,
         opset=opset,

@@ -45,7 +45,7 @@ def _case(
         op_type,
         {key: shape for key, shape in shapes.items() if key in chosen},
         {"hidden_size": HIDDEN, **options},
-        constants={"lengths": np.array(lengths, np.int32)} if lengths else {},
+        fixed={"lengths": np.array(lengths, np.int32)} if lengths else {},
         inputs=places,
         name=name,
         runtime_flaw=NO_BATCH_FIRST if batch_first else "",
@@ -54,7 +54,6 @@ def _case(
 
 
 def _forms(op_type: str, states: str) -> list[Case]:
-    """The forms that all recurrent layers have."""
     return [
         _case(op_type, "weights_only", "", outputs=1),
         _case(op_type, "one_output_opset13", f"b {states}", outputs=1, opset=13),

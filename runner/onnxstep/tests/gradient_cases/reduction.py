@@ -24,13 +24,13 @@ REDUCTIONS = [f"Reduce{kind}" for kind in KINDS]
 def at_opset_13(op_type: str, axes: list[int] | None, keepdims: int) -> Case:
     """The older form, where axes are an attribute of all reductions but ReduceSum."""
     attributes: dict[str, Any] = {"keepdims": keepdims}
-    constants = {}
+    fixed = {}
     if axes is not None and op_type == "ReduceSum":
-        constants["axes"] = ints(*axes)
+        fixed["axes"] = ints(*axes)
     elif axes is not None:
         attributes["axes"] = axes
     x, name = {"x": (2, 3, 2)}, f"{axes}_{keepdims}"
-    return Case(op_type, x, attributes, constants, low=0.2, high=2.0, opset=13, name=name)
+    return Case(op_type, x, attributes, fixed, low=0.2, high=2.0, opset=13, name=name)
 
 
 CASES = [

@@ -36,7 +36,7 @@ CASES = [
             "AffineGrid",
             {"theta": (2, len(size), len(size) + 1)},
             {"align_corners": align},
-            constants={"size": ints(2, 3, *size)},
+            fixed={"size": ints(2, 3, *size)},
             name=f"{len(size)}d_align{align}",
         )
         for size in ((4, 5), (2, 3, 4))

@@ -12,7 +12,7 @@ CASES = [
         Case(
             "Where",
             {"a": a, "b": b},
-            constants={"c": chosen},
+            fixed={"c": chosen},
             inputs=("c", "a", "b"),
             name=f"{chosen.shape}_{a}_{b}",
         )
@@ -29,27 +29,19 @@ CASES = [
         for shapes in [((2, 3),), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((3, 2), (3, 2), ())]
         for opset in (13, 21)
     ),
-    Case("Clip", {"x": (3, 4)}, constants={"low": np.array(-0.4), "high": np.array(0.4)}),
+    Case("Clip", {"x": (3, 4)}, fixed={"low": np.array(-0.4), "high": np.array(0.4)}),
     Case("Clip", {"x": (3, 4)}, name="unbounded"),
     Case(
-        "Clip",
-        {"x": (3, 4)},
-        constants={"high": np.array(0.4)},
-        inputs=("x", "", "high"),
-        name="high",
+        "Clip", {"x": (3, 4)}, fixed={"high": np.array(0.4)}, inputs=("x", "", "high"), name="high"
     ),
     Case("Clip", {"x": (3, 4), "low": ()}, name="learnt_low"),
     Case("Clip", {"x": (3, 4), "high": ()}, inputs=("x", "", "high"), name="learnt_high"),
-    Case(
-        "Clip", {"x": (3, 4), "low": ()}, constants={"high": np.array(0.4)}, name="low_below_high"
-    ),
-    Case(
-        "Clip", {"x": (3, 4), "low": ()}, constants={"high": np.array(-0.6)}, name="low_above_high"
-    ),
+    Case("Clip", {"x": (3, 4), "low": ()}, fixed={"high": np.array(0.4)}, name="low_below_high"),
+    Case("Clip", {"x": (3, 4), "low": ()}, fixed={"high": np.array(-0.6)}, name="low_above_high"),
     Case(
         "Clip",
         {"x": (3, 4), "high": ()},
-        constants={"low": np.array(-0.6)},
+        fixed={"low": np.array(-0.6)},
         inputs=("x", "low", "high"),
         name="high_above_low",
     ),

@@ -7,34 +7,34 @@ import numpy as np
 from gradient_check import Case, ints
 
 CASES = [
-    Case("Reshape", {"x": (2, 6)}, constants={"shape": ints(3, -1)}),
-    Case("Reshape", {"x": (2, 6)}, constants={"shape": ints(0, 2, 3)}, opset=13),
-    Case("Reshape", {"x": (2, 6)}, constants={"shape": ints(4, 3)}, opset=26),
+    Case("Reshape", {"x": (2, 6)}, fixed={"shape": ints(3, -1)}),
+    Case("Reshape", {"x": (2, 6)}, fixed={"shape": ints(0, 2, 3)}, opset=13),
+    Case("Reshape", {"x": (2, 6)}, fixed={"shape": ints(4, 3)}, opset=26),
     Case("Flatten", {"x": (2, 3, 2)}, {"axis": 2}),
     Case("Flatten", {"x": (2, 3, 2)}, {"axis": -2}, name="negative_axis"),
-    Case("Squeeze", {"x": (2, 1, 3)}, constants={"axes": ints(1)}),
+    Case("Squeeze", {"x": (2, 1, 3)}, fixed={"axes": ints(1)}),
     Case("Squeeze", {"x": (2, 1, 3, 1)}, name="all", opset=13),
-    Case("Unsqueeze", {"x": (2, 3)}, constants={"axes": ints(0, 3)}),
-    Case("Unsqueeze", {"x": ()}, constants={"axes": ints(-1)}, opset=13),
+    Case("Unsqueeze", {"x": (2, 3)}, fixed={"axes": ints(0, 3)}),
+    Case("Unsqueeze", {"x": ()}, fixed={"axes": ints(-1)}, opset=13),
     Case("Transpose", {"x": (2, 3, 4)}, {"perm": [2, 0, 1]}),
     Case("Transpose", {"x": (2, 3)}, name="reversed"),
     Case("Cast", {"x": (2, 3)}, {"to": 11}),
     *(Case("Cast", {"x": (2, 3)}, {"to": 11}, opset=opset) for opset in (13, 26)),
-    Case("CastLike", {"x": (2, 3)}, constants={"like": np.zeros(1)}),
-    Case("CastLike", {"x": (2, 3)}, constants={"like": np.zeros(1)}, opset=17),
+    Case("CastLike", {"x": (2, 3)}, fixed={"like": np.zeros(1)}),
+    Case("CastLike", {"x": (2, 3)}, fixed={"like": np.zeros(1)}, opset=17),
     *(
-        Case("Expand", {"x": shape}, constants={"shape": ints(2, 3, 4)})
+        Case("Expand", {"x": shape}, fixed={"shape": ints(2, 3, 4)})
         for shape in [(2, 1, 4), (3, 1), (), (1,), (2, 3, 4)]
     ),
-    Case("Expand", {"x": (5, 3, 1)}, constants={"shape": ints(1, 4)}, name="one_sided", opset=13),
-    Case("Tile", {"x": (2, 3)}, constants={"repeats": ints(3, 2)}),
-    Case("Tile", {"x": (2, 1, 3)}, constants={"repeats": ints(1, 4, 2)}, name="some", opset=13),
-    Case("Tile", {"x": (2, 3)}, constants={"repeats": ints(1, 1)}, name="none"),
+    Case("Expand", {"x": (5, 3, 1)}, fixed={"shape": ints(1, 4)}, name="one_sided", opset=13),
+    Case("Tile", {"x": (2, 3)}, fixed={"repeats": ints(3, 2)}),
+    Case("Tile", {"x": (2, 1, 3)}, fixed={"repeats": ints(1, 4, 2)}, name="some", opset=13),
+    Case("Tile", {"x": (2, 3)}, fixed={"repeats": ints(1, 1)}, name="none"),
     Case("DepthToSpace", {"x": (2, 8, 2, 3)}, {"blocksize": 2}),
     Case("DepthToSpace", {"x": (2, 8, 2, 3)}, {"blocksize": 2, "mode": "CRD"}, name="crd"),
     Case("SpaceToDepth", {"x": (2, 3, 4, 6)}, {"blocksize": 2}),
     *(
-        Case("ReverseSequence", {"x": shape}, axes, constants={"lens": ints(1, 4, 2)}, name=name)
+        Case("ReverseSequence", {"x": shape}, axes, fixed={"lens": ints(1, 4, 2)}, name=name)
         for name, shape, axes in [
             ("time_first", (4, 3, 2), {}),
             ("batch_first", (3, 4, 2), {"batch_axis": 0, "time_axis": 1}),

@@ -14,8 +14,8 @@ FIRST = np.iinfo(np.int64).min
 
 def _slice(name: str, shape: tuple[int, ...], *bounds: list[int], **fields: Any) -> Case:
     names = ("starts", "ends", "axes", "steps")
-    constants = {key: ints(*numbers) for key, numbers in zip(names, bounds, strict=False)}
-    return Case("Slice", {"x": shape}, constants=constants, name=name, **fields)
+    fixed = {key: ints(*numbers) for key, numbers in zip(names, bounds, strict=False)}
+    return Case("Slice", {"x": shape}, fixed=fixed, name=name, **fields)
 
 
 def _pad(name: str, pads: list[int], mode: str = "constant", **fields: Any) -> Case:

@@ -40,7 +40,7 @@ PLACES = {
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("place", PLACES)
 def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None:
-    """At any depth, and before onnx infers the output's type."""
+    """Such an Einsum is refused at any depth, before onnx infers its type."""
     nodes, functions = PLACES[place]
     model = model_of_text(
         f"g (float[2,3] x, float[3] w) => (float[2,3] y) <bool c = {{1}}, int64 n = {{2}}> "

@@ -214,7 +214,7 @@ def test_external_data_counts_toward_the_limit(
 
 def test_bytes_have_no_folder_for_external_data(tmp_path: Path) -> None:
     """A message without a file has no external data."""
-    with pytest.raises(ModelError, match="needs the path"):
+    with pytest.raises(ModelError, match="needs the model"):
         load_model_bytes(external(tmp_path, "w.bin").read_bytes())
 
 

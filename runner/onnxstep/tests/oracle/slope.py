@@ -95,7 +95,7 @@ def _unit(x: Array) -> float:
 
 
 def _spread(x: Array, v: Array) -> float:
-    """Magnitude of x over that of the move, the amplification of rounding."""
+    """Ratio of the magnitudes of x and of the move, by which rounding is amplified."""
     return _size(x) / (_size(v) or 1.0)
 
 

@@ -105,14 +105,14 @@ def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None
 def test_constant_powers_at_zero(exponent: float, expected: list[float]) -> None:
     """The derivative of a constant power at 0 is its limit, as in PyTorch."""
     x = np.array([0.0, 4.0])
-    case = Case("Pow", {"x": x.shape}, constants={"exponent": np.array(exponent)})
+    case = Case("Pow", {"x": x.shape}, fixed={"exponent": np.array(exponent)})
     np.testing.assert_allclose(gradients(case, [x])[0], expected, rtol=1e-6)
 
 
 def test_running_products_pass_zeros() -> None:
     """The first zero of a running product has a derivative, later elements have none."""
     x = np.array([2.0, 0.0, 3.0, 0.0, 5.0])
-    case = Case("CumProd", {"x": x.shape}, constants={"axis": np.array(0)}, opset=26)
+    case = Case("CumProd", {"x": x.shape}, fixed={"axis": np.array(0)}, opset=26)
     np.testing.assert_allclose(gradients(case, [x])[0], [1.0, 8.0, 0.0, 0.0, 0.0])
 
 
@@ -126,8 +126,8 @@ def test_three_equal_operands_share_evenly() -> None:
 def test_where_keeps_nan_out_of_the_other_branch() -> None:
     """A NaN cotangent does not reach the operand that was not selected."""
     inputs = [np.ones(2), np.ones(2)]
-    constants = {"chosen": np.array([True, False])}
-    case = Case("Where", shapes_of(inputs), constants=constants, inputs=["chosen", "x0", "x1"])
+    fixed = {"chosen": np.array([True, False])}
+    case = Case("Where", shapes_of(inputs), fixed=fixed, inputs=["chosen", "x0", "x1"])
     da, db = gradients(case, inputs, np.array([1.0, np.nan]))
     np.testing.assert_array_equal(da, [1.0, 0.0])
     np.testing.assert_array_equal(db, [0.0, np.nan])
