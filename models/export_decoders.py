@@ -164,7 +164,7 @@ class Decoder:
         return self.graph.add("Range", [begin, end, self.graph.constant("one", 1, np.int64)], name)
 
     def _lengths(self) -> list[str]:
-        """What attention wants to know: the last position of each sequence, all, and rotations."""
+        """Inputs of attention: the last position of each sequence, all positions, rotations."""
         graph, shape = self.graph, self.shape
         seen = graph.add(
             "ReduceSum",
@@ -195,7 +195,7 @@ class Decoder:
         return [graph.add("Cos", [angles], "cosines"), graph.add("Sin", [angles], "sines")]
 
     def _first_norm(self, hidden: str, name: str) -> str:
-        """Of the embeddings, to which nothing is added; ONNX Runtime fuses the second form."""
+        """Norm of the embeddings, without addition; ONNX Runtime fuses the second form."""
         graph, shape = self.graph, self.shape
         gain = graph.filled(f"{name}.weight", shape.width, 1.0)
         if shape.theta is None:
@@ -294,7 +294,7 @@ class Decoder:
         return graph.add("Add", [product, graph.filled(f"{name}.bias", features, 0.0)], name)
 
     def _head(self, hidden: str) -> None:
-        """The scores of the token that follows the last one."""
+        """The scores of the next token after the last one."""
         graph, shape = self.graph, self.shape
         end = graph.constant("beyond", [2**31 - 1], np.int64)
         begin = graph.constant("last_one", [-1], np.int64)

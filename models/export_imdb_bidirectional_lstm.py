@@ -30,7 +30,7 @@ class ImdbBidirectionalLstm(nn.Module):
         self.dense = nn.Linear(128, 1)
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
-        """From the last output of either direction, which is its h after all steps."""
+        """Use the last output of either direction, its h after all steps."""
         _, (h, _) = self.lstm(self.embedding(words.transpose(0, 1)))
         return self.dense(self.dropout(h)).squeeze(1)
 

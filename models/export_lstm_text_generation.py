@@ -28,7 +28,7 @@ class LstmTextGeneration(nn.Module):
         self.dense = nn.Linear(128, SYMBOLS)
 
     def forward(self, characters: torch.Tensor) -> torch.Tensor:
-        """From the LSTM's last output."""
+        """Use the LSTM's last output."""
         _, (h, _) = self.lstm(characters.transpose(0, 1))
         return self.dense(h)
 

@@ -37,7 +37,7 @@ class SentenceEncoder(nn.Module):
     def forward(
         self, token_ids: torch.Tensor, segment_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of a batch of sentences, the mean of the tokens that the mask shows."""
+        """The mean of each sentence's tokens that the mask shows."""
         tokens, summary = self.bert(token_ids, segment_ids, attention_mask)
         return pooled(tokens, attention_mask), summary
 

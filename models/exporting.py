@@ -128,7 +128,7 @@ def _hollow(model: ir.Model, trainable: Collection[str]) -> onnx.ModelProto:
 
 
 def _check_dimensions(model: onnx.ModelProto, symbolic: Mapping[str, Mapping[int, str]]) -> None:
-    """What a module does with a size can make the exporter take the example's for the only one."""
+    """Refuse exports in which the exporter fixed a size to the example's."""
     for value in model.graph.input:
         for axis, name in symbolic.get(value.name, {}).items():
             dim = value.type.tensor_type.shape.dim[axis]

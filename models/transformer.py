@@ -1,9 +1,8 @@
-"""What the exporters of Transformers share: attention, the feed-forward net and first values.
+"""Common parts of the Transformer exporters: attention, the feed-forward net and first values.
 
-The exporters beside this module import it by path; a whole network is known in its exporter.
-Tokens are kept as rows [batch · sequence, width], so that every dense layer is one Gemm that reads
-its weight as it is stored, and so is its gradient; only attention looks at [batch, sequence].
-Attention is written out as matrix products and a softmax, which are differentiated as they are.
+Exporters in this folder import it by path. Tokens are rows [batch · sequence, width], so that every
+dense layer is one Gemm that reads its weight as stored, and so is its gradient; only attention
+needs [batch, sequence]. Attention is written as matrix products and a softmax.
 """
 
 from __future__ import annotations
