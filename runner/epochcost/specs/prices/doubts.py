@@ -22,9 +22,9 @@ from epochcost.units import HOURS_PER_BILLED_MONTH, plain
 # AWS's H100 fell to 1/1.79 from 2023 to 2025; Google's N1 on spot rose 2.22 times in two years.
 MOST_RISE, MOST_FALL = Decimal("1.5"), Decimal("1.9")
 MOST_SPOT_CHANGE = Decimal("2.5")
-# From the nearest hour of the same accelerator, or of a vCPU, on another machine. Widest: 2.07 at
-# the same provider (Azure's T4), 5.33 elsewhere (A10 of Azure and Lambda).
-MOST_WITHIN, MOST_ELSEWHERE = Decimal("2.3"), Decimal("5.5")
+# From the nearest hour of the same accelerator, or of a vCPU, on two or more other machines.
+# Widest: 2.07 at the same provider (Azure's T4), 4.51 elsewhere (V100 of Lambda).
+MOST_WITHIN, MOST_ELSEWHERE = Decimal("2.3"), Decimal(5)
 # Outside the range of the provider's other accelerators, per memory bandwidth. Widest: 1.64
 # (Lambda's GH200 below its V100).
 MOST_OUTSIDE = Decimal(2)
@@ -198,7 +198,8 @@ class _Market:
             (rent.of_part / peer.of_part, peer)
             for peer in _nearest_by(same_provider or peers, rent, lambda peer: peer.price.hardware)
         ]
-        if ratios:
+        # A single other machine does not say which of the two prices is wrong.
+        if len({peer.price.hardware for peer in peers}) > 1:
             ratio, nearest = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]))
             yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
