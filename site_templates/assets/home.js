@@ -15,17 +15,17 @@
   async function show(form, data) {
     var model = form.model.value, found;
     Array.from(form.job.options).forEach(function (one) {
-      one.disabled = !data[model + "/" + one.value];
+      one.hidden = one.disabled = !data[model + "/" + one.value];
     });
     if (form.job.selectedOptions[0].disabled) {
       form.job.value = Array.from(form.job.options).find(function (one) { return !one.disabled; }).value;
     }
     found = data[model + "/" + form.job.value];
-    Object.keys(found.cards).forEach(function (name) {
-      var card = document.querySelector("[data-ec-card=" + name + "]");
-      fill(card, found.cards[name]);
-      card.querySelector("a").href = root + found.cards[name].page;
+    document.querySelectorAll(".ec-card").forEach(function (card, at) {
+      fill(card, found.cards[at]);
+      card.querySelector("a").href = root + found.cards[at].page;
     });
+    document.querySelector("[data-ec-about] small").textContent = found.about;
     form.querySelector("[data-ec-own]").href = root + found.own;
     history.replaceState(null, "", "?model=" + model + "&job=" + form.job.value + location.hash);
     await chart(found);
@@ -50,11 +50,10 @@
     var data = await window.epochcostShown.loaded(root + form.dataset.ecHome, "epochcostHome");
     form.addEventListener("change", function () { show(form, data).catch(console.error); });
     form.addEventListener("submit", function (event) { event.preventDefault(); });
-    if (data[asked.get("model") + "/" + asked.get("job")]) {
-      form.model.value = asked.get("model");
-      form.job.value = asked.get("job");
-      await show(form, data);
-    }
+    if (!asked.has("model")) { return; }
+    form.model.value = asked.get("model");
+    if (data[form.model.value + "/" + asked.get("job")]) { form.job.value = asked.get("job"); }
+    if (form.model.value) { await show(form, data); }
   }
 
   if (window.document$) { window.document$.subscribe(start); } else { start(); }

@@ -63,24 +63,30 @@ def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
 
 def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
     """On the machine and by the API, among the language models."""
-    listed = html.unescape(site.pages["models/index.md"]).partition("## Other models")[0]
+    listed = html.unescape(site.pages["models/index.md"]).partition("## Images")[0]
     row = next(line for line in listed.splitlines() if "Tiny" in line)
     cost = re.search(r"<strong>(\$[0-9.]+)</strong><br><small>This machine", row)
     assert cost is not None
-    assert "<small>They</small>" in row
+    assert "<small>They, " in row
     page = html.unescape(site.pages["models/tiny.md"])
     assert f"<strong>{cost[1]}</strong> a million tokens on" in page
     assert "<strong>$2.00</strong> for the same million tokens" in page
 
 
 def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
-    """Its card assumes a machine that is never idle; the model's page has the form."""
+    """Its cards are a machine at a load, the API and a busy machine, as on the model's page."""
     script = site.files[home.URI]
     assert isinstance(script, str)
-    card = json.loads(script.partition("=")[2].removesuffix(";\n"))["tiny/tokens"]
-    assert card["own"] == "models/tiny.html#your-traffic"
-    assert card["figure"] == "models-tiny-load"
-    assert card["cards"]["cheapest"]["cost"] in html.unescape(site.pages["models/tiny.md"])
+    shown = json.loads(script.partition("=")[2].removesuffix(";\n"))["tiny/tokens"]
+    assert shown["own"] == "models/tiny.html#your-traffic"
+    assert shown["figure"] == "models-tiny-load"
+    hosted, api, busy = shown["cards"]
+    page = html.unescape(site.pages["models/tiny.md"])
+    assert hosted["title"] == "Self-host at 1 request/s"
+    assert f"<strong>{hosted['cost']}</strong> a million tokens on" in page
+    assert (api["cost"], api["machine"]) == ("$2.00", "They")
+    assert f"At full load it costs {busy['cost']}" in page
+    assert shown["about"] == "Requests of 200 tokens read and 100 written."
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:

@@ -38,10 +38,11 @@ class Listed:
 
 @dataclass(frozen=True)
 class Moved:
-    """A price that replaced an older one of the same plan."""
+    """A price that replaced an older one of the same plan, of the day ``since``."""
 
     hardware: Hardware
     price: Price
+    since: dt.date
     before: Decimal
     now: Decimal
 
@@ -119,10 +120,10 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
         prices = catalogue.prices_of(hardware.id)
         for price in current_prices(prices):
             older = [former for former in prices if supersedes(price, former)]
-            before = hourly(max(older, key=lambda former: former.as_of)) if older else None
-            now = hourly(price)
-            if now is not None and before and now != before and not price.assumed:
-                moved.append(Moved(hardware, price, before, now))
+            last = max(older, key=lambda former: former.as_of, default=None)
+            before, now = hourly(last) if last else None, hourly(price)
+            if last and now is not None and before and now != before and not price.assumed:
+                moved.append(Moved(hardware, price, last.as_of, before, now))
     return sorted(moved, key=lambda former: former.price.as_of, reverse=True)
 
 

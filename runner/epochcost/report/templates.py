@@ -118,7 +118,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "counted": count_words,
     "odds_sentence": odds_sentence,
     "software": software_words,
-    "plan_note": wording.plan_note,
     "gib": _gib,
     "date": _date,
     "goal": wording.goal_words,

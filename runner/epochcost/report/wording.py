@@ -140,9 +140,9 @@ def month_hour_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """The provider, the plan, and the unconfirmed parts of the price."""
+    """The provider, the plan and the day of a price, and its unconfirmed parts."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
-    return f"{price.provider}, {price.plan_words}{doubt}"
+    return f"{price.provider}, {price.plan_words}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:

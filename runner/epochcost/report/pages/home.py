@@ -1,4 +1,4 @@
-"""The home page: the cheapest, the fastest and a balanced machine for a model and a job.
+"""The home page: three answers for a model and a job, such as the cheapest machine.
 
 Below: hourly prices of accelerators, changed prices, and the accuracy of predictions. The browser
 shows other models and jobs from published data (`home.js`) and computes nothing.
@@ -8,38 +8,83 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
+from epochcost.analysis.token_answers import TokenAnswer
+from epochcost.cost import Estimate
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import accelerators, list_prices, moved_prices
-from epochcost.report.pages.page import Job, Page, Report, html, machine_uri, workload_uri
-from epochcost.report.pages.workload import job_figure
+from epochcost.report.pages.page import (
+    EXAMPLE_TOKENS,
+    EXAMPLES,
+    TUNING_EPOCHS,
+    Job,
+    Page,
+    Report,
+    html,
+    machine_uri,
+    workload_uri,
+)
+from epochcost.report.pages.workload import by_group, job_figure, job_words
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import (
     SHAPES,
     cost_range,
+    cost_words,
     mark_words,
+    per_second_words,
     plan_note,
     time_range,
     time_words,
 )
-from epochcost.units import software_words
+from epochcost.units import money, share, software_words
 
 URI = "data/home.js"
-# The first example, if it is among the models, because every practitioner knows it.
-_KNOWN = "resnet50"
+# Shown first if it is among the models: serving it is a question of many readers.
+_FIRST = "llama-3.1-8b"
 _MOST_MOVED = 6
 _JOBS: Mapping[Job, str] = {
-    "train": "train it once",
-    "serve": "answer a million requests",
-    "tokens": "serve a million tokens at full load",
+    "tokens": "serve it: a million tokens",
     "lora": "fine-tune it by LoRA",
+    "train": "train or fine-tune it once",
+    "serve": "answer a million requests",
 }
 # Pages on which readers enter their own numbers; else the calculator.
 _OWN: Mapping[Job, str] = {"tokens": "#your-traffic", "lora": "#fine-tuning"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
+_UNIT = "a million tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One of three answers, in words; ``page`` is the page of its machine or of its model."""
+
+    title: str
+    cost: str
+    time: str
+    machine: str
+    page: str
+    plan: str
+    software: str = ""
+    mark: str = ""
+    between: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The three cards of a model's job; ``about`` says how large the job is.
+
+    ``own`` is the address where readers ask with numbers of their own.
+    """
+
+    page: str
+    own: str
+    about: str
+    figure: str
+    title: str
+    cards: tuple[Card, ...]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -48,7 +93,7 @@ def pages(report: Report) -> Iterator[Page]:
         workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
     }
     first = _first(contests)
-    job: Job = next(iter(contests[first])) if first else "train"
+    job: Job = next(name for name in _JOBS if name in contests[first]) if first else "train"
     kinds = [observed.kind for observed in report.observations]
     yield Page(
         uri="index.md",
@@ -56,14 +101,11 @@ def pages(report: Report) -> Iterator[Page]:
         template="home.md.jinja",
         description="The cheapest and the fastest machine for a model, at current list prices.",
         context={
-            "models": sorted(
-                contests, key=lambda workload: (not workload.is_model, workload.name.casefold())
-            ),
+            "models": by_group(report, contests),
             "first": first,
             "job": job,
             "jobs": _JOBS,
-            "contest": contests[first][job] if first else None,
-            "titles": _TITLES,
+            "answer": _answer(report, first, job, contests[first][job]) if first else None,
             "newest": max(
                 (row.price.as_of for row in report.rows if row.price and not row.assumed),
                 default=None,
@@ -81,11 +123,11 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The best known model, else the workload that most machines can train or serve."""
+    """The usual first model, else the workload that most machines can train or serve."""
     return max(
         contests,
         key=lambda workload: (
-            workload.is_model and workload.id == _KNOWN,
+            workload.is_model and workload.id == _FIRST,
             sum(len(contest.competing) for contest in contests[workload].values()),
         ),
         default=None,
@@ -95,35 +137,99 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 def script(report: Report) -> str:
     """Cards of each model and job, as a script that a page from the disk can load."""
     data = {
-        f"{workload.key}/{job}": _entry(report, workload, job, contest)
+        f"{workload.key}/{job}": asdict(_answer(report, workload, job, contest))
         for workload in report.workloads
         for job, contest in report.contests_of(workload).items()
     }
     return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
 
 
-def _entry(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
+def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> Answer:
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
-    question = f"calculator.html?model={workload.key}&job={job}"
-    return {
-        "page": page,
-        "own": page + _OWN[job] if job in _OWN else question,
-        "figure": figure.id if figure else "",
-        "title": figure.title if figure else "",
-        "cards": {name: _card(getattr(contest, name)) for name in _TITLES},
-    }
+    row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
+    software = f"&software={row.observed.stack}" if row else ""
+    question = f"calculator.html?model={workload.key}&job={job}{software}"
+    if job == "tokens" and tokens is not None:
+        cards = tuple(_token_cards(tokens, contest.cheapest, page))
+    else:
+        cards = tuple(_card(title, getattr(contest, name)) for name, title in _TITLES.items())
+    return Answer(
+        page=page,
+        own=page + _OWN[job] if job in _OWN else question,
+        about=_about(report, workload, job, contest),
+        figure=figure.id if figure else "",
+        title=figure.title if figure else "",
+        cards=cards,
+    )
 
 
-def _card(contender: Contender) -> dict[str, str]:
-    ranged = contender.cost.low != contender.cost.high and contender.cost.bounded
-    return {
-        "cost": contender.amount,
-        "machine": one_line(contender.name),
-        "plan": one_line(plan_note(contender.price)),
-        "page": html(machine_uri(contender.hardware)),
-        "time": time_words(contender.time),
-        "between": f"{cost_range(contender.cost)}, {time_range(contender.time)}" if ranged else "",
-        "with": one_line(software_words(contender.software, contender.precision)),
-        "mark": f"{SHAPES[contender.mark]}\N{NO-BREAK SPACE}{mark_words(contender.mark)}",
-    }
+def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
+    """The size of a job as a sentence."""
+    if job == "lora":
+        return f"{EXAMPLES:,} examples of {EXAMPLE_TOKENS} tokens, {TUNING_EPOCHS} epochs."
+    if job == "tokens":
+        requests = report.tokens[workload.id].requests
+        return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
+    if job == "serve":
+        return "A million requests on a machine that is never idle."
+    words = job_words(report, workload, contest.goal)
+    return one_line(f"{words[:1].upper()}{words[1:]}.")
+
+
+def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
+    """A machine at the stated load, the cheapest API, and a machine that is never idle."""
+    best, api = answer.cheapest_machine, answer.cheapest_api
+    turn = answer.wins_from(api) if api else None
+    cheaper = "The API costs less, even at full load" if api else ""
+    if turn is not None:
+        machine = one_line(turn[1].deployment.machine.name)
+        cheaper = f"Cheaper than the API above {per_second_words(turn[0])} requests/s ({machine})"
+    if best is not None:
+        use, rate = best.deployment, per_second_words(answer.requests.per_second)
+        software = one_line(software_words(use.software, use.precision))
+        hosted = replace(
+            busy,
+            hardware=use.machine.hardware,
+            name=use.machine.name,
+            price=best.price,
+            cost=best.per_million,
+            mark=best.mark,
+        )
+        yield _million(
+            f"Self-host at {rate} request{'s' * (rate != '1')}/s",
+            hosted,
+            f"{software}, {share(float(best.busy))} busy",
+        )
+    if api is None:
+        yield Card("Cheapest API", "—", "", "no API price", page, "")
+    else:
+        cost, day = money(api.per_million, api.api.currency), api.api.as_of
+        plan = one_line(f"{api.api.name}, list price of {day}")
+        yield Card("Cheapest API", cost, _UNIT, one_line(api.api.provider), page, plan)
+    yield _million("Self-host at full load", busy, cheaper)
+
+
+def _million(title: str, contender: Contender, software: str) -> Card:
+    card = _card(title, contender)
+    cost, between = cost_words(contender.cost), _between(contender.cost)
+    return replace(card, cost=cost, time=_UNIT, software=software, between=between)
+
+
+def _card(title: str, contender: Contender) -> Card:
+    between = _between(contender.cost)
+    return Card(
+        title,
+        contender.amount,
+        time_words(contender.time),
+        one_line(contender.name),
+        html(machine_uri(contender.hardware)),
+        one_line(plan_note(contender.price)),
+        one_line(software_words(contender.software, contender.precision)),
+        f"{SHAPES[contender.mark]}\N{NO-BREAK SPACE}{mark_words(contender.mark)}",
+        f"{between}, {time_range(contender.time)}" if between else "",
+    )
+
+
+def _between(cost: Estimate) -> str:
+    return cost_range(cost) if cost.low != cost.high and cost.bounded else ""

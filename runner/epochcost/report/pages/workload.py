@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -22,6 +22,14 @@ from epochcost.report.pages.model import AboutModel, ModelView, about_model
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
 from epochcost.report.ranking import Contender, Contest, ContestGoal, contest
 from epochcost.report.wording import full_training_words
+
+# Groups of models, in the order of lists, by words of their tasks.
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Images": ("image",),
+    "Text": ("text", "sentence", "translation"),
+    "Language models trained from scratch": ("language modelling",),
+}
+_DECODERS, _OTHERS, _PUBLISHED = "Language models", "Other models", "Published tables"
 
 
 @dataclass(frozen=True)
@@ -55,21 +63,18 @@ class WorkloadView(ModelView):
 
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
-    listed = sorted(
-        report.workloads, key=lambda workload: (not workload.is_model, workload.name.casefold())
-    )
-    models = report.catalogue.models
-    decoders = [each for each in listed if each.is_model and models[each.id].decoder]
+    groups = by_group(report, report.workloads)
+    decoders, published = groups.pop(_DECODERS, []), groups.pop(_PUBLISHED, [])
     yield Page(
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
         context={
-            "listed": [
-                (workload, report.contests_of(workload))
-                for workload in listed
-                if workload not in decoders
-            ],
+            "groups": {
+                title: [(workload, report.contests_of(workload)) for workload in listed]
+                for title, listed in groups.items()
+            },
+            "published": published,
             "decoders": [
                 (workload, report.tokens.get(workload.id), report.contests_of(workload))
                 for workload in decoders
@@ -83,6 +88,25 @@ def pages(report: Report) -> Iterator[Page]:
             yield decoder.page(report, about, about.model, about.model.decoder)
         else:
             yield _page(report, about)
+
+
+def by_group(report: Report, workloads: Iterable[Workload]) -> dict[str, list[Workload]]:
+    """Workloads by the title of their group, language models first, each group by name."""
+    groups: dict[str, list[Workload]] = {title: [] for title in (_DECODERS, *_GROUPS)}
+    for workload in sorted(workloads, key=lambda workload: workload.name.casefold()):
+        groups.setdefault(_group(report, workload), []).append(workload)
+    return {title: listed for title, listed in groups.items() if listed}
+
+
+def _group(report: Report, workload: Workload) -> str:
+    if not workload.is_model:
+        return _PUBLISHED
+    if report.catalogue.models[workload.id].decoder is not None:
+        return _DECODERS
+    titles = (
+        title for title, tasks in _GROUPS.items() if any(task in workload.task for task in tasks)
+    )
+    return next(titles, _OTHERS)
 
 
 def _page(report: Report, about: AboutModel) -> Page:
@@ -156,7 +180,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     figure = cost_against_time(
         machines,
         identifier=f"{stem(workload)}-{job}",
-        job=_job_words(report, workload, machines.goal),
+        job=job_words(report, workload, machines.goal),
     )
     return replace(figure, scripted=True) if figure else None
 
@@ -170,11 +194,12 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
     return cost_ratios(
         machines,
         identifier=f"{stem(workload)}-ratio",
-        job=_job_words(report, workload, machines.goal),
+        job=job_words(report, workload, machines.goal),
     )
 
 
-def _job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+    """A job as a noun without an article, such as a training for 90 epochs."""
     if goal == "full":
         rows = report.workloads[workload].rows
         return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
