@@ -1,4 +1,4 @@
-"""TOML specs: their schema, their faults, and the catalogue of all specs.
+"""TOML specs: their schema, the faults of their files, and the catalogue of all specs.
 
     loader ─ document    a file's text and table, and the positions of its keys
            ─ findings    faults of a table                ─ wording     texts of faults
@@ -7,5 +7,5 @@
 
 The schema is ``base``, ``terms`` and the modules of the kinds: ``hardware``, ``price``, ``model``,
 ``study``, ``published``, ``reference_data`` and ``replay``; ``KINDS`` of ``catalogue`` maps folders
-to kinds. ``prices`` makes specs of published price lists.
+to kinds. ``prices`` converts published price lists to specs.
 """

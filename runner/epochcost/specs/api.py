@@ -1,4 +1,4 @@
-"""Prices of tokens of an API, as single specs or as rows of a source's table."""
+"""Token prices of language-model APIs, as single specs or as rows of a source's table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MILLION = 1_000_000
 
 
 class LongPrompts(Spec):
-    """Prices of a request whose prompt is longer than a bound, for all its tokens."""
+    """Prices of all tokens of a request whose prompt is longer than a bound."""
 
     above_tokens: PositiveInt = Field(
         description="Longest prompt at the usual prices, in tokens.", examples=[200000]
@@ -47,7 +47,7 @@ class LongPrompts(Spec):
 
 
 class ApiPrice(PricedSpec):
-    """A provider's price of a million tokens of a model."""
+    """A provider's prices of a model, per million tokens of prompts and of answers."""
 
     name: Text = Field(description="Name of the model at the provider.", examples=["gpt-4o-mini"])
     provider: Text = Field(description="Company that serves the model.", examples=["OpenAI"])
@@ -112,9 +112,11 @@ class ApiPrice(PricedSpec):
         *,
         batch: bool = False,
     ) -> Decimal:
-        """The cost of a request; ``cached_share`` of its prompt is in the provider's cache.
+        """The cost of a request with ``prompt`` and ``output`` tokens.
 
-        A Decimal may be a formula's variable: it always has the usual prices.
+        The provider reads ``cached_share`` of the prompt from its cache and writes
+        ``written_share`` to it. If ``prompt`` is a symbolic variable of a formula, prices for long
+        prompts are not applied.
         """
         number = isinstance(prompt, int | Decimal)
         long = self.long if number and self.long and prompt > self.long.above_tokens else None
@@ -123,7 +125,7 @@ class ApiPrice(PricedSpec):
 
 
 class ApiTable(NamedSpec):
-    """The source of a table of prices of tokens, a row for each API."""
+    """The source of a CSV table of token prices, with a row for each API."""
 
     name: Text = Field(description="Name of the source.", examples=["models.dev"])
     table: TableName = Field(

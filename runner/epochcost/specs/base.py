@@ -1,4 +1,4 @@
-"""Base of every spec: frozen, without unknown keys, with exact numbers; and the field types.
+"""Base class of every spec, which is frozen and refuses unknown keys, and the types of its fields.
 
 Specs arrive from TOML as str, int, Decimal, bool, date, list and dict. Nothing is converted from
 text, so ``amount = "0.90"`` is a fault, not a number. A validator raises ValueError with only the
@@ -35,7 +35,7 @@ SMALLEST = Decimal("1e-15")
 
 
 class Spec(BaseModel):
-    """A frozen table of a TOML file."""
+    """A table of a TOML file; it cannot be changed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -56,7 +56,7 @@ def _from_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Matching:
-    """The demand that a whole text match a pattern; ``expected`` describes it for people."""
+    """A check that a whole text matches a pattern, which ``expected`` describes for people."""
 
     pattern: re.Pattern[str]
     expected: str
@@ -78,7 +78,7 @@ class Matching:
 
 
 def matching(pattern: str, expected: str) -> Matching:
-    """The demand that a text match a pattern, which ``expected`` describes."""
+    """Make a check that a whole text matches a pattern, which ``expected`` describes for people."""
     return Matching(re.compile(pattern), expected)
 
 
@@ -91,7 +91,7 @@ def _legible(text: str) -> str:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """A demand that ``of`` differ between all items of an array."""
+    """Make a check that no two items of an array have the same ``of``, such as the same name."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
         earlier: set[Hashable] = set()
@@ -148,7 +148,7 @@ Unconfirmed = Annotated[
 
 
 class NamedSpec(Spec):
-    """A whole TOML file with an id."""
+    """A spec that is a whole TOML file and has an id."""
 
     id: Identifier = Field(description="The name for other specs, commands and files.")
 
@@ -158,7 +158,7 @@ DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price, with a doubt if other prices contradict it."""
+    """A price, with the reason why it cannot be right if other prices contradict it."""
 
     _doubt: str = PrivateAttr("")
 
@@ -168,7 +168,7 @@ class PricedSpec(NamedSpec):
         return self._doubt
 
     def doubted(self, reason: str) -> Self:
-        """A copy of the price with the reason why it cannot be right."""
+        """A copy of the price that states the ``reason`` why it cannot be right."""
         price = self.model_copy()
         price._doubt = reason
         return price

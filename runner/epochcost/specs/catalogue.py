@@ -1,4 +1,4 @@
-"""The kinds of spec, and the catalogue: every spec of a folder by kind and id, with its file.
+"""The kinds of spec, and the catalogue, which holds every spec of a folder by kind and id.
 
 Owns the rule for current prices: a newer price of the same plan supersedes an older price.
 """
@@ -54,15 +54,15 @@ SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """The keys that the table at a path may have; none if there is no table."""
+    """Keys that a spec may have in its table at ``path``; empty if the spec has no such table."""
     return frozenset(ordered_keys_of(spec, path))
 
 
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
-    """The keys that the table at a path may have, in the order of a spec.
+    """Keys that a spec may have in its table at ``path``, in the order of the schema.
 
-    The path's positions in arrays are ignored. The name of a variant in the path, such as an
-    optimizer's, selects that variant.
+    Positions in arrays are ignored. The name of a variant in the path, such as an optimizer's,
+    selects that variant.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
@@ -90,7 +90,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Specs by kind and id; every reference leads to a spec of this catalogue.
+    """Specs by kind and id; every reference in a spec leads to a spec of this catalogue.
 
     ``apis`` includes the rows of ``api_tables``. ``root`` is the folder with ``specs/``; ``files``
     maps ``kind/id`` to its TOML file.
@@ -113,11 +113,11 @@ class Catalogue:
 
     @property
     def models_folder(self) -> Path:
-        """The folder of the ONNX files of ``models``."""
+        """The folder of the models' ONNX files."""
         return self.root / "models"
 
     def tables_of(self, kind: Literal["examples", "tokens"]) -> tuple[ObservationTable, ...]:
-        """The tables of observations of a kind."""
+        """The tables whose rows measure examples, or tokens, per second."""
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def graph_path(self, model: Model) -> Path:
@@ -132,7 +132,10 @@ class Catalogue:
         return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine with this id; like the five below, raises InputError with the nearest ids."""
+        """The machine with this id; raises InputError with the nearest ids if there is none.
+
+        The methods below raise it too.
+        """
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
@@ -144,7 +147,7 @@ class Catalogue:
         return _named("model", self.models, identifier)
 
     def decoder(self, identifier: str) -> Decoder:
-        """The form of the model with this id; raises InputError if it generates no tokens."""
+        """The decoder of the model with this id; raises InputError if the model has none."""
         decoder = self.model(identifier).decoder
         if decoder is None:
             decoders = ", ".join(model.id for model in self.models.values() if model.decoder)
@@ -177,7 +180,7 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 
 
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
-    """The prices that no newer price of the same plan supersedes."""
+    """The prices that are not superseded by a newer price of the same plan."""
     candidates = tuple(prices)
     dates: dict[tuple[str, ...], list[Price]] = {}
     for price in candidates:
@@ -190,7 +193,7 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 
 
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The price of a machine on demand, else as owned; None if it has neither."""
+    """The machine's on-demand price, else its price as an owned machine; None if it has neither."""
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
     usual = [price for price in current if price.kind.usual]
@@ -202,7 +205,10 @@ def _plan(price: Price) -> tuple[str, ...]:
 
 
 def supersedes(newer: Price, older: Price) -> bool:
-    """Whether ``newer`` is a later price of the same plan, or of one for all regions."""
+    """Whether ``newer`` replaces ``older``: it has the same plan at a later date.
+
+    An ``older`` price without a region or product name is replaced by a price with any.
+    """
     return (
         _plan(newer) == _plan(older)
         and newer.as_of > older.as_of

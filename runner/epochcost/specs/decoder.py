@@ -1,8 +1,8 @@
 """Decoders: language models that generate tokens with a cache of the earlier tokens.
 
-A run is in one of two phases: the prefill of a prompt, which fills the cache, or the decoding of a
-token of each sequence, which reads all of it. Names of a graph's inputs and outputs are those of
-onnxruntime-genai's model builder.
+A run is in one of two phases: the prefill, which reads a prompt and fills the cache, or the
+decoding of a token of each sequence, which reads the whole cache. Names of a graph's inputs and
+outputs are those of onnxruntime-genai's model builder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTS = ("key", "value")
 
 
 class Generation(Spec):
-    """Phases to measure: prompts of some lengths, and a token after caches of some lengths."""
+    """Lengths of the prompts to read, and of the caches with which decoding a token is timed."""
 
     batch_sizes: Counts = Field((1, 4), description="Sequences in a batch.", examples=[[1, 4]])
     prompts: Counts = Field(
@@ -37,10 +37,10 @@ class Generation(Spec):
 
 
 class Decoder(Spec):
-    """The form of a decoder with a cache of keys and values.
+    """Sizes of a language model that generates tokens with a cache of keys and values.
 
-    The cache holds ``2 * layers * key_value_heads * head_size`` numbers for each token, or
-    ``layers * (key_value_rank + rope_size)`` with latent attention.
+    The cache holds ``2 * layers * key_value_heads * head_size`` numbers for each token, or ``layers
+    * (key_value_rank + rope_size)`` with latent attention.
     """
 
     layers: PositiveInt = Field(description="Layers, each with a separate cache.", examples=[30])
@@ -124,18 +124,18 @@ class Decoder(Spec):
 
     @property
     def predictable(self) -> bool:
-        """Whether times can be predicted from the form alone, without a graph."""
+        """Whether times can be predicted from these sizes, without an ONNX graph."""
         return self.hidden is not None and self.parameters is not None
 
     @property
     def cached_numbers_per_token(self) -> int:
-        """Numbers that each token of a sequence adds to the cache."""
+        """Count of numbers that each token of a sequence adds to the cache."""
         if self.key_value_rank is not None and self.rope_size is not None:
             return self.layers * (self.key_value_rank + self.rope_size)
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """The graph's inputs of the cache, each with its output for the next step."""
+        """Names of the graph's cache inputs, each with the output that feeds its next step."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

@@ -1,7 +1,8 @@
-"""A TOML file: its bytes, its text in UTF-8, its table, and the positions of its keys.
+"""A TOML file: its bytes, its UTF-8 text, its parsed table, and the positions of its keys.
 
-This module does not know the keys of specs. A file without a table has one fault. Values come from
-tomli, which keeps no positions; if there is a fault, tree-sitter parses the text for positions.
+This module does not know the keys of specs. A file that is not valid TOML has one fault. Values
+come from tomli, which keeps no positions; if there is a fault, tree-sitter parses the text for
+positions.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
 
 class Position(NamedTuple):
-    """Line and column of a character; both count from 1, columns in characters."""
+    """Line and column of a character in a text, both from 1.
+
+    A column counts characters, not bytes.
+    """
 
     line: int
     column: int
@@ -54,12 +58,12 @@ START = Position(1, 1)
 
 
 def offset_position(text: str, offset: int) -> Position:
-    """The position of a character of a text."""
+    """Line and column of the character at ``offset`` in a text."""
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
 def key_position(text: str, path: KeyPath) -> Position:
-    """The position of a key, or of the nearest enclosing table in the text."""
+    """The position of a key in a TOML text; if the key is missing, that of the table around it."""
     places = key_positions(text)
     while path and path not in places:
         path = path[:-1]
@@ -68,7 +72,7 @@ def key_position(text: str, path: KeyPath) -> Position:
 
 @lru_cache(maxsize=8)
 def key_positions(text: str) -> Mapping[KeyPath, Position]:
-    """The first position of every key, and of every item of an array."""
+    """The position at which each key, and each item of an array, first appears in a TOML text."""
     source = text.encode()
     scanner = _Scanner(source.split(b"\n"))
     # No recursion, since a text may nest deeper than Python's stack.
@@ -84,7 +88,7 @@ def _parser() -> tree_sitter.Parser:
 
 
 class _Scanner:
-    """Collects the positions of keys, and the number of items of each array of tables."""
+    """Collects the positions of keys from a syntax tree, and counts the tables of each array."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.positions: dict[KeyPath, Position] = {}
@@ -93,7 +97,7 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """The nodes in a node that may hold keys, each with its path."""
+        """Children of a syntax node that may contain keys, each with the key path of its place."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -111,7 +115,10 @@ class _Scanner:
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
     def _named(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """Record each part of the key of a pair or a header; returns the last part."""
+        """Record the position of each part of a dotted key.
+
+        Returns the syntax node and the key path of the last part.
+        """
         keys = (child for child in node.named_children if child.type in _KEYS)
         for part in chain.from_iterable(map(_parts, keys)):
             node, path = self._place(part, (*self._latest_item(path), _decoded(part)))
@@ -127,7 +134,7 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of a line's bytes that begin no character; cached, since lines may be long."""
+        """Offsets of a line's bytes that continue a character; cached, since lines may be long."""
         if row not in self._inner:
             line = self._lines[row]
             inner = (
@@ -159,7 +166,7 @@ def _decoded(key: tree_sitter.Node) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file of a kind; ``text`` locates faults."""
+    """A parsed spec file of a kind; ``text`` is for locating faults."""
 
     kind: str
     path: Path
@@ -168,28 +175,28 @@ class Document:
 
     @property
     def id(self) -> str:
-        """The id in the table, else the name of the file."""
+        """The id in the table, else the name of the file without its suffix."""
         identifier = self.table.get("id")
         return identifier if isinstance(identifier, str) else self.path.stem
 
     def fault(self, finding: Finding) -> Fault:
-        """A finding with its position in the file."""
+        """The fault that a finding describes, at its position in this file."""
         return Fault(self.path, *key_position(self.text, finding.key), str(finding))
 
     def place(self, key: KeyPath) -> str:
-        """``path:line:col`` of a key, for a fault in another file."""
+        """``path:line:col`` of a key of this file, for a fault in another file that mentions it."""
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"
 
 
 def display_path(path: Path) -> Path:
-    """A printable path, relative to the current directory if it is below that."""
+    """A printable path; relative to the current directory if the file is below it."""
     here = Path.cwd()
     return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Read a file in the folder ``within``; a link must lead to a file in that folder.
+    """Parse a TOML file in the folder ``within``; a link must lead to a file in that folder.
 
     Raises SpecError with one fault if the file is no regular file of UTF-8 TOML.
     """
@@ -198,7 +205,7 @@ def read(kind: str, path: Path, within: Path) -> Document:
 
 
 def guess_ids(path: Path, within: Path) -> frozenset[str]:
-    """The probable ids of an unreadable file, so that references to them are no faults."""
+    """Probable ids of a spec whose file cannot be parsed, so that references to it are valid."""
     try:
         text = _contents(path, within).decode(errors="replace")
     except SpecError:
@@ -268,7 +275,7 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason and the text at the error; misleading reasons are replaced."""
+    """The parser's reason and the text at the error; reasons that would mislead are reworded."""
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
@@ -277,7 +284,10 @@ def _reason(error: tomli.TOMLDecodeError) -> str:
 
 
 def _decimal(digits: str) -> Decimal:
-    """An exact number; infinite beyond Decimal's range, so that every spec refuses it."""
+    """The exact number that a text states.
+
+    Infinite beyond Decimal's range, so that every spec refuses it.
+    """
     try:
         return Decimal(digits)
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""Make a new spec from a few values, or from an earlier price with other values."""
+"""Write a new spec from a few values, or as a copy of an earlier price with other values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _PLACES = 2
 
 
 def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
-    """The typed values of a spec's keys; raises UsageError if a required key is None."""
+    """Convert option texts to the types of a kind's keys.
+
+    Raises UsageError if a required key is None.
+    """
     schema = schema_of(kind)
     require({key: texts[key] for key in texts if key in schema["required"]})
     properties = schema["properties"]
@@ -36,14 +39,14 @@ def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def require(options: Mapping[str, object]) -> None:
-    """Raise UsageError that names every option without a value."""
+    """Raise UsageError that names every option without a value; do nothing if all have one."""
     missing = [f"--{key.replace('_', '-')}" for key, value in options.items() if not value]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
-    """Convert a text to the type of a key; other texts stay unchanged, for later validation."""
+    """Convert a text to the type of a key; a text that does not fit stays, for later validation."""
     try:
         match property_.get("type"):
             case "number":
@@ -58,9 +61,9 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    ``values`` are by key, in TOML's types; None is left out. Raises InputError if the values make
-    no valid spec or the file exists, and SpecError if the spec contradicts other specs; then no
-    file is written.
+    ``values`` are by key, in TOML's types; keys with None are left out. Raises InputError if the
+    values make no valid spec or the file exists, and SpecError if the spec contradicts other specs;
+    then no file is written.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)
@@ -87,9 +90,9 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 
 
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
-    """The text of a spec: its schema and its values.
+    """The text of a new spec file: a comment that names its JSON Schema, then its values.
 
-    Raises InputError with all faults of the values, not checked against other specs.
+    Raises InputError with all faults of the values; they are not checked against other specs.
     """
     judged = validate(KINDS[kind], values)
     if isinstance(judged, tuple):
@@ -118,7 +121,7 @@ def _is_table(schema: Schema, key: str) -> bool:
 
 
 def _drafted(value: Any) -> str:
-    """A value in TOML, on one line."""
+    """Format a value in TOML, on one line."""
     match value:
         case bool():
             return str(value).lower()
@@ -140,8 +143,9 @@ def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
     """The TOML text of a price spec with some values replaced.
 
     Comments and the order of keys stay, except comments on replaced values, which may no longer be
-    true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. The
-    key of a table is ``table.key``. Raises KeyError for a key that the earlier spec does not have.
+    true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. A key
+    of a table is written ``table.key``. Raises KeyError for a key that the earlier spec does not
+    have.
     """
     document = tomlkit.parse(text)
     for path, value in changed.items():

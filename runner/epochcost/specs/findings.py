@@ -1,4 +1,4 @@
-"""Validate a parsed TOML table: a spec, or its faults with key paths and messages.
+"""Validate a parsed TOML table: the result is a spec, or its faults with key paths and messages.
 
 pydantic finds the faults; this module writes the messages. ``document`` finds the positions of
 keys; ``references`` checks specs against each other.
@@ -31,7 +31,7 @@ MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
-    """A fault of a present or missing key; the empty path is the whole file."""
+    """A fault at a key, present or missing; an empty key path means the whole file."""
 
     key: KeyPath
     message: str
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 
 def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Finding, ...]:
-    """The spec of a table, or all its faults, not checked against other specs."""
+    """The spec of a table, or all faults of the table; other specs are not considered."""
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -66,7 +66,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The missing key that an unknown key misspells, so that both are one finding."""
+    """The missing key that an unknown key seems to misspell, so that both are reported as one."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
@@ -92,7 +92,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
 
 
 def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
-    """The location without pydantic's names of variants, which are not keys of the file."""
+    """The key path of a fault in the file; pydantic's path also contains the names of variants."""
     path: list[str | int] = []
     value: Any = table
     for part in detail["loc"]:
@@ -109,7 +109,7 @@ def _holds(value: Any, part: str | int) -> bool:
 
 
 def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
-    """The finding of a value that must be one of several: a literal, or a variant's name."""
+    """The key and message for a value that is none of its allowed choices."""
     context, got = detail["ctx"], detail["input"]
     if _is(detail, "union_tag_invalid"):
         key, got = (*key, "name"), got["name"]

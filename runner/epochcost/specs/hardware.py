@@ -1,4 +1,4 @@
-"""Machines, their CPUs, memory and accelerators; and accelerators by themselves.
+"""Machines with their CPUs, memory and accelerators; and accelerators as separate specs.
 
 ``price`` has the costs of machines, ``published`` the times that others measured.
 """
@@ -31,7 +31,7 @@ Capability = Annotated[
 
 
 class Accelerator(Spec):
-    """GPUs of one kind in a machine; memory, peaks and power are of one device."""
+    """Identical GPUs in a machine; memory, peak rates and power are of one GPU."""
 
     name: Text = Field(description="Make and form of the device.", examples=["V100 SXM2 (16 GB)"])
     count: PositiveInt = Field(1, description="Devices in the machine.", examples=[8])
@@ -65,7 +65,7 @@ class Accelerator(Spec):
 
 
 class Hardware(NamedSpec):
-    """A kind of machine: its parts and their power."""
+    """A kind of machine: its CPUs, memory, accelerators and power."""
 
     name: Text = Field(
         description="Name of the machine for people.", examples=["AWS g6.xlarge (L4)"]
@@ -110,7 +110,7 @@ class Hardware(NamedSpec):
 
 
 class Device(NamedSpec):
-    """Peaks, memory and power of an accelerator in one form factor."""
+    """Peak rates, memory and power of an accelerator in one form factor, such as PCIe."""
 
     name: Text = Field(description="Name for people.", examples=["A100 SXM4 (40 GB)"])
     chip: Text = Field(
@@ -158,7 +158,7 @@ class Device(NamedSpec):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its names and spellings in lower case."""
+        """The id, the name and the other spellings of the accelerator, in lower case."""
         return tuple(
             dict.fromkeys(name.casefold() for name in (self.id, self.name, *self.spellings))
         )

@@ -4,8 +4,8 @@
     ├── hardware/  prices/  models/  studies/  published/ …   *.toml, in subfolders too
     └── targets/                                              reserved
 
-The folder may also have Markdown, hidden files, editors' backups, and the .csv files of
-observations, traces and prices of tokens.
+The folder may also contain Markdown, hidden files, editors' backups, and .csv files of
+observations, traces and token prices.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
 class SpecFile(NamedTuple):
-    """A file and the kind of its folder."""
+    """A spec file, and the kind that its folder names."""
 
     kind: str
     path: Path
@@ -72,8 +72,8 @@ def _absolute_path(path: Path) -> Path:
 def _tree_of(path: Path) -> Path:
     """The folder of specs that contains a file or folder.
 
-    It is ``specs/`` of a project, else the nearest folder above with this name, else a folder with
-    the folders of the kinds.
+    It is a project's ``specs/``, else the nearest folder above that is named ``specs``, else a
+    folder with the kinds' folders.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER
@@ -86,7 +86,10 @@ def _tree_of(path: Path) -> Path:
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
-    """The spec files of a tree, ordered by name; a fault for each other entry."""
+    """Yield the spec files below a folder in the order of their names.
+
+    For each unexpected file or folder, a fault is yielded instead.
+    """
     for entry in _entries(tree):
         if isinstance(entry, Fault):
             yield entry
@@ -141,7 +144,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The checked files, and their faults in the order of files and lines."""
+    """The files that were checked, and their faults in the order of files and lines."""
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
@@ -189,7 +192,7 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """The faults of files, and of all files below folders.
+    """The faults of spec files, and of all spec files below folders.
 
     References are resolved in the whole folder of specs around a path; faults of other files are
     left out. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.
@@ -215,7 +218,7 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
 
 
 def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
-    """All sound specs below a folder, and all faults of the others."""
+    """Load the specs below a folder: those without faults, and all faults of the others."""
     walked = tuple(walk(tree))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
@@ -249,7 +252,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """The loaded specs, in which each price that cannot be right has its doubt."""
+    """Mark each price that other prices contradict with the reason why it cannot be right."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -269,7 +272,7 @@ def _doubted(
 def _tabled(
     path: Path, apis: dict[str, tuple[ApiPrice, Fault]], models: Collection[str] | None
 ) -> Iterator[Fault]:
-    """Add a table's rows to the prices by id; yields the faults of unsound rows."""
+    """Add the rows of a table of API prices to ``apis``; yields the faults of invalid rows."""
     for row in read_api_prices(path, models):
         if isinstance(row, Fault):
             yield row
@@ -282,7 +285,7 @@ def _tabled(
 def _documents(
     files: Iterable[SpecFile], tree: Path
 ) -> tuple[list[Document], list[SpecFile], list[Fault]]:
-    """The documents of files that can be parsed, the other files, and their faults."""
+    """Parse files: returns parsed documents, files that cannot be parsed, and all faults."""
     documents: list[Document] = []
     unparsed: list[SpecFile] = []
     faults: list[Fault] = []
@@ -298,7 +301,10 @@ def _documents(
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """A document's spec and its faults; each key has at most one fault."""
+    """The spec of a document, None if invalid, and all its faults, also with other specs.
+
+    A key that is faulty without the other specs gets no second fault.
+    """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:
             _drop_key(document.table, path)
@@ -315,7 +321,10 @@ def _judged(
 
 
 def _drop_key(value: Any, path: Sequence[str]) -> None:
-    """Remove the key at a path from a table; an array on the path means all its tables."""
+    """Remove the key at a path from a table.
+
+    If the path leads through an array, the key is removed from each table of the array.
+    """
     if isinstance(value, list):
         for item in value:
             _drop_key(item, path)

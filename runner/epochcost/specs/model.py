@@ -1,4 +1,4 @@
-"""Models: an ONNX file, its inputs, and its training and serving."""
+"""Models: an ONNX file, the values of its inputs, and settings of its training and serving."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ GraphFile = Annotated[
 
 
 class Input(Spec):
-    """A graph input and its values.
+    """A graph input and the values to feed.
 
-    The values are random in a range ``[low, high)``, token indices ``[0, vocabulary)``, or all
-    equal to ``value``, as in a mask that hides nothing.
+    The values are random numbers in a range ``[low, high)``, random token indices in ``[0,
+    vocabulary)``, or all equal to ``value``, as in a mask that hides nothing.
     """
 
     name: Text = Field(description="The name of the input in the graph.", examples=["image"])
@@ -75,7 +75,7 @@ class Input(Spec):
 
     @property
     def range(self) -> tuple[Decimal, Decimal]:
-        """The half-open range of the values; [0, 1) by default."""
+        """The half-open range from which values are drawn; [0, 1) by default."""
         if self.vocabulary is not None:
             return Decimal(0), Decimal(self.vocabulary)
         if self.value is not None:
@@ -96,7 +96,10 @@ class CarriedState(Spec):
 
 
 class Training(LossTerm):
-    """Training as in the source; an epoch is ``examples_per_epoch // batch`` steps."""
+    """Training as the model's source describes it.
+
+    An epoch is ``examples_per_epoch // batch`` steps.
+    """
 
     auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = Field(
         (), description="Further terms of the loss, added to the main term."
@@ -134,13 +137,13 @@ class Training(LossTerm):
 
     @property
     def terms(self) -> tuple[LossTerm, ...]:
-        """Every term of the loss, the main one first."""
+        """All terms of the loss, the main term first."""
         main = {name: getattr(self, name) for name in LossTerm.model_fields}
         return (LossTerm.model_validate(main), *self.auxiliary)
 
 
 class Inference(Spec):
-    """Serving of the model."""
+    """Batch sizes and latency bound for serving the model."""
 
     batch_sizes: BatchSizes = Field(description="Examples in a run of the model.", examples=[[1]])
     server_latency_ms: Positive | None = Field(
@@ -151,7 +154,7 @@ class Inference(Spec):
 
 
 class DeclaredModel(Spec):
-    """The size of a model without a graph, priced from its FLOPs.
+    """The size of a model without a graph, whose training is priced from its FLOPs.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
     2020, arXiv 2001.08361).
@@ -164,7 +167,7 @@ class DeclaredModel(Spec):
 
     @property
     def training_flops(self) -> int:
-        """FLOPs of the whole training."""
+        """Floating-point operations of the whole training."""
         return 6 * self.parameters * self.training_tokens
 
 
@@ -241,16 +244,16 @@ class Model(NamedSpec):
 
     @property
     def fed(self) -> tuple[Input, ...]:
-        """Inputs of the graph; a decoder's are tokens and a mask that hides none."""
+        """The graph inputs to feed; for a decoder, tokens and a mask that hides none of them."""
         if self.decoder is None:
             return self.inputs
         tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """Inputs of the graph, with random positions if a decoder's graph reads them.
+        """The graph inputs to feed, plus random positions if a decoder's graph reads positions.
 
-        Positions do not change the time.
+        ``names`` are the graph's inputs. The values of positions do not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed
@@ -258,7 +261,7 @@ class Model(NamedSpec):
 
     @property
     def states(self) -> tuple[CarriedState, ...]:
-        """State that goes from one step or run to the next; a decoder's is its cache."""
+        """State that an output passes to an input of the next step; for a decoder, its cache."""
         if self.decoder is None:
             return self.carried
         return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

@@ -1,4 +1,4 @@
-"""Prices of machines, with plan, terms, date and source; ``api`` has the prices of tokens."""
+"""Prices of machines with their plan, terms, date and source; ``api`` has prices of tokens."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ Plan = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PlanKind:
-    """A kind of price plan; its specs have the table ``table``, which no other kind may have.
+    """A kind of price plan; ``table`` names the table that only specs of this kind have.
 
-    ``group`` joins kinds that a reader chooses together. ``interruptible``: its machines may be
-    taken back. ``usual`` kinds, in their order, price a machine if no plan is requested.
+    A reader of the site chooses all kinds of a ``group`` together. ``interruptible``: the provider
+    may take the machine back. Kinds with ``usual``, in their order, price a machine if no plan is
+    requested.
     """
 
     group: str
@@ -97,7 +98,7 @@ _USED = ("hour", "run")
 
 
 class Range(Spec):
-    """The range of an uncertain figure."""
+    """The lowest and highest possible value of an uncertain figure."""
 
     low: Bounded = Field(
         description="Lowest possible value, in the unit of the key.", examples=[0.1]
@@ -277,24 +278,24 @@ class Price(PricedSpec):
 
     @property
     def kind(self) -> PlanKind:
-        """The kind of plan."""
+        """Properties of the plan's kind."""
         return PLAN_KINDS[self.plan]
 
     @property
     def interruptions_unknown(self) -> bool:
-        """Whether machines may be taken back at an unknown rate."""
+        """Whether the provider may take the machine back, but the spec does not state how often."""
         return self.kind.interruptible and self.interruptions is None
 
     @property
     def plan_words(self) -> str:
-        """The plan, and the term of a commitment."""
+        """The plan in words, with the length of a commitment."""
         return (
             f"{self.plan}, {self.commitment.term_months} months" if self.commitment else self.plan
         )
 
     @property
     def reservation(self) -> str:
-        """Reason to prefer other prices to this one; empty if there is none."""
+        """The reason to prefer other prices to this price; empty if there is none."""
         if self.doubt:
             return DOUBTED
         if self.assumed:
@@ -305,17 +306,20 @@ class Price(PricedSpec):
 
     @property
     def unconfirmed_words(self) -> str:
-        """The parts of the price that no source confirms; empty if all are confirmed."""
+        """Names of the price's values that no source confirms; empty if all are confirmed."""
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
         named = [name for key, name in parts.items() if key in self.unconfirmed]
         return " and ".join(named)
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """Shares of the hourly price in equal parts of a month; empty without a discount."""
+        """Share of the hourly price that is charged in each equal part of a month.
+
+        Empty without a discount for sustained use.
+        """
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule of billing, named or written out in the spec."""
+        """The rule from used time to billed time, looked up if the spec only names it."""
         return rule_of(self.billing)

@@ -1,4 +1,4 @@
-"""Single figures of a price plan by key path: read a figure, or replace it and validate.
+"""Read a figure of a price plan by its key path, or replace it and validate the plan again.
 
 Paths are written as in faults: ``owned.utilisation``, ``components[0].amount``.
 """
@@ -21,14 +21,14 @@ _STEP = re.compile(r"[a-z_]+|[0-9]+")
 
 
 def key_path(text: str) -> KeyPath:
-    """Parse a path into keys and positions; raises ValueError with the demand."""
+    """Parse a text into keys and array positions; raises ValueError if it is no key path."""
     if not _PATH.fullmatch(text):
         raise ValueError("should be a key path, such as owned.utilisation or components[0].amount")
     return tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(text))
 
 
 def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
-    """The number at a path of a price's table; raises ValueError with the demand."""
+    """The number at a path of a price's table; raises ValueError if there is no number."""
     value: Any = table
     for step in path:
         if isinstance(step, str):
@@ -46,7 +46,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
 
 
 def value_at(price: Price, path: str) -> Decimal:
-    """The figure at a key path, defaults included; raises InputError if there is none."""
+    """The figure at a key path of a price, or its default; raises InputError if there is none."""
     try:
         return figure_at(_table(price, key_path(path)), key_path(path))
     except ValueError as error:
@@ -54,9 +54,9 @@ def value_at(price: Price, path: str) -> Decimal:
 
 
 def with_value(price: Price, path: str, value: Decimal) -> Price:
-    """The plan with another figure at a key path, validated as a spec.
+    """A copy of the price with another figure at a key path, validated as a spec.
 
-    Raises InputError if the path leads to no figure, or with all faults of the new plan.
+    Raises InputError if the path leads to no figure, or with all faults of the new price.
     """
     value_at(price, path)
     keys = key_path(path)
@@ -73,7 +73,7 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 
 
 def _table(price: Price, path: KeyPath) -> dict[str, Any]:
-    """The plan as the table of its file; a path into ``billing`` expands a named rule."""
+    """The price as a TOML table; if the path leads into ``billing``, a named rule is expanded."""
     table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
     if len(path) > 1 and path[0] == "billing":
         table["billing"] = price.billing_rule.model_dump()
@@ -81,7 +81,7 @@ def _table(price: Price, path: KeyPath) -> dict[str, Any]:
 
 
 def _opened(value: Any) -> Any:
-    """Copy tables and arrays into mutable dicts and lists."""
+    """Copy frozen tables and arrays into dicts and lists that can be changed."""
     if isinstance(value, Mapping):
         return {key: _opened(item) for key, item in value.items()}
     if isinstance(value, tuple):

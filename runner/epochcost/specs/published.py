@@ -1,4 +1,4 @@
-"""Figures of others: published measurements and claims, and tables of measured times.
+"""Published figures of others: measurements, claims, and tables of measured times.
 
 ``predict.rates`` reads the rows of a table of times from a CSV file in the spec's folder.
 """
@@ -56,14 +56,14 @@ Printed = Annotated[
 
 
 def half_unit(value: Decimal) -> Decimal:
-    """Half a unit of a number's last digit: the largest error of rounding."""
+    """Half a unit of a number's last digit, which is the largest rounding error."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "specs hold finite numbers"
     return Decimal(5).scaleb(exponent - 1)
 
 
 class Claim(Spec):
-    """A figure of the source that a function of `cost.claims` computes from the row's inputs.
+    """A figure of the source that a function of `cost.claims` recomputes from the row's inputs.
 
     A drawn value is in a chart whose data the source publishes. ``relation`` is ``at-least`` if the
     source only says that the figure is larger.
@@ -94,15 +94,15 @@ class Claim(Spec):
 
     @property
     def value(self) -> Decimal:
-        """The printed digits as a number, with their precision."""
+        """The printed figure as a number; its digits show its precision."""
         return Decimal(self.printed.replace(",", ""))
 
 
 class Timing(Spec):
     """A row of a source's table: a workload on ``count`` machines at a price.
 
-    The time is the source's: of one epoch, or of the whole work in seconds or hours, rounded to its
-    last digit.
+    The source states the time of one epoch, or of the whole work in seconds or hours, rounded to
+    its last digit.
     """
 
     id: Identifier = Field(
@@ -179,18 +179,18 @@ class Timing(Spec):
 
     @property
     def total_seconds(self) -> Decimal:
-        """The time of the whole work."""
+        """Seconds of the whole work."""
         return self._total(self._source_time)
 
     @property
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
-        """The least and the greatest time of the whole work that round to the source's time."""
+        """Bounds of the whole work's time in seconds, given the rounding of the source's time."""
         half = half_unit(self._source_time)
         return self._total(self._source_time - half), self._total(self._source_time + half)
 
     @property
     def total_steps(self) -> Decimal | None:
-        """The steps of the whole work; None if the source does not state them."""
+        """Number of steps of the whole work; None if the source does not state it."""
         if self.steps is not None:
             return Decimal(self.steps)
         if self.steps_per_epoch is not None and self.epochs is not None:
@@ -208,7 +208,7 @@ class Timing(Spec):
 
 
 class Remark(Spec):
-    """A statement of the source outside its table, and our reading of it."""
+    """A statement that the source makes outside its table, and how we interpret it."""
 
     said: Text = Field(description="The source's statement, in our words.")
     ours: Text | None = Field(None, description="Our reading of it.")
@@ -226,7 +226,7 @@ class Remark(Spec):
 
 
 class Published(NamedSpec):
-    """A table of a source: its measurements and claims."""
+    """A source's table of measurements and claims."""
 
     source_id: Identifier | None = Field(
         None,
@@ -268,12 +268,12 @@ class Published(NamedSpec):
 
     @property
     def page(self) -> str:
-        """The id of the source's page."""
+        """The id of the page on which the site shows the source."""
         return self.source_id or self.id
 
 
 class ObservationTable(NamedSpec):
-    """The source of a table, and the licence's demands on pages that show its rows."""
+    """The source of a table of measured rates, and its licence's demands on pages with the rows."""
 
     name: Text = Field(description="Name of the source.", examples=["timm results"])
     kind: Literal["examples", "tokens"] = Field(

@@ -1,8 +1,8 @@
-"""Other reference data: currencies, electricity grids, data sets.
+"""Other reference data: currencies, electricity grids and data sets.
 
-A grid has the figures of a source for a year. A data set's spec has its files or its generator if
-trainings can read it, but no examples: ``train.datasets`` reads them, and ``train.generated``
-generates them.
+A grid has a source's figures for a year. The spec of a data set has no examples; if trainings can
+read the data set, it names the files, which ``train.datasets`` reads, or a generator of
+``train.generated``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Currency = Annotated[
 
 
 class Grid(NamedSpec):
-    """The carbon intensity of an electricity grid."""
+    """The carbon intensity of an electricity grid, as a source states it."""
 
     name: Text = Field(
         description="The country or region that the grid supplies.", examples=["France"]
@@ -86,7 +86,7 @@ FileName = Annotated[
 
 
 class DataFile(Spec):
-    """A file of a data set; size and hash are left out if no source has them."""
+    """A file of a data set; size and hash are left out if no source states them."""
 
     name: FileName = Field(description="The file's name.", examples=["train-labels-idx1-ubyte.gz"])
     part: Literal["training", "held-out", "both"] = Field(
@@ -124,7 +124,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file, or a file for each part if its members belong to both."""
+        """The file; twice, for training and for held-out examples, if it contains both."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -135,7 +135,7 @@ class DataFile(Spec):
 
 
 class Files(Spec):
-    """Files on this machine, in the folder of the data set's name."""
+    """The files of a data set on this machine, in the folder with the data set's name."""
 
     format: DataFormat = Field(description="The format of every file.")
     files: Annotated[
@@ -161,7 +161,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Examples generated from a seed, whose best possible result is known."""
+    """Settings for generating examples from a seed, with a best possible result that is known."""
 
     generator: Literal["markov-text", "textured-shapes"] = Field(
         description="Characters of a Markov chain of order 2, or coloured images of shapes."
@@ -194,7 +194,7 @@ class Generated(Spec):
 
 
 class Dataset(NamedSpec):
-    """A data set: its kind of example and the number of examples."""
+    """A data set: the kind and the number of its examples, and where they come from."""
 
     name: Text = Field(description="Name for people.", examples=["CIFAR-10"])
     example: Text = Field(

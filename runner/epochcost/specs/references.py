@@ -1,4 +1,4 @@
-"""Rules between specs: ids differ, references lead to a spec, figures fit each other.
+"""Check specs against each other: unique ids, references to existing specs, consistent figures.
 
 Works on parsed tables and not on specs, so that a fault in one key hides none in another; values of
 a wrong type are skipped, since ``findings`` reports them.
@@ -65,10 +65,11 @@ JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
 
 class Neighbours(NamedTuple):
-    """All documents by kind and id, and the probable (kind, id) of files without a table.
+    """All parsed files by kind and id, to which a spec may refer.
 
-    ``graphs`` is the folder of ONNX files, None if there is none; ``judge`` checks the files.
-    ``unseen`` are kinds whose folder cannot be read, so that their ids are unknown.
+    ``presumed`` are the probable (kind, id) of files that cannot be parsed. ``graphs`` is the
+    folder of ONNX files, None if there is none; ``judge`` checks the files. ``unseen`` are kinds
+    whose folder cannot be read, so that their ids are unknown.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
@@ -78,11 +79,11 @@ class Neighbours(NamedTuple):
     judge: JudgeGraph | None = None
 
     def ids(self, kind: str) -> set[str]:
-        """The ids of a kind, probable ones included."""
+        """All ids of a kind, with the probable ids of files that cannot be parsed."""
         return {*self.documents[kind], *(name for owner, name in self.presumed if owner == kind)}
 
     def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
-        """The table of an id; empty if the id is unknown."""
+        """The parsed table of the spec with this id; empty if the id is unknown."""
         documents = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
         return documents[0].table if documents else MappingProxyType({})
 
@@ -94,7 +95,7 @@ def neighbours(
     unseen: Iterable[str] = (),
     judge: JudgeGraph | None = None,
 ) -> Neighbours:
-    """Index documents by kind and id, with the presumed (kind, id) of files without a table."""
+    """Index parsed files by kind and id; ``presumed``: probable (kind, id) of unparsed files."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
@@ -102,7 +103,7 @@ def neighbours(
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
-    """Faults between a document and the other specs."""
+    """Faults of a spec that only show in comparison with the other specs."""
     yield from _duplicates(document, context)
     yield from _unknown_unconfirmed(document)
     for reference in _REFERENCES:
@@ -192,7 +193,7 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """The fault of a file that the spec names and its folder does not have."""
+    """The fault of a key that names a file which the spec's folder does not have."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
@@ -216,7 +217,7 @@ def _prices_of_other_machines(document: Document, context: Neighbours) -> Iterat
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
-    """The values at a pattern of keys, each with its path."""
+    """The values of a table at a pattern of keys, each with its key path."""
     if not pattern:
         yield (), value
         return

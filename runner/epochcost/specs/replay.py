@@ -1,4 +1,4 @@
-"""Replays: a training on spot machines of the past, over a trace in the spec's folder."""
+"""Replays: trainings on spot machines of the past, priced by a trace in the spec's folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ TraceName = Annotated[
 
 
 class ReplayedJob(NamedSpec):
-    """A training on a machine of the past, over a trace, with checkpoints and moves."""
+    """A training on a machine of the past, whose prices and availability follow a trace.
+
+    It saves checkpoints and may move between zones.
+    """
 
     name: Text = Field(description="Name for people.", examples=["Three zones, made"])
     trace: TraceName = Field(

@@ -1,7 +1,7 @@
 """Requests to a language model: lengths of prompts and answers, and latency bounds.
 
-All numbers are whole, so that equal requests are one trial however they are written.
-``execute.requests`` draws the lengths, ``measure`` sends and answers the requests.
+All numbers are integers, so that equal requests are the same trial however they are written.
+``execute.requests`` draws the lengths, ``measure`` sends the requests to an engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Percents = Annotated[
 
 
 class Lengths(Spec):
-    """Lengths of texts in tokens: log-normal, or a table of lengths with counts.
+    """Lengths of texts in tokens: a log-normal distribution, or a table of lengths with counts.
 
     Half of a log-normal distribution is below ``median`` and nine in ten below ``p90``; longer
     texts are cut at ``most``.
@@ -64,7 +64,7 @@ class Lengths(Spec):
 
     @property
     def curve(self) -> tuple[int, int, int] | None:
-        """Median, 90th percentile and longest of a log-normal distribution; None for a table."""
+        """Median, 90th percentile and maximum of the log-normal distribution; None for a table."""
         if self.median is None or self.p90 is None or self.most is None:
             return None
         return self.median, self.p90, self.most
@@ -82,17 +82,17 @@ class Lengths(Spec):
 
     @property
     def summary(self) -> str:
-        """The median and the 90th percentile, or all lengths."""
+        """The lengths in words: median and 90th percentile, or all lengths of a table."""
         if self.tokens is None:
             return f"about {self.median} (90 % below {self.p90})"
         return " or ".join(map(str, self.tokens))
 
 
 class Requests(Spec):
-    """Requests that come at random times to an engine that serves a decoder.
+    """Requests that arrive at random times at an engine that serves a language model.
 
-    A search finds the highest rate that keeps both bounds; then shares of it are measured. The
-    engine is onnxruntime-genai's, which batches the waiting sequences.
+    The highest rate that keeps both latency bounds is searched; then shares of this rate are
+    measured. The engine is onnxruntime-genai's, which batches the waiting sequences.
     """
 
     prompt: Lengths = Field(description="Tokens of a request's prompt.")
@@ -126,7 +126,7 @@ class Requests(Spec):
 
     @property
     def length(self) -> int:
-        """Tokens of the longest sequence, prompt and answer together."""
+        """Number of tokens of the longest possible sequence, prompt and answer together."""
         return self.prompt.longest + self.answer.longest
 
     @property

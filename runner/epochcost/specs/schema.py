@@ -1,4 +1,4 @@
-"""JSON Schemas of the spec files, for editors: draft 7, from the models that validate specs.
+"""JSON Schemas (draft 7) of the spec files for editors, made from the classes that validate specs.
 
 The reference of all keys, docs/reference/specs.md, is written from the same schemas. They lack the
 rules between keys ("either amount or components") and between files, which `epochcost check`
@@ -48,7 +48,7 @@ _DROPPED = ("title", "discriminator", "$defs")
 
 
 def schema_of(kind: str) -> Schema:
-    """The JSON Schema of the files of a kind, named by its folder."""
+    """The JSON Schema of a kind of spec; the kind is named by its folder."""
     schema = KINDS[kind].model_json_schema(schema_generator=_OfToml)
     tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
@@ -56,7 +56,7 @@ def schema_of(kind: str) -> Schema:
 
 
 def schema_files() -> dict[str, str]:
-    """The text of every schema by the name of its file, such as ``price.json``."""
+    """The text of each schema, by its file name, such as ``price.json``."""
     return {
         f"{name}.json": json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
         for kind, name in SINGULAR.items()
@@ -64,7 +64,7 @@ def schema_files() -> dict[str, str]:
 
 
 class _OfToml(GenerateJsonSchema):
-    """TOML's values: numbers are exact and have no quotes, and there is no null."""
+    """Generates schemas for values of TOML, where numbers are exact and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number: JsonSchemaValue = {"type": "number"}
@@ -106,7 +106,11 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename bounds to JSON Schema's, and keep only the exclusive bound of two."""
+    """Rename pydantic's bounds to JSON Schema's.
+
+    If a minimum is both inclusive and exclusive, only the exclusive bound stays; likewise a
+    maximum.
+    """
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)
@@ -162,7 +166,7 @@ _TYPES = {
 
 
 class _Table(NamedTuple):
-    """A table below a kind's main table; ``same_as`` is the header of an equal table above."""
+    """A table of the reference page; ``same_as``: header of an earlier table with equal keys."""
 
     header: str
     schema: Schema
@@ -170,7 +174,7 @@ class _Table(NamedTuple):
 
 
 def reference_page() -> str:
-    """The whole page, in Markdown."""
+    """The whole reference page of spec keys, in Markdown."""
     links = (f"[{name}](../schemas/{name}.json)" for name in SINGULAR.values())
     kinds = (line for kind in SINGULAR for line in _kind(kind))
     return "\n".join((f"{_INTRODUCTION}{', '.join(links)}.", *kinds)) + "\n"
@@ -191,7 +195,7 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
-    """All tables below a table, without those of a repeated table."""
+    """All tables within a table of a schema; tables within a repeated table are left out."""
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
         inner = value.get("items", value)
@@ -208,7 +212,7 @@ def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Tab
 
 
 def _variant(table: Schema) -> str:
-    """The name of a table among several with a key ``name``."""
+    """The header's suffix for one of several tables that differ by the key ``name``; else empty."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -248,7 +252,7 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural(kind: str) -> str:
-    """Plural of the kind of an array's items: ``text`` → ``texts``; choices stay unchanged."""
+    """The plural of the type of an array's items: ``text`` → ``texts``; choices stay unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -1,4 +1,4 @@
-"""Studies: the models to measure, the machines, the settings, the precision and the budget."""
+"""Studies: the models and machines to measure, with settings, precision and budget."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
 
 class BudgetLimit(Spec):
-    """A demand: ``goal`` of ``model`` costs ``at_most`` this amount in ``currency``.
+    """A demand that ``goal`` of ``model`` cost at most the amount ``at_most`` in ``currency``.
 
-    Without ``hardware`` and ``price`` the cheapest machine and plan count. With
-    ``accuracy_percent`` only trainings count that reach it by their source.
+    Without ``hardware`` and ``price``, the cheapest machine and plan count. With
+    ``accuracy_percent``, only trainings count that reach this accuracy according to their
+    source.
     """
 
     model: Identifier = Field(description="A model of the study, by id.", examples=["mnist-cnn"])
@@ -61,7 +62,10 @@ class BudgetLimit(Spec):
 
 
 class Budget(Spec):
-    """The highest costs of the study's models; `epochcost check --budgets` fails above them."""
+    """The highest allowed costs of a study's models.
+
+    `epochcost check --budgets` fails above them.
+    """
 
     limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = Field(
         description="A table for each limit; an unknown cost exceeds every limit."
@@ -96,7 +100,7 @@ Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DIST
 
 
 class Sampling(Spec):
-    """End of a trial: its mean is precise enough, or its time is used up.
+    """Conditions that end a trial: its mean is precise enough, or its time budget is used up.
 
     The budget does not include building the graph and starting the worker.
     """
@@ -119,10 +123,10 @@ class Sampling(Spec):
 
 
 class Serving(Spec):
-    """Load of MLPerf Inference's scenarios, and batching of its server.
+    """Settings of MLPerf Inference's scenarios: the latency bound, and how the server batches.
 
-    Dynamic batching: the server takes the waiting samples, at most ``maximum_batch``, once the
-    oldest has waited ``maximum_delay_ms``.
+    With dynamic batching, the server runs the waiting samples, at most ``maximum_batch`` of them,
+    once the oldest has waited ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = Field(
@@ -151,7 +155,7 @@ class Serving(Spec):
 
 
 class Cuda(Spec):
-    """Settings of the CUDA provider."""
+    """Settings of ONNX Runtime's CUDA provider."""
 
     device: Annotated[int, Field(ge=0, le=63)] = Field(
         0, description="CUDA's number of the GPU.", examples=[0]
@@ -167,9 +171,9 @@ class Cuda(Spec):
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
-    Batch sizes are those of training and of the scenario batch. Several rounds share the budget.
-    Variants: ``vcpus`` pins trials of the CPU provider to that number of CPUs, which emulates a
-    smaller machine of the same family.
+    Batch sizes are those of training and of inference in full batches. Several rounds of a trial
+    share its time budget. Among the variants, ``vcpus`` pins trials of the CPU provider to that
+    number of CPUs, which emulates a smaller machine of the same family.
     """
 
     name: Text = Field(description="Title of the study.", examples=["First results"])

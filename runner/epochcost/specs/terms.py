@@ -1,7 +1,8 @@
 """The terms of a price plan other than its hourly amount.
 
-Owns the rules from used time to billed time; the components, commitment, starts and interruptions
-of a rented plan; and the costs of an owned machine, which give the price of an hour.
+They are the rules from used time to billed time; the components, commitment, starts and
+interruptions of a rented plan; and the costs of an owned machine, which give the price of an
+hour.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 
 
 class Billing(Spec):
-    """Rounding: use up to the minimum is billed as the minimum, longer use in whole steps.
+    """Rounding of billed time: shorter use than the minimum counts as the minimum.
 
-    Each start is rounded separately. The smallest step is a millisecond.
+    Longer use is rounded up to whole increments. Each start is rounded separately. The smallest
+    increment is a millisecond.
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
@@ -72,7 +74,7 @@ BillingNameOrTable = Annotated[
 
 
 def rule_of(billing: BillingName | Billing) -> Billing:
-    """The rule of billing, named or written out in a spec."""
+    """The billing rule, looked up by name unless the spec writes it out."""
     return billing if isinstance(billing, Billing) else BILLING_RULES[billing]
 
 
@@ -88,10 +90,9 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType
 
 
 class Owned(Spec):
-    """The cost of an owned machine, which gives the price of an hour of use.
+    """The costs of an owned machine, which give the price of an hour of use.
 
-    ``per_vcpu``, for a machine of unknown size, does not apply to years, shares, ``pue`` and the
-    price of electricity.
+    With ``per_vcpu``, for a machine of unknown size, amounts and watts are for one vCPU.
     """
 
     purchase: Positive = Field(
@@ -155,8 +156,9 @@ class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
     A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed for the time of use; the usage
-    states the gigabytes moved; a run costs the same for any duration. For a premium, ``compute``
-    is the plan's ``amount`` and ``commitment`` its commitment. Premiums have no premiums.
+    states the gigabytes moved; a run costs the same for any duration. A premium refers to the
+    plan's ``amount`` as ``compute`` and to its commitment as ``commitment``. A premium is never a
+    percentage of another premium.
     """
 
     label: Text = Field(description="Text of its line in the bill.", examples=["NVIDIA T4"])
@@ -201,11 +203,11 @@ class Component(Spec):
 
 
 class Commitment(Spec):
-    """A machine paid for a whole term, used or not.
+    """A commitment to pay for machines for a whole term, used or not.
 
     An hour of use costs both payments, spread over the used share of the term. With
-    ``on_demand_hourly`` it covers ``machines`` at once, and more machines cost that price; without
-    it, every machine has a commitment.
+    ``on_demand_hourly`` the commitment covers ``machines`` at once, and each further machine costs
+    that price; without it, every machine needs a commitment.
     """
 
     term_months: Positive = Field(
@@ -241,7 +243,7 @@ class Commitment(Spec):
 
     @property
     def by_the_hour(self) -> Decimal:
-        """Price of an hour of the term: the hourly payment and a share of the upfront one."""
+        """Cost of an hour of the term: the hourly payment plus a share of the upfront payment."""
         return self.upfront / (self.term_months * HOURS_PER_BILLED_MONTH) + self.hourly
 
     @model_validator(mode="after")
@@ -269,7 +271,7 @@ class Commitment(Spec):
 
 
 class Start(Spec):
-    """The time of a start, whether it is billed, and the probability and charge of a failure.
+    """Duration of a machine's start, whether it is billed, and how often it fails.
 
     A failed start takes the time too, but costs only ``failure_charge``.
     """
@@ -291,7 +293,7 @@ class Start(Spec):
 
 
 class Interruptions(Spec):
-    """The rate of interruptions by the provider, and the job's checkpoints and restarts."""
+    """Rate at which the provider takes the machine back, and times of checkpoints and restarts."""
 
     rate_per_hour: NonNegative = Field(
         description="Interruptions in an hour, on average.", examples=[0.05]
@@ -317,7 +319,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Money that the provider gives to new customers, used first."""
+    """Money that the provider gives to new customers and that pays the bill first."""
 
     amount: Positive = Field(description="The credit, in the plan's currency.", examples=[300])
     label: Text = Field("free credit", description="Text of its line in the bill.")

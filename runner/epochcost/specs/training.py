@@ -1,4 +1,4 @@
-"""Recipes of trainings as specs declare them: loss and targets, optimizer, learning rates.
+"""Settings of trainings as specs declare them: loss and targets, optimizer, learning rates.
 
 ``onnxstep`` has the formulas of optimizers, which are PyTorch's; ``train.schedule`` computes the
 factor of a schedule at each step.
@@ -38,7 +38,7 @@ WarmUpSteps = Annotated[
 
 
 class Sgd(Spec):
-    """Plain, heavy-ball or Nesterov stochastic gradient descent."""
+    """Stochastic gradient descent: plain, with momentum, or with Nesterov momentum."""
 
     name: Literal["sgd"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(description="The size of a step.", examples=[0.1])
@@ -56,7 +56,7 @@ class Sgd(Spec):
 class RmsProp(Spec):
     """RMSprop: step by the gradient over the root of its running mean square.
 
-    As in PyTorch; TensorFlow 1 adds ``epsilon`` within the root.
+    As in PyTorch, ``epsilon`` is added to the root; TensorFlow 1 adds it under the root.
     """
 
     name: Literal["rmsprop"] = Field(description="The optimizer.")
@@ -78,7 +78,7 @@ class RmsProp(Spec):
 
 
 class Adagrad(Spec):
-    """Adagrad: step by the gradient over the root of the sum of its squares."""
+    """Adagrad: step by the gradient over the root of the sum of all squared gradients."""
 
     name: Literal["adagrad"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(
@@ -96,7 +96,7 @@ class Adagrad(Spec):
 
 
 class Adadelta(Spec):
-    """Adadelta: step by the ratio of the running root mean squares of steps and gradients."""
+    """Adadelta: scale gradients by the running root mean square of steps over that of gradients."""
 
     name: Literal["adadelta"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(Decimal(1), description="Factor of the step.", examples=[1])
@@ -112,7 +112,7 @@ class Adadelta(Spec):
 
 
 class Adam(Spec):
-    """Adam; ``adamw`` decays weights separately from the gradient."""
+    """Adam, or ``adamw``, which decays weights separately from the gradient."""
 
     name: Literal["adam", "adamw"] = Field(
         description="The optimizer; adamw decays weights separately from the gradient."
@@ -151,7 +151,7 @@ _OF_NUMBERS = ("mse", "l1", "huber")
 
 
 class Target(Spec):
-    """Target of a loss: class indices ``[0, classes)``, or numbers in a range.
+    """Targets of a loss: class indices in ``[0, classes)``, or numbers in a range.
 
     A masked language model does not predict the tokens of ``ignored_share``. ``label_smoothing`` is
     defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
@@ -181,7 +181,7 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """The key of a setting that is only for softmax_cross_entropy; None without one."""
+        """The first set key that only softmax_cross_entropy supports; None if there is none."""
         return next(
             (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
         )
@@ -197,7 +197,7 @@ class Target(Spec):
 
 
 class LossTerm(Spec):
-    """A loss of one output; a step minimises the sum of its terms, each times its ``weight``."""
+    """A loss of one graph output; a step minimises the sum of all terms times their ``weight``."""
 
     loss: LossName = Field(description="The loss function.")
     output: Text = Field(description="The graph's output that the loss reads.", examples=["logits"])
@@ -229,7 +229,7 @@ class LossTerm(Spec):
 
 
 class Augmentation(Spec):
-    """Random, repeatable changes of images before each step."""
+    """Random changes of the images before each step; a seed makes them repeatable."""
 
     pad: Annotated[int, Field(ge=0, le=256)] = Field(
         0,
@@ -242,14 +242,14 @@ class Augmentation(Spec):
 
 
 class Constant(Spec):
-    """The optimizer's rate, after ``warm_up_steps`` of linear growth."""
+    """A constant learning rate, after a linear rise over ``warm_up_steps``."""
 
     name: Literal["constant"] = Field(description="The schedule.")
     warm_up_steps: WarmUpSteps = 0
 
 
 class Steps(Spec):
-    """The optimizer's rate times a factor that changes at each of the epochs."""
+    """The optimizer's learning rate times a factor that changes at the start of certain epochs."""
 
     name: Literal["step"] = Field(description="The schedule.")
     epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = Field(
@@ -271,7 +271,7 @@ class Steps(Spec):
 
 
 class Exponential(Spec):
-    """The rate times ``factor`` after every ``epochs`` epochs, after linear growth."""
+    """A linear rise of the rate, then the rate times ``factor`` after every ``epochs`` epochs."""
 
     name: Literal["exponential"] = Field(description="The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
@@ -284,7 +284,7 @@ class Exponential(Spec):
 
 
 class Cosine(Spec):
-    """Linear growth, then half a cosine down to ``final_factor`` at the last step."""
+    """A linear rise of the rate, then half a cosine down to ``final_factor`` at the last step."""
 
     name: Literal["cosine"] = Field(description="The schedule.")
     warm_up_steps: WarmUpSteps = 0
@@ -296,7 +296,7 @@ class Cosine(Spec):
 
 
 class Linear(Spec):
-    """Linear growth, then a line down to ``final_factor`` at the last step, as BERT's."""
+    """A linear rise of the rate, then a linear fall to ``final_factor`` at the last step (BERT)."""
 
     name: Literal["linear"] = Field(description="The schedule.")
     warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
@@ -308,7 +308,7 @@ class Linear(Spec):
 
 
 class InverseSquareRoot(Spec):
-    """Linear growth, then the inverse root of the step (Vaswani et al. 2017, section 5.3)."""
+    """A linear rise of the rate, then a fall with 1 / √step (Vaswani et al. 2017, section 5.3)."""
 
     name: Literal["inverse-square-root"] = Field(description="The schedule.")
     warm_up_steps: PositiveInt = Field(
@@ -317,7 +317,7 @@ class InverseSquareRoot(Spec):
 
 
 class InverseTime(Spec):
-    """1 / (1 + decay × step), Keras's ``decay`` of 2017."""
+    """The rate divided by 1 + decay × step, which was Keras's ``decay`` in 2017."""
 
     name: Literal["inverse-time"] = Field(description="The schedule.")
     decay: Positive = Field(
@@ -326,9 +326,10 @@ class InverseTime(Spec):
 
 
 class OnPlateau(Spec):
-    """Multiply by ``factor`` after an epoch whose held-out measure fell by at most ``threshold``.
+    """Multiply the rate by ``factor`` after an epoch without enough progress on held-out data.
 
-    ``factor`` 0.5 is "halve on plateau"; training ends below ``minimum_rate``.
+    The progress is too small if the measure improves by at most ``threshold``. ``factor`` 0.5 is
+    "halve on plateau"; training ends once the rate is below ``minimum_rate``.
     """
 
     name: Literal["on-plateau"] = Field(description="The schedule.")

@@ -1,4 +1,4 @@
-"""Texts of faults: values and key paths as in TOML, and the nearest choices.
+"""Texts for the messages of faults: values and key paths as in TOML, and suggestions.
 
 Other modules find the faults; these texts are short and printable for any content of a file.
 """
@@ -28,7 +28,7 @@ _LARGEST_SHOWN = 10**20
 
 
 def describe(value: Any) -> str:
-    """A TOML value in a few words: texts in quotes, tables and arrays by their type."""
+    """A TOML value in a few words: a text in quotes; a table or array by its type."""
     match value:
         case str():
             return _quoted(value)
@@ -51,7 +51,10 @@ def _quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text for any terminal: file names may contain line ends, or bytes that are not UTF-8."""
+    """A text that any terminal can show.
+
+    File names may contain line ends, or bytes that are not UTF-8.
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -66,19 +69,19 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """A suggestion if a choice is near, else the choices; empty without choices."""
+    """The nearest choice as a suggestion, else a list of all choices; empty without choices."""
     ordered = sorted(choices)
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """``; did you mean "x"?`` if a choice is near, else an empty text."""
+    """``; did you mean "x"?`` if a choice is close to the word, else an empty text."""
     near = closest(word, choices)
     return "" if near is None else f"; did you mean {describe(near)}?"
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The nearest choice to a misspelt word, else the shortest that contains it."""
+    """The choice nearest to a misspelt word, else the shortest choice that contains the word."""
     by_folded = {choice.casefold(): choice for choice in choices}
     folded = word[:_LONGEST_TEXT].casefold()
     if _MEANT.get(folded) in by_folded:
@@ -92,7 +95,7 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def join_choices(choices: Iterable[str]) -> str:
-    """Choices in quotes; a long list is shortened."""
+    """The choices in quotes, separated by commas; a long list is shortened."""
     quoted = [describe(choice) for choice in choices]
     more = len(quoted) - _MOST_CHOICES
     return ", ".join(quoted[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")

@@ -1,7 +1,8 @@
-"""Prices of tokens that cannot be right, each with the reason.
+"""Token prices that cannot be right, each with the reason.
 
-An API is compared with its own last price, the same model elsewhere, and the provider's other
-models. Each factor is the widest among the committed prices of November 2026, rounded up.
+An API's price is compared with its last price, the same model at other providers, and the
+provider's other models. Each allowed factor is the widest among the committed prices of November
+2026, rounded up.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ MOST_CHANGE = Decimal(5)
 
 
 def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
-    """Reasons by the id of each API whose price cannot be right."""
+    """The reason for each API whose price cannot be right, by the API's id."""
     market = ApiMarket(apis)
     reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
 def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
-    """Why the new price of an API cannot be right, given its last price."""
+    """Reasons why an API's new price cannot be right, judged by its last price."""
     last, now = _total(before), _total(after)
     if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
         times = f"{short(now / last)} times its last {short(last)}"
@@ -49,7 +50,7 @@ def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
 
 
 class ApiMarket:
-    """Prices of APIs to compare with."""
+    """The prices of APIs with which a price is compared."""
 
     def __init__(self, apis: Iterable[ApiPrice]) -> None:
         self.apis = tuple(apis)
@@ -61,7 +62,7 @@ class ApiMarket:
                 self._alike["", api.currency].append(api)
 
     def reasons(self, api: ApiPrice) -> Iterator[str]:
-        """Why a price cannot be right."""
+        """Reasons why the price of an API cannot be right; none if it can."""
         yield from _share_reasons(api)
         total = _total(api)
         elsewhere = [

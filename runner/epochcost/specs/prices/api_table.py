@@ -1,4 +1,4 @@
-"""Rows of tables of prices of tokens: a CSV file in the spec's folder, a row for each API.
+"""Tables of token prices: a CSV file in the spec's folder, with a row for each API.
 
 The columns are the keys of ``ApiPrice`` except the id, which follows from provider and name. Keys
 of the table ``long`` are written ``long.input_per_million``. An empty cell is a missing key.
@@ -30,14 +30,14 @@ _LONGEST_ID = 80
 
 
 class ApiRow(NamedTuple):
-    """A sound row and its line in the file."""
+    """A valid row as an API's price, and its line in the file."""
 
     line: int
     price: ApiPrice
 
 
 def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiRow | Fault]:
-    """The prices of a table, row by row; a fault for each unsound key of a row.
+    """Read the prices of a table row by row; yields a fault for each invalid key of a row.
 
     ``models`` are the ids that a row may name; None if they are unknown.
     """
@@ -60,7 +60,7 @@ def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiR
 def judged_row(
     header: Sequence[str], cells: Sequence[str], models: Collection[str] | None
 ) -> Iterator[ApiPrice | str]:
-    """The price of a row, or its faults."""
+    """Validate a row: yields the price, or a message for each fault."""
     if len(cells) != len(header):
         yield f"should have {len(header)} cells, as the header has, got {len(cells)}"
         return
@@ -86,7 +86,7 @@ def api_id(provider: str, name: str) -> str:
 
 
 def _value(key: str, cell: str) -> object:
-    """The value of a cell in the type of its key; the text if it has another type."""
+    """The value of a cell, converted to the type of its key; the cell's text if that fails."""
     try:
         if key in {"as_of", "valid_until"}:
             return dt.date.fromisoformat(cell)

@@ -1,8 +1,8 @@
-"""Rented prices that cannot be right, each with the reason.
+"""Prices of rented machines that cannot be right, each with the reason.
 
-A price is compared with its own last price, the other plans of its machine, the same accelerator
-elsewhere, and the provider's other prices. Each factor is the widest among the committed prices of
-November 2026, rounded up. ``api_doubts`` has the rules for prices of tokens.
+A price is compared with its own last price, the other plans of its machine, the same accelerator in
+other machines, and the provider's other prices. Each allowed factor is the widest among the
+committed prices of November 2026, rounded up. ``api_doubts`` has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def rented_doubts(
     hardware: Mapping[str, Hardware],
     judged: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Reasons by the id of each price that cannot be right, of all or of the ``judged`` ids.
+    """The reason for each price that cannot be right, by its id; ``judged`` limits the ids.
 
-    Of two prices that contradict each other, the one with more contradictions is doubted, else the
+    If two prices contradict each other, the price with more contradictions is doubted, else the
     newer; both if they are equal in both. The other is then compared with the remaining prices.
     """
     listed = {
@@ -80,7 +80,10 @@ def rented_doubts(
 
 @dataclass(frozen=True)
 class _Rent:
-    """A rented price, its hour, and the accelerators or vCPUs that the hour is for."""
+    """A rented price: its cost of an hour, and the accelerators or vCPUs that the hour pays for.
+
+    ``part`` names an accelerator or "vCPU", ``count`` is their number.
+    """
 
     price: Price
     hour: Decimal
@@ -90,12 +93,12 @@ class _Rent:
 
     @cached_property
     def of_part(self) -> Decimal:
-        """The hour of one accelerator or vCPU."""
+        """The cost of an hour of one accelerator or vCPU."""
         return self.hour / self.count
 
     @cached_property
     def plan(self) -> tuple[str, str, Decimal]:
-        """Plan, currency and term; prices with the same of these are similar."""
+        """Plan, currency and months of commitment; prices that share all three are comparable."""
         commitment = self.price.commitment
         months = commitment.term_months if commitment else Decimal(0)
         return self.price.plan, self.price.currency, months
@@ -113,7 +116,10 @@ def _rent(price: Price, machine: Hardware) -> _Rent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """An hour of a rented machine before billing; None for others, and for assumed prices."""
+    """The cost of an hour of a rented machine before rounding by its billing rule.
+
+    None for a machine that is not rented, and for an assumed price.
+    """
     if price.owned is not None or price.assumed:
         return None
     parts = {
@@ -135,7 +141,7 @@ def hour_of(price: Price) -> Decimal | None:
 
 
 class _Market:
-    """Prices to compare with."""
+    """The rented prices with which a price is compared."""
 
     def __init__(self, rents: Iterable[_Rent]) -> None:
         self._of_machine: dict[str, list[_Rent]] = defaultdict(list)
@@ -147,7 +153,7 @@ class _Market:
             self._of_provider[rent.price.provider].append(rent)
 
     def reasons(self, rent: _Rent) -> Iterator[str]:
-        """Why a price cannot be right, a reason for each contradiction."""
+        """Reasons why a price cannot be right, one for each contradiction with another price."""
         yield from self._from_own_series(rent)
         yield from self._from_other_plans(rent)
         yield from self._from_elsewhere(rent)
@@ -204,7 +210,10 @@ class _Market:
             yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
-        """Per memory bandwidth, a provider's accelerators cost alike at any age."""
+        """A contradiction in the price for each GB/s of an accelerator's memory bandwidth.
+
+        A provider's accelerators, old or new, cost about the same for it.
+        """
         rates = {
             peer.price.id: peer.of_part / peer.gb_per_second
             for peer in self._of_provider[rent.price.provider]
@@ -237,7 +246,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """The rent of each group whose day is nearest to that of a price."""
+    """From each group of other prices, the price whose date is nearest to that of ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)
@@ -245,7 +254,7 @@ def _nearest_by(
 
 
 def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
-    """Least and most of the hour of one plan, as a share of another's."""
+    """Least and greatest plausible ratio of the hourly price of ``cheap``'s plan to ``dear``'s."""
     (plan, currency, months), (second_plan, second_currency, shorter) = cheap.plan, dear.plan
     if currency == second_currency and second_plan == "on-demand" and plan in PLAN_SHARES:
         return PLAN_SHARES[plan]
@@ -256,7 +265,7 @@ def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
 def _too_far_apart(
     rent: _Rent, peer: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """A reason if a price is further above or below another than ``most`` allows."""
+    """A reason if ``rent`` is further above or below ``peer`` than ``most`` (rise, fall) allows."""
     rise, fall = most
     if not 1 / fall < ratio < rise:
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"
@@ -267,5 +276,5 @@ def _too_far_apart(
 
 
 def short(value: Decimal) -> str:
-    """Four digits of a price or ratio."""
+    """A price or ratio with four significant digits."""
     return plain(_SHORT.plus(value))

@@ -1,4 +1,4 @@
-"""Specs of imported prices, each with the doubt that other prices cast on it.
+"""Specs of imported prices, each with the reason for doubt if other prices contradict it.
 
 A new price's spec is a copy of an earlier spec, comments included, with the changed values. Pure:
 results have the paths and texts of the files; the command line writes them. A stored amount never
@@ -37,8 +37,8 @@ _LONGEST_STEM = 69
 class NewSpec:
     """A valid price spec to be written.
 
-    ``doubt`` is the reason why the price cannot be right, empty without one. A ``renewed`` spec
-    exists, and gets another date and source.
+    ``doubt`` is the reason why the price cannot be right; empty if there is none. ``renewed``: the
+    spec exists already, and only its date and source change.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class NewSpec:
 
     @property
     def state(self) -> str:
-        """What the import makes of the row, in a word or two."""
+        """The outcome of the import for this row, in a word or two."""
         return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
 
 
@@ -81,7 +81,7 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a row confirms a price that is not fresh; no row confirms one of its future."""
+    """Whether a row lists an old stored price unchanged at a later date, which renews its date."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < price.key.as_of
@@ -97,7 +97,7 @@ def _renewed_spec(price: MatchedPrice, catalogue: Catalogue, request: ImportRequ
 
 
 def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:
-    """The model's id with the new month; with plan and region if they differ."""
+    """The id of the copied spec with the new month; plan and region are named if they differ."""
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
     other_place = (model.region or "") != key.region

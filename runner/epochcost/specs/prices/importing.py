@@ -1,4 +1,4 @@
-"""Import of price tables: compares rows with the catalogue; ``imported_specs`` drafts the specs."""
+"""Import price tables: compare rows with the catalogue; ``imported_specs`` writes the specs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROUNDING = Decimal("1e-4")
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Options of an import: filters of rows, and defaults for columns that tables lack.
+    """Options of an import: filters for rows, and defaults for columns that tables lack.
 
     With ``provider`` or ``region`` only their rows are imported, also for machines that are new in
     the region. No price may be later than ``today``.
@@ -57,7 +57,7 @@ class ImportRequest:
     source: str | None = None
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row is of the requested region and zone."""
+        """Whether a row belongs to the requested region and zone."""
         other_region = self.region is not None and row.region not in {None, self.region}
         other_zone = self.zone is not None and row.zone not in {None, self.zone}
         return not other_region and not other_zone
@@ -78,10 +78,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class MatchedPrice:
-    """A sound row of a machine of the catalogue.
+    """A valid row whose machine is in the catalogue.
 
-    ``model`` is the price whose spec is copied; ``previous`` is the catalogue's amount for the day,
-    and ``previous_id`` the id of that price, None without one.
+    ``model`` is the price whose spec is copied; ``previous`` is the catalogue's amount on the row's
+    day, and ``previous_id`` the id of that price, None if there is none.
     """
 
     key: Key
@@ -93,13 +93,17 @@ class MatchedPrice:
 
     @property
     def new(self) -> bool:
-        """Whether the catalogue has another amount for the day, or none."""
+        """Whether the catalogue has a different amount for that day, or none."""
         return self.previous is None or not same_amount(self.previous, self.amount)
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """Matched prices in order, unmatched rows by reason and machine type, and faults."""
+    """Outcome of an import: prices of the catalogue's machines, and the rows that were not used.
+
+    ``unmatched`` counts machine types by the reason why their rows were skipped; ``faults`` are
+    errors in rows.
+    """
 
     prices: tuple[MatchedPrice, ...]
     unmatched: Mapping[str, Counter[str]]
@@ -107,7 +111,7 @@ class ImportResult:
 
 
 class _Machines:
-    """The catalogue's machines by their names in tables, and their rented prices."""
+    """The catalogue's machines, found by their names in price tables, and their rented prices."""
 
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
@@ -124,12 +128,15 @@ class _Machines:
             self._named[machine.provider, _plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row is of the requested provider, region and zone."""
+        """Whether a row belongs to the requested provider, region and zone."""
         same = self._provider is None or self._provider_of(row) == self._provider
         return same and self._request.wants(row)
 
     def match(self, row: ListedPrice) -> tuple[Price, str] | str:
-        """The price to copy for a row and its region, or the reason for none."""
+        """The price whose spec is copied for a row, and the row's region.
+
+        Else why there is none.
+        """
         name = _plain_name(row.sku)
         ids = self._named.get((self._provider_of(row), name), set()) if name else set()
         if len(ids) != 1:
@@ -153,7 +160,7 @@ class _Machines:
         return self._provider
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The newest price of the same plan and place, else the nearest."""
+        """The price to copy for a row: of the same plan and region if possible, then the newest."""
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
             price
@@ -190,7 +197,7 @@ def sort_rows(
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
     Raises UsageError if neither the rows nor the request name the provider or date, and InputError
-    if no row is of a machine of the catalogue.
+    if no row has a machine of the catalogue.
     """
     machines = _Machines(catalogue, request)
     prices: dict[Key, MatchedPrice] = {}
@@ -222,7 +229,7 @@ def sort_rows(
 
 
 def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
-    """The price of a row; raises ValueError for its amount or a future day.
+    """Match a row to a catalogue price; raises ValueError for a faulty amount or a future day.
 
     Raises UsageError if neither row nor request has a date.
     """
@@ -249,7 +256,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def amount_of(text: str) -> Decimal:
-    """An amount per hour; raises ValueError unless it is a plain decimal above zero."""
+    """Parse an amount per hour; raises ValueError unless it is a plain decimal above zero."""
     amount = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"
@@ -260,7 +267,10 @@ def amount_of(text: str) -> Decimal:
 def _compared(
     rows: Iterable[MatchedPrice], machines: _Machines
 ) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
-    """Rows with the current price of their day, from the catalogue and from earlier rows."""
+    """Add to each row the price valid on its day, from the catalogue or from earlier rows.
+
+    Also returns faults for rows that contradict a price of the same day.
+    """
     matches: list[MatchedPrice] = []
     faults: list[Fault] = []
     for (hardware, plan, months, region), series in groupby(rows, lambda row: row.key[:4]):
@@ -286,7 +296,7 @@ def _compared(
 
 
 def _amount(price: Price) -> Decimal | None:
-    """The amount that stands for the whole price of an hour; None for a price in parts."""
+    """The amount that alone is the price of an hour; None for a price with components."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -295,7 +305,7 @@ def _amount(price: Price) -> Decimal | None:
 
 
 def same_amount(amount: Decimal, other: Decimal) -> bool:
-    """Whether two amounts differ by their rounding only: lists print five digits or more."""
+    """Whether two amounts differ at most by rounding, since lists print five digits or more."""
     return abs(amount - other) <= amount * _ROUNDING
 
 
@@ -306,7 +316,7 @@ def _plain_name(name: str) -> str:
 
 
 def _full_name(name: str, catalogue: Catalogue) -> str:
-    """The name of a provider in specs."""
+    """The provider's name as specs spell it."""
     providers = {machine.provider for machine in catalogue.hardware.values()}
     full = PROVIDERS.get(name.lower(), name)
     if full not in providers:

@@ -1,4 +1,4 @@
-"""Renew a table of prices of tokens from models.dev: a folder with a TOML file for each model.
+"""Update a table of token prices from models.dev: a folder with a TOML file for each model.
 
 The source of a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
 """
@@ -29,9 +29,10 @@ _REPOSITORY = "anomalyco/models.dev"
 
 @dataclass(frozen=True)
 class Renewal:
-    """The text of a table, and the ids of rows that changed or lost their file.
+    """The new text of a table, and the ids of rows that changed and of rows whose file is gone.
 
-    ``doubted`` has the reasons of changes that cannot be right, and that the text leaves out.
+    ``doubted`` has the reason for each row whose change cannot be right; the text omits the
+    change.
     """
 
     text: str
@@ -41,17 +42,17 @@ class Renewal:
 
 
 class Stated(NamedTuple):
-    """The commit of a checkout, and its day."""
+    """The commit of a checkout of models.dev, and its date."""
 
     commit: str
     day: dt.date
 
 
 def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
-    """A table with the prices of a checkout; rows with unchanged prices stay as they are.
+    """Update a table with the prices of a checkout; rows with unchanged prices stay as they are.
 
-    Changes are compared with ``apis``; without any, none is doubted. Raises InputError if the
-    folder has no providers, or one of its files cannot be read.
+    Each change is checked against the prices ``apis``; if there are none, no change is doubted.
+    Raises InputError if the folder has no providers, or one of its files cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -84,7 +85,7 @@ def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] 
 def _reasons(
     market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
 ) -> str:
-    """Why the new price of a row cannot be right; empty without prices to compare with."""
+    """Reasons why a row's new price cannot be right; empty if there are no prices to compare."""
     if not market.apis:
         return ""
     before, after = (
@@ -103,7 +104,7 @@ _KEYS = {"input": "input", "cache_read": "cached_input", "output": "output"}
 
 
 def _prices(path: Path) -> Mapping[str, str] | None:
-    """The columns of a model's prices; None without a file or a price in it."""
+    """The price columns of a model from its file; None if the file or its prices are missing."""
     try:
         text = path.read_text("utf-8")
         cost = tomli.loads(text, parse_float=Decimal).get("cost")

@@ -1,4 +1,4 @@
-"""Price tables: CSV files of prices, read row by row.
+"""Read the prices of a provider's price table, a CSV file, row by row.
 
 A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue.
 ``importing`` interprets the rows; here an amount stays text. Files may have any length: one row is
@@ -35,10 +35,10 @@ _ANYWHERE = ("", "all", "global")
 
 @dataclass(frozen=True, slots=True)
 class ListedPrice:
-    """A row's price of one plan of a machine type; None: not in the table.
+    """The price of one plan of a machine type, as a table lists it; None: not in the table.
 
-    ``accelerators`` is their number as in the table, "0" for a row without accelerators;
-    ``months`` is the term of a commitment, 0 for other plans.
+    ``accelerators`` is the number of accelerators as in the table, "0" for a row without any;
+    ``months`` is the length of a commitment, 0 for other plans.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class ListedPrice:
 
 
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
-    """The prices of a table, row by row; a fault for a row that cannot be read.
+    """Read the prices of a table row by row; yields a fault for a row that cannot be read.
 
     Raises InputError if the file cannot be read, is no UTF-8 CSV, or lacks a column.
     """
@@ -77,7 +77,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice | Fault]:
-    """The price on demand of a row, and those of other plans in the row."""
+    """Yield a row's on-demand price and its prices of other plans, or a fault for its date."""
     try:
         as_of = dt.date.fromisoformat(row["Snapshot"][:10]) if "Snapshot" in row else None
     except ValueError:
@@ -105,7 +105,7 @@ def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPri
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file, each with the number of its last line.
+    """Read a CSV file row by row, each with the number of its last line.
 
     Raises InputError if the file cannot be read or is no UTF-8 CSV.
     """
@@ -129,5 +129,5 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def shown_sku(sku: str) -> str:
-    """A printable machine type for any text."""
+    """The machine type in printable form; a placeholder if it is empty."""
     return printable(sku) or "(no machine type)"

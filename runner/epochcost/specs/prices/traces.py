@@ -1,7 +1,7 @@
-"""Traces of spot machines: the price and the availability of each zone over time.
+"""Traces of spot machines: the price and availability over time, in each zone.
 
 A trace is a CSV file with the columns ``zone`` (or ``region``), ``time`` (ISO 8601 with time zone),
-``price`` (per hour of one machine) and, optional, ``currency`` and ``available``. A row is valid
+``price`` (per hour of one machine) and, optionally, ``currency`` and ``available``. A row is valid
 until the zone's next row. `cost.replay` prices jobs over a trace.
 """
 
@@ -32,7 +32,10 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """Rows of a zone: increasing POSIX times, and prices per hour (NaN: no machine available)."""
+    """The trace of a zone: increasing POSIX times, and the hourly price from each time on.
+
+    A price is NaN if no machine is available.
+    """
 
     times: Floats
     prices: Floats
@@ -40,7 +43,7 @@ class ZoneTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Rows of zones in one currency, from ``start`` to ``end`` in POSIX time."""
+    """The traces of all zones in one currency, from ``start`` to ``end`` in POSIX time."""
 
     zones: Mapping[str, ZoneTrace]
     currency: str
@@ -49,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Zones whose rows are those of a zone before, each with that zone."""
+        """Zones whose rows equal those of an earlier zone, each with the earlier zone."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
@@ -60,14 +63,14 @@ class Trace:
 
     @property
     def doubt(self) -> str:
-        """Why the trace cannot be right; empty if no zone repeats another."""
+        """The reason why the trace cannot be right; empty if no zone repeats another."""
         return "; ".join(
             f"zone {zone} has the rows of zone {other}" for zone, other in self.repeated
         )
 
     @property
     def window(self) -> str:
-        """Start and end, in UTC."""
+        """Start and end of the trace as text, in UTC."""
         ends = (dt.datetime.fromtimestamp(end, dt.UTC) for end in (self.start, self.end))
         return " to ".join(f"{end:%Y-%m-%dT%H:%M}Z" for end in ends)
 
@@ -81,7 +84,7 @@ class _Row:
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace of a CSV file; raises InputError with file and line at the first unsound row."""
+    """Read the trace of a CSV file; raises InputError with file and line of the first bad row."""
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)
@@ -102,7 +105,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
-    """The rows that are not empty, each with its line."""
+    """The rows of a trace file that are not empty, each with its line number."""
     rows, source = csv_rows(path), display_path(path)
     line, header = next(rows, (1, []))
     names = [name.strip() for name in header]
@@ -125,7 +128,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _row(cells: Mapping[str, str]) -> _Row:
-    """Parse a row; like all functions below, raises ValueError with the demand."""
+    """Parse a row; like all functions below, raises ValueError that says what was expected."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
@@ -158,7 +161,7 @@ def _price(text: str) -> float:
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
-    """Raise ValueError unless a row fits the row before it and the rows of its zone."""
+    """Raise ValueError unless a row follows the earlier rows in time and has their currency."""
     if of_zone and row.time == of_zone[-1].time:
         raise ValueError(f"expected one row for a zone and time, got two of {describe(row.zone)}")
     for latest in before:
