@@ -48,7 +48,8 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     costs = [
         (cost.mean, price)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
-        if isinstance(cost := _cost(price, observed, observed.machine.vcpus), Estimate)
+        if not price.doubt
+        and isinstance(cost := _cost(price, observed, observed.machine.vcpus), Estimate)
     ]
     return min(costs, key=lambda pair: pair[0])[1] if costs else None
 

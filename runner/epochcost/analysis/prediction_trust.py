@@ -227,8 +227,9 @@ def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
 def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str, float]]:
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
-        listed = price.plan == "on-demand" and price.currency == "USD" and not price.assumed
-        if listed and price.amount is not None and len(machine.accelerators) == 1:
+        listed = price.plan == "on-demand" and price.currency == "USD"
+        sound = listed and not price.assumed and not price.doubt
+        if sound and price.amount is not None and len(machine.accelerators) == 1:
             device = devices.named(machine.accelerators[0].name)
             if device is not None:
                 yield price, device.id, float(price.amount) / machine.accelerators[0].count

@@ -292,7 +292,8 @@ def rent_at(
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """The current rented plans of machines like the owned machine, in the plan's currency."""
-    plans = [price for price in catalogue.prices.values() if price.owned is None]
+    rented = (price for price in catalogue.prices.values() if price.owned is None)
+    plans = [price for price in rented if not price.doubt]
     for price in current_prices(plans):
         if price.currency == owned.currency and _are_alike(catalogue, owned, price):
             yield Rent(price)

@@ -63,7 +63,8 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
 
 
 def _on_demand(price: Price) -> bool:
-    return price.plan == "on-demand" and price.currency == "USD" and not price.assumed
+    listed = price.plan == "on-demand" and price.currency == "USD"
+    return listed and not price.assumed and not price.doubt
 
 
 def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:

@@ -180,8 +180,13 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 
 
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
-    """The prices that are not superseded by a newer price of the same plan."""
-    candidates = tuple(prices)
+    """The prices that are not superseded by a newer price of the same plan.
+
+    A doubted price neither supersedes a sound price of its plan nor is current along with it.
+    """
+    every = tuple(prices)
+    sound = {_plan(price) for price in every if not price.doubt}
+    candidates = tuple(price for price in every if not price.doubt or _plan(price) not in sound)
     dates: dict[tuple[str, ...], list[Price]] = {}
     for price in candidates:
         dates.setdefault(_plan(price), []).append(price)
@@ -197,7 +202,7 @@ def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
     usual = [price for price in current if price.kind.usual]
-    return min(usual, key=lambda price: order.index(price.plan), default=None)
+    return min(usual, key=lambda price: (bool(price.doubt), order.index(price.plan)), default=None)
 
 
 def _plan(price: Price) -> tuple[str, ...]:

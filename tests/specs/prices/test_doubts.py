@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -10,8 +11,9 @@ from typing import TypeVar
 
 import pytest
 
+from epochcost.report.list_prices import list_prices
 from epochcost.specs.api import ApiPrice
-from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_doubts import api_doubts
@@ -189,6 +191,18 @@ def test_judged_prices_alone_are_doubted(catalogue: Catalogue) -> None:
     old, new = "g2.2xlarge-on-demand-2016-11", "g2.2xlarge-on-demand-2026-07"
     prices = [scaled(catalogue.price(old), Decimal(9)), catalogue.price(new)]
     assert rented_doubts(prices, catalogue.hardware, {old}).keys() == {old}
+
+
+def test_a_doubted_price_replaces_no_sound_one(catalogue: Catalogue) -> None:
+    """The price before it stays current; without a sound price, no list of prices has one."""
+    names = "p5.48xlarge-on-demand-2025-06", "p5.48xlarge-on-demand-2026-07"
+    sound, doubted = catalogue.price(names[0]), catalogue.price(names[1]).doubted("a test")
+    assert current_prices([sound, doubted]) == (sound,)
+    assert current_prices([doubted]) == (doubted,)
+    assert doubted.reservation == "doubted, see `epochcost check`"
+    alone = replace(catalogue, prices={doubted.id: doubted})
+    assert list_prices(alone)["p5.48xlarge"].hour is None
+    assert list_prices(catalogue)["p5.48xlarge"].hour == sound.amount
 
 
 def test_an_hour_has_its_premiums_and_upfront_payments(catalogue: Catalogue) -> None:
