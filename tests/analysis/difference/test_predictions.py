@@ -99,14 +99,15 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
 
 def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
     """They are counted; existing predictions do not change."""
-    renamed = ("g5.xlarge", "g9.xlarge")
-    copy_spec(project, "hardware/g5.xlarge", "hardware/g9.xlarge", renamed)
-    copy_spec(project, PRICE, PRICE.replace(*renamed), renamed, ("1.006", "0.1"))
+    renamed = ("p4d.24xlarge", "p9d.24xlarge")
+    copy_spec(project, "hardware/p4d.24xlarge", "hardware/p9d.24xlarge", renamed)
+    price = PRICE.replace("g5.xlarge", "p4d.24xlarge")
+    copy_spec(project, price, price.replace(*renamed), renamed, ("21.957642", "15"))
     changes = compare()
-    assert {job.hardware for job in changes.added} == {"g9.xlarge"}
-    assert prediction_words(changes) == ("4 predictions added: 4 for g9.xlarge",)
+    assert {job.hardware for job in changes.added} == {"p9d.24xlarge"}
+    assert prediction_words(changes) == ("4 predictions added: 4 for p9d.24xlarge",)
     assert not changes.costs
-    assert "is g9.xlarge" in winner_words(changes.winners[0])
+    assert "is p9d.24xlarge" in winner_words(changes.winners[0])
 
 
 def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare) -> None:
