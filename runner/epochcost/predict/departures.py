@@ -1,12 +1,14 @@
-"""A Gaussian process over departures from a physical law: residuals of logarithms, by terms.
+"""A Gaussian process over departures from a physical law: logarithms of observed over law's time.
 
-A term is a departure that rows with equal labels share, fading with the distance of their
-features: for example a chip that is faster than the law on every model. Callers bring the laws,
-the rows and the terms. ``process`` does the same for rates of graphs, which have no such law.
+Each term of the process is a departure that rows with equal labels share, for example a chip that
+is faster than the law on every model. It fades as features of the rows, such as model size, differ
+more. Callers bring the law, the rows and the terms. ``process`` does the same for rates of graphs,
+which have no such law.
 
-Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2; whole groups are
-left out in closed form as in ``process``. Laws are fitted by Levenberg and Marquardt's method
-(Marquardt 1963) under a loss that grows linearly for errors far beyond ``softness``.
+Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2; groups of rows
+are left out by a formula, without a new fit, as in ``process``. Laws are fitted by Levenberg and
+Marquardt's method (Marquardt 1963) under a loss that grows only linearly for residuals far above
+``softness``.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _CONVERGED = 1e-7
 class Term:
     """A departure of standard deviation ``scale``, shared by rows whose ``same`` labels all agree.
 
-    It fades with the distance of each feature in ``near``, a pair of its name and length scale.
+    ``near`` has pairs of a feature's name and a length scale: the correlation of two rows falls
+    with their distance in each of these features.
     """
 
     scale: float
@@ -44,7 +47,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Labels and features of n rows, each an array [n] by its name."""
+    """Labels and features of n rows: by its name, each is an array [n]."""
 
     labels: Mapping[str, NDArray[np.object_]]
     features: Mapping[str, Vector]
@@ -56,7 +59,7 @@ class Traits:
         labels: Mapping[str, Callable[[RowT], Hashable]],
         features: Mapping[str, Callable[[RowT], float]],
     ) -> Traits:
-        """Build traits from a function for each label and feature."""
+        """Compute each label and feature of the rows by the function under its name."""
         return cls(
             {name: _objects([label(row) for row in rows]) for name, label in labels.items()},
             {
@@ -66,7 +69,7 @@ class Traits:
         )
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Traits:
-        """Select rows."""
+        """Labels and features of the ``chosen`` rows only."""
         return Traits(
             {name: values[chosen] for name, values in self.labels.items()},
             {name: values[chosen] for name, values in self.features.items()},
@@ -74,7 +77,7 @@ class Traits:
 
 
 def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
-    """Covariance of the departures of two sets of rows [n, m], without noise."""
+    """Covariance [n, m] between the departures of two sets of rows, without noise."""
     codes = {
         name: _codes(rows.labels[name], columns.labels[name])
         for name in {name for term in terms for name in term.same}
@@ -93,7 +96,10 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 
 
 def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
-    """Correlation of departures by the distances of features [n, m]; [1, 1] without features."""
+    """Correlation [n, m] of rows and columns by the distances of their features.
+
+    It is [1, 1] if a term has no features.
+    """
     if not near:
         return np.ones((1, 1))
     lengths = np.array([length for _, length in near])
@@ -110,16 +116,16 @@ def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Departures [n] of rows predicted from all other groups, and their standard deviations [n]."""
+    """Errors [n] of rows predicted from all other groups, and their standard deviations [n]."""
 
     errors: Vector
     deviations: Vector
 
 
 class Departures:
-    """Learn from the departures of rows from their law [n], and predict those of new rows.
+    """Learn the departures [n] of observed rows from their law, and predict those of new rows.
 
-    ``noise`` is the standard deviation of a row's error: [n], or a number for all rows.
+    ``noise`` is the standard deviation of an observation's error: [n], or a number for all rows.
     """
 
     def __init__(
@@ -136,14 +142,14 @@ class Departures:
         return inverted(matrix + np.diag(self._variance))
 
     def predicted(self, traits: Traits) -> tuple[Vector, Matrix]:
-        """Departures of new rows [m], and the covariance of their errors [m, m]."""
+        """Predicted departures [m] of new rows, and the covariance [m, m] of the errors."""
         shared = covariance(self._terms, traits, self._traits)
         weights = shared @ self._inverse
         prior = covariance(self._terms, traits, traits)
         return weights @ self._departures, prior - weights @ shared.T
 
     def left_out(self, groups: Labels) -> LeftOut:
-        """Predict each group of rows from all others, noise of the rows included."""
+        """Predict each group of rows from all others; deviations include the rows' noise."""
         weighted = self._inverse @ self._departures
         errors, deviations = np.empty_like(weighted), np.empty_like(weighted)
         for rows in members(groups):
@@ -153,9 +159,9 @@ class Departures:
         return LeftOut(errors, deviations)
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Errors of groups that were left out, which widen or narrow the ranges.
+        """Errors of left-out groups, from which the width of intervals is calibrated.
 
-        ``features`` [n, k] measure how similar a row is to a question.
+        ``features`` [n, k] are those of the rows; rows close to a question in them count more.
         """
         left_out = self.left_out(groups)
         weights, count = np.empty_like(left_out.errors), 0
@@ -166,13 +172,13 @@ class Departures:
 
 
 def members(groups: Labels) -> Iterator[Labels]:
-    """Yield the places of each group's rows."""
+    """Yield the indices of the rows of each group."""
     for group in np.unique(groups):
         yield np.flatnonzero(groups == group)
 
 
 def numbered(values: Sequence[Hashable]) -> Labels:
-    """Number values in the order in which they first occur [n]."""
+    """Replace values by numbers [n] that count distinct values in order of occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
 
@@ -185,10 +191,11 @@ def fitted(
     softness: float = 0.2,
     weights: Vector | None = None,
 ) -> Vector:
-    """Fit the parameters of a law to observations [n], both as logarithms.
+    """Fit the parameters of a law to observations [n]; parameters and observations are logarithms.
 
-    ``weights`` [n] weigh the observations, 1 by default. ``start`` [k] and ``deviations`` [k] are
-    mean and standard deviation of a prior: a parameter without data stays at its start.
+    ``weights`` [n] are those of the observations, 1 by default. ``start`` [k] and ``deviations``
+    [k] are mean and standard deviation of a prior, so a parameter that no data determine stays at
+    its start. Residuals far above ``softness`` count linearly instead of squared.
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights
@@ -217,13 +224,16 @@ def fitted(
 
 
 def _loss(residual: Vector, counts: Vector, departures: Vector, softness: float) -> float:
-    """The soft sum of squares of residuals, plus the squares of the parameters' distances."""
+    """Loss that ``fitted`` minimizes: soft squares of the residuals, plus squares for the prior.
+
+    ``departures`` are distances of the parameters from the prior's mean, in standard deviations.
+    """
     soft = 2 * softness**2 * (counts * (np.sqrt(1 + (residual / softness) ** 2) - 1)).sum()
     return float(soft + softness**2 * (departures**2).sum())
 
 
 def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) -> Matrix:
-    """Derivatives of a law with regard to each parameter [n, k]."""
+    """Derivatives [n, k] of a law by its parameters; ``level`` [n] is the law's value."""
     columns = []
     for at in range(len(parameters)):
         moved = parameters.copy()
@@ -233,14 +243,14 @@ def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) 
 
 
 def _objects(values: Sequence[Hashable]) -> NDArray[np.object_]:
-    """Make an object array; numpy would turn tuples into columns."""
+    """An array of objects [n]; numpy itself would turn tuples into a second axis."""
     result = np.empty(len(values), dtype=np.object_)
     result[:] = values
     return result
 
 
 def _codes(rows: NDArray[np.object_], columns: NDArray[np.object_]) -> Labels:
-    """Number the distinct values of rows and columns: codes of the rows, then of the columns."""
+    """Number the distinct labels of rows and columns; the rows' numbers come first."""
     return numbered([*rows, *columns])
 
 

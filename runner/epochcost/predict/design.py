@@ -1,7 +1,7 @@
-"""Turn published rates into the arrays of the process: features of devices and works.
+"""Turn published rates into arrays for the Gaussian process: features of devices and workloads.
 
-This module also finds the device that a name means, and the peak that a precision can reach on
-it. ``graphs.profile`` computes the demands of graphs.
+This module also finds the device that a name means, and the peak rate of a device at a precision.
+``graphs.profile`` computes the operations and bytes of graphs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate on a known device, with the profile of its work if its graph is known."""
+    """A rate on a device of the catalogue; ``profile`` is its workload's if the graph is known."""
 
     rate: Rate
     device: Device
@@ -56,11 +56,11 @@ class Devices:
         self._median = self._medians(self.all)
 
     def named(self, name: str) -> Device | None:
-        """The device that a source's spelling means, or None."""
+        """The device that a source means by ``name``, or None if unknown."""
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """Logarithms of peak at a precision, bandwidth, cache and power [4]."""
+        """Logarithms [4] of a device's peak at a precision, bandwidth, cache and power."""
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
         power = float(device.power_watts) if device.power_watts else typical[1]
@@ -71,7 +71,7 @@ class Devices:
         return self._median_of(devices, "cache_mib"), self._median_of(devices, "power_watts")
 
     def _median_of(self, devices: Sequence[Device], fact: str) -> float:
-        """The median of a fact over some devices, else over all, else 1."""
+        """The median of an attribute over ``devices``, or over all devices, or 1 if unknown."""
         for group in (devices, self.all):
             if facts := [float(value) for device in group if (value := getattr(device, fact))]:
                 return statistics.median(facts)
@@ -79,7 +79,7 @@ class Devices:
 
 
 def precision_of(text: str) -> Precision:
-    """The precision that a source's text means; the fastest if it names none."""
+    """The precision that a source's text means; mixed precision if the text names none."""
     label = text.casefold()
     if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"
@@ -87,20 +87,20 @@ def precision_of(text: str) -> Precision:
 
 
 def usual_precision(device: Device) -> Precision:
-    """The usual precision of a device: mixed on tensor cores, fp32 elsewhere."""
+    """The precision in which a device normally computes: mixed on tensor cores, else fp32."""
     tensor_cores = device.peak_fp16_tflops and device.generation not in _WITHOUT_TENSOR_CORES
     return "mixed" if tensor_cores else "fp32"
 
 
 def computes_in(device: Device, precision: Precision) -> bool:
-    """Whether a device computes in a precision itself, instead of running it as fp32."""
+    """Whether a device's hardware supports a precision; otherwise programs run in fp32."""
     if precision == "mixed":
         return usual_precision(device) == "mixed"
     return precision == "fp32" or device.peak_tf32_tflops is not None
 
 
 def peak_of(device: Device, precision: str) -> float:
-    """Peak TFLOP/s of a device at a precision as a source writes it."""
+    """Peak TFLOP/s of a device at a precision, given in the text of a source."""
     peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
     peak = peaks[precision_of(precision)] or device.peak_fp32_tflops or device.peak_fp16_tflops
     assert peak is not None, "a device has a peak"
@@ -108,12 +108,12 @@ def peak_of(device: Device, precision: str) -> float:
 
 
 def group_of(device: Device) -> tuple[str, str]:
-    """Generation and memory size: the chip, in whatever form it is sold."""
+    """Chip and memory size of a device: equal for all forms in which the chip is sold."""
     return device.chip, f"{device.memory_gib:g}"
 
 
 def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
-    """Build the arrays, queries last; ``rate`` is per device."""
+    """Build the process's arrays: first ``learnt``, then ``queries``; rates are per device."""
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])
@@ -141,17 +141,20 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """Key of a cache: everything that results from rows and ``devices`` depend on, by its repr."""
+    """Everything in rows and devices that can change results; its repr is a cache's key."""
     return devices.all, [(_FIELDS(row.rate), row.device.id, row.profile) for row in placed]
 
 
 def model_family(model: str) -> str:
-    """A model's name without the target accuracy that MLPerf appends."""
+    """A model's name in lower case, without the target accuracy that MLPerf appends."""
     return _ACCURACY.sub("", model.casefold())
 
 
 def work_features(profile: Profile | None) -> Vector:
-    """Logarithms of an example's operations and bytes, by kind [7]; NaN without a profile."""
+    """Features [7] of a workload: logarithms of an example's operations and bytes, and shares.
+
+    All are NaN without a profile.
+    """
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)
     return np.array(
@@ -168,7 +171,7 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """Features less the mean of the first ``learnt`` works whose graphs are known."""
+    """Subtract the mean of the first ``learnt`` rows, as far as their graphs are known."""
     rows = np.array(features)
     counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows

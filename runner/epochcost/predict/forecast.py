@@ -1,8 +1,8 @@
-"""Forecast rates of works on devices without a measurement, with intervals or a reason for none.
+"""Forecast the rates of workloads on devices without a measurement, or say why that is impossible.
 
-All published rates are learnt from together. The software of the question is one more software: it
-differs from the others as much as they differ from one another, until rates of its own are
-measured. Machines, memory and prices belong to ``analysis``.
+All published rates are learnt from together. The software of a question is treated as yet another
+software: it differs from the others as much as they differ among each other, until its own rates
+are measured. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A work on ``count`` devices of one machine; ``batch`` is of the whole machine.
+    """A workload on ``count`` devices of one machine; ``batch`` is that of the whole machine.
 
-    Our runtime, named ``software``, runs the work unless ``program`` gives the rate of another
-    program that does.
+    Our runtime, named ``software``, runs the workload. If ``program`` is set, the program that
+    published this rate runs it instead.
     """
 
     model: str
@@ -82,10 +82,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Examples a second on the whole machine: 90 % of truths lie from ``low`` to ``high``.
+    """Examples a second on the whole machine; 90 % of true rates lie in ``low`` to ``high``.
 
-    ``draws`` are of the logarithm of the time, in units of the time at ``per_second``; draws of
-    one work's forecasts from one call are joint.
+    ``draws`` are samples of the time's logarithm, relative to the time at ``per_second``. Draws of
+    one workload on several machines are correlated if they come from the same call.
     """
 
     per_second: float
@@ -102,11 +102,11 @@ _KEPT = Keep(
 
 
 class Forecaster:
-    """Forecast works whose graphs are known from published rates.
+    """Forecast from published rates; workloads in question must have a known graph.
 
-    ``measured`` are our own rates, as ``as_rate`` makes them. They are learnt from like the others;
-    intervals are calibrated on the published ones alone. ``cache`` is the folder of earlier
-    forecasts, keyed by all inputs.
+    ``measured`` are our own rates, as ``as_rate`` makes them. The forecaster learns from them too,
+    but calibrates intervals on published rates only. ``cache`` is the folder of earlier forecasts,
+    keyed by all inputs.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Forecaster:
 
     @cached_property
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """The calibrations, and the inverse of the covariance of all rows if none is measured."""
+        """Calibrations, and the rows' inverse covariance (None if some rows are our own)."""
         design = designed(self._published, self._devices)
         covariances = with_noise(design, self._scales)
         inverse = inverted(covariances)
@@ -134,13 +134,13 @@ class Forecaster:
 
     @cached_property
     def _utilisation(self) -> float:
-        """The 98th percentile of works' utilisation: the share of the peak that products reach."""
+        """The share of the peak rate that 98 % of the learnt workloads do not exceed."""
         rows = [row for row in self._placed if row.profile is not None]
         shares = [row.rate.per_second / _peak_rate(row) for row in rows]
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
-        """Forecast each question, in order; none is faster than the device's peak allows."""
+        """Forecast the answer to each question, in order; the device's peak rate bounds it."""
         # Machines with the same devices ask the same question.
         distinct = tuple(dict.fromkeys(questions))
         key = self._scales, len(self._published), distinct
@@ -153,7 +153,7 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast each row from all rates of its work; the row's own rate is not used."""
+        """Forecast each row from everything learnt; the rows' own rates are not used."""
         if not rows:
             return ()
         design = designed(self._placed, self._devices, rows)
@@ -175,7 +175,10 @@ class Forecaster:
 
 
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
-    """The forecast from a normal logarithm of the rate, cut off at the ceiling."""
+    """The forecast of a rate whose logarithm has a normal distribution, cut off at ``ceiling``.
+
+    ``mean`` is that of a device's rate; ``half`` is half of the interval, both as logarithms.
+    """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
     later = _mean_excess(math.log(rate) - math.log(ceiling), half / NINE_OF_TEN)
@@ -185,7 +188,7 @@ def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draw
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """Mean shortfall of a centred normal value below ``least``."""
+    """Mean amount by which a normal value with mean 0 falls below ``least``."""
     if math.isinf(least):
         return 0.0
     standard = NormalDist(0.0, deviation)
@@ -193,9 +196,9 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether a published work has nearly the same demands.
+    """Whether the graph of a published workload needs nearly the same operations and bytes.
 
-    Recurrent works, which run step by step, are compared with recurrent works only.
+    Recurrent networks, which run step by step, are compared with recurrent networks only.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     profiles = dict.fromkeys(row.profile for row in placed if row.profile is not None)
@@ -207,7 +210,7 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
 
 
 def _peak_rate(row: Placed) -> float:
-    """Examples a second if the devices did nothing but products at their peak."""
+    """Examples a second if the devices computed matrix products at their peak rate all the time."""
     if row.profile is None:
         return math.inf
     passes = PASSES if row.rate.mode == "training" else 1
@@ -218,7 +221,7 @@ def _peak_rate(row: Placed) -> float:
 def _calibrations(
     design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
 ) -> tuple[Calibration, ...]:
-    """Calibrate on left-out devices, and on left-out models whose graphs are known."""
+    """Calibrate intervals on left-out devices, and on left-out models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
@@ -233,10 +236,10 @@ def _calibrations(
 def _posteriors(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Yield the rows of each work in question with their mean [n] and covariance [n, n].
+    """For each workload in question, yield its rows' indices, mean [n] and covariance [n, n].
 
-    Both are of logarithms of rates per device. Works are processed one by one, which saves memory:
-    rows of different works are never compared.
+    Mean and covariance are those of logarithms of rates per device. One workload at a time saves
+    memory: rows of different workloads are never compared.
     """
     if inverse is None:
         inverse = inverted(with_noise(learnt, scales))
@@ -255,7 +258,7 @@ def _posteriors(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """The row of a table that says that a question's work runs at ``per_second``."""
+    """The question's workload as a published row that states the rate ``per_second``."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program
@@ -300,10 +303,10 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The nearest published program of a work: ``rate`` is one of its rates.
+    """The software whose published results are nearest to a workload; ``rate`` is one of them.
 
-    ``same`` are all rates of that work in this mode and precision from every publisher, the nearest
-    program's first.
+    ``same`` are all published rates of that nearest workload in this mode and precision, by any
+    source; those of the nearest software come first.
     """
 
     rate: Rate
@@ -311,11 +314,11 @@ class Program:
 
     @property
     def software(self) -> str:
-        """The framework, and who published its rates."""
+        """The framework that ran the published workload, and the source of its rates."""
         return software_of(self.rate)
 
     def published_on(self, device: Device, count: int) -> Rate | None:
-        """The published rate of the work itself on ``count`` of a device, if any."""
+        """The published rate on ``count`` devices of this kind, or None."""
         for row in self.same:
             if row.device.id == device.id and row.rate.count == count:
                 return row.rate
@@ -323,17 +326,17 @@ class Program:
 
 
 def software_of(rate: Rate) -> str:
-    """The framework of a rate, and who published it."""
+    """The framework of a rate, and the source that published it."""
     return f"{rate.software} ({rate.source})"
 
 
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """The published program with the most similar demands; None without a similar one.
+    """The published program whose graph needs the most similar operations and bytes, or None.
 
-    Image programs are avoided for a work whose ``task`` has no images, PyTorch is preferred among
-    equals, then the program with the most rates. A recurrent work needs a recurrent program.
+    Programs for images come last if ``task`` has no images. Among equals PyTorch comes first, then
+    the program with the most rates. A recurrent workload needs a recurrent program.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

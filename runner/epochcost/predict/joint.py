@@ -1,12 +1,13 @@
-"""Joint draws of predicted times, so that errors which machines share cancel in comparisons.
+"""Correlated draws of predicted times: errors that machines share cancel when they are compared.
 
-The process gives the covariance of all predictions. Draws of one job on all machines are split into
-their mean, the error of the job and its software that all machines share, and the departures from
-it. The departures are scaled so that intervals of ratios between machines cover the truth as often
-as they claim; the mean is scaled so that the interval of each rate still does.
+The process gives the covariance of all predictions. The error of one job on several machines is
+split into the mean over the machines, which is an error of the job and its software, and the
+departure of each machine from it. Departures are scaled so that intervals of ratios between
+machines are right as often as they claim. The mean is scaled so that each machine's interval is
+too.
 
-Draws are sums of standard normals from a seed, so that the site publishes the weights instead of
-the draws: ``site_templates/assets/odds.js`` computes the same draws.
+Each draw is a weighted sum of standard normals from a seed. The site publishes the weights instead
+of the draws, and ``site_templates/assets/odds.js`` computes the same draws.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draws of a time's logarithm in units of the time's mean: ``values`` [DRAWS].
+    """``values`` [DRAWS]: draws of the logarithm of a time, relative to the predicted time.
 
-    They are ``shift`` plus ``weights`` times the first standard normals of ``seed``, cut off below
-    at ``least``: no time is shorter than at the peak of the devices.
+    They are ``shift`` plus ``weights`` times standard normals from ``seed``. Values below ``least``
+    are raised to it: no time is shorter than at the peak rate of the devices.
     """
 
     seed: int
@@ -49,17 +50,17 @@ class Draws:
     least: float = -np.inf
 
     def bounded(self, shift: float, least: float) -> Draws:
-        """The draws plus ``shift``, cut off below at ``least``."""
+        """Add ``shift`` to the draws, and raise those below ``least`` to it."""
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
         values = np.maximum(self.values + shift, least)
         return replace(self, values=values, shift=shift, least=least)
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Yield draws of each of n rows' departures from its prediction; equal rows have equal draws.
+    """Yield the draws for each of n predictions; equal rows of the covariance get equal draws.
 
-    ``covariance`` [n, n] is of their logarithms; nine of ten truths lie within ``factors`` [n]
-    standard deviations.
+    ``covariance`` [n, n] is that of the predictions' errors, as logarithms. ``factors`` [n] is the
+    number of standard deviations within which nine of ten errors lie.
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()
@@ -77,14 +78,15 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def seed_of(text: str) -> int:
-    """A seed that depends on the text only."""
+    """A seed that only depends on the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
 
 def standard_normals(seed: int, count: int) -> Matrix:
-    """Independent standard normals [DRAWS, count]; column i is the same for every count.
+    """Independent standard normals [DRAWS, count]; column i is the same for every ``count``.
 
-    Box and Muller's transform (1958) of a counter that MurmurHash3's last step mixes.
+    Box and Muller's transform (1958) of a counter whose bits are mixed by the last step of
+    MurmurHash3.
     """
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)
     uniform = (_mixed(counter).astype(np.float64) + 0.5) / 2**32

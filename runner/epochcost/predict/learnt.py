@@ -1,7 +1,8 @@
-"""The rows that predictions learn from: the tables of a project without implausible rows.
+"""Select the rows that predictions learn from: a project's tables without implausible rows.
 
-A row is judged by all others, which reveals mixed-up units, tokens called samples, duplicates and
-machines under two names. Doubted rows are listed and not learnt from; nothing is corrected.
+A row is compared with its prediction from all others, which reveals mixed-up units, tokens counted
+as samples, duplicates, and a machine under two names. Doubted rows are listed and not learnt from;
+no figure is corrected.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ _EQUAL_FIGURES = 3
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """Rates of frameworks out of the box: one for each work and device, over all versions.
+    """Published rates of untuned frameworks: one for each workload and device, over versions.
 
-    A rate's software is its framework. Programs that vendors tuned for a device are left out: they
-    say little of an untuned runtime. ``cache`` is a folder that remembers the doubted rows. Raises
-    InputError for a table that cannot be read.
+    ``software`` of each rate is the framework. Programs that vendors tuned for a device are left
+    out, because they say little about an untuned runtime. ``cache`` is a folder that stores which
+    rows are doubted. Raises InputError for a table that cannot be read.
     """
     rows = [
         row
@@ -72,7 +73,7 @@ def learnt_rates(
 
 
 def framework_of(software: str) -> str:
-    """The framework that a source's text names, else the text itself."""
+    """The framework that the text of a source names, or the text itself if it names none."""
     text = software.casefold()
     if text.startswith("pt"):
         return "PyTorch"
@@ -80,7 +81,7 @@ def framework_of(software: str) -> str:
 
 
 def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) -> Iterator[Placed]:
-    """The plausible rows of a table."""
+    """Plausible rows of a table."""
     content = content_of(table, devices) if cache else None
     doubted = _KEPT.value(cache, content, lambda: tuple(doubted_rows(table, devices)))
     return (row for at, row in enumerate(table) if at not in doubted)
@@ -89,9 +90,9 @@ def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) ->
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """Rates of examples on known devices, and the names of unknown accelerators.
+    """Rates of examples on devices of the catalogue, and the names of unknown accelerators.
 
-    Times to a target are left out: they depend on the training as much as on the machine.
+    Times to reach an accuracy are left out: they depend on the training as much as on the machine.
     """
     rows, unknown = [], set()
     for rate in rates:
@@ -108,7 +109,7 @@ def placed(
 def placed_tables(
     catalogue: Catalogue, tables: Iterable[ObservationTable], devices: Devices
 ) -> tuple[Placed, ...]:
-    """The rows of some tables of a project; repeats become their median.
+    """Rows of the given tables of a project; repeated rows are replaced by their median.
 
     Raises InputError for a table that cannot be read.
     """
@@ -147,14 +148,14 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The place of a row, and the reason why it is not learnt from."""
+    """A row that is not learnt from: its file and line (``where``), and the reason."""
 
     where: str
     reason: str
 
 
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
-    """Doubts about implausible rows, by place among the rows."""
+    """Implausible rows, by their index in ``placed``, with the reasons."""
     doubts = dict(_repeated(placed))
     doubts |= {at: doubt for at, doubt in _twice_named(placed) if at not in doubts}
     sound = [at for at in range(len(placed)) if at not in doubts]
@@ -172,7 +173,7 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
 
 
 def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Rows equal to an earlier one to the last digit, on the same machine."""
+    """Yield rows that equal an earlier row to the last digit, machine included."""
     first_places: dict[tuple[object, ...], str] = {}
     for at, rate in enumerate(entry.rate for entry in placed):
         row = (rate.work, rate.accelerator, rate.count, rate.machine, rate.per_second, rate.file)
@@ -182,7 +183,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Rows of a device whose figures all equal those of another device."""
+    """Yield rows of a device that repeat another's figures: one device under two names."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -198,9 +199,9 @@ def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _improbable(design: Design) -> Iterator[tuple[int, float]]:
-    """Yield rows that all others contradict, the worst first, each with its factor.
+    """Yield rows that the others contradict, the worst first, and the factor by which each is off.
 
-    Rows are removed one at a time: an outlier distorts the predictions of its neighbours.
+    Rows are removed one at a time, because an outlier distorts the predictions of similar rows.
     """
     departures, _ = centred_departures(design)
     inverse = inverted(with_noise(design, Scales()))
@@ -218,9 +219,9 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """The row farthest from its prediction by the others, if it is too far, and its factor.
+    """The row farthest from its prediction by the others, and the factor between them.
 
-    Removed rows have zeros in both arrays.
+    The row is None if all are plausible. Rows that were removed before have zeros in both arrays.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

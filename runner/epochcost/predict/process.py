@@ -1,18 +1,19 @@
-"""A Gaussian process over logarithms of rates: it learns how differences of machines carry over.
+"""A Gaussian process over logarithms of rates: how rates differ between machines.
 
-The logarithm of a rate is a level of its work, plus half of log(peak · bandwidth) as a roofline
-suggests, plus departures: those that all works share (by the device's features), those of one
-model, and those of one device or one machine's count. Each has a scale. Left-out groups are
-predicted in closed form (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
-hyperparameters in Gaussian processes", for single points; here for whole groups).
+The logarithm of a rate is the level of its workload, plus half of log(peak · bandwidth) as a
+roofline suggests, plus departures. Some departures are shared by all workloads (by the device's
+features), some by the rows of one model, of one device, or of one number of devices. Each has a
+scale. Left-out groups are predicted by a formula, without a new fit (Sundararajan and Keerthi 2001,
+"Predictive approaches for choosing hyperparameters in Gaussian processes", for single points; here
+for whole groups).
 
-Intervals are calibrated on left-out rows: each group is predicted from the others, and the errors,
-in standard deviations, give the factor that widens or narrows the intervals (cross-conformal
-prediction: Vovk 2015, "Cross-conformal predictors"). Groups similar to the question count more,
-and a group counts no more for having many rows.
+Intervals are calibrated on left-out rows: each group is predicted from the others. The sizes of the
+errors, in predicted standard deviations, give the factor that widens or narrows the intervals
+(cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Groups similar to the
+question count more, and a group does not count more because it has many rows.
 
 Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4. ``design``
-builds the rows and their features; this module knows arrays only.
+builds the rows and their features; this module works on arrays only.
 """
 
 from __future__ import annotations
@@ -42,15 +43,18 @@ PASSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Rows as arrays of one length n: ``rate`` is the logarithm of a rate per device.
+    """Published rates as arrays of one length n: ``rate`` is the logarithm of a rate per device.
 
-    ``device_features`` is [n, 4], centred: logarithms of peak, bandwidth, cache and power;
-    ``work_features`` [n, j], NaN for works without a known graph. The labels number works (one
-    model under one setting, batch included), settings (model and software), models in one edition
-    of a source, models with their mode, models, stacks (sources with their mode), software,
-    devices, groups of devices with the same chip, and makers' generations. ``count`` is the
-    logarithm of the devices in the machine, ``batch`` that of the batch, 0 if unknown;
-    ``training`` is 1 for training steps.
+    ``device_features`` [n, 4] are logarithms of a device's peak rate, memory bandwidth, cache and
+    power less their medians. ``work_features`` [n, 7] describe the workload's graph, NaN if
+    unknown. ``count`` is the logarithm of the number of devices, ``batch`` that of the batch size,
+    0 if unknown. ``training`` is 1 for training steps, else 0.
+
+    The other fields are labels: two rows have the same number if they share the workload with all
+    its settings (``work``), model and software (``setting``), a model in one edition of a source
+    (``edition``), model and mode (``model_mode``), the model, the source and mode (``stack``),
+    software and precision (``software``), the device, chip and memory size (``group``), or the chip
+    generation.
     """
 
     rate: Vector
@@ -71,15 +75,15 @@ class Design:
     training: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
-        """Select rows."""
+        """Arrays of the ``chosen`` rows only."""
         return Design(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Standard deviations of the parts of a rate's logarithm, and length scales of features.
+    """Standard deviations of the parts of a rate's logarithm, and length scales of its features.
 
-    ``cache`` and ``power`` weigh the device's third and fourth feature against the first two.
+    ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1.
     """
 
     level: float = 6.0
@@ -111,9 +115,9 @@ class Scales:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """Rows predicted from all others: ``departure`` is the truth less the prediction.
+    """Rows predicted from all other groups; ``departure`` [n] is observed less predicted.
 
-    ``covariance`` is that of the prediction, from which anchors among the rows are worked in.
+    ``covariance`` [n, n] is that of the predictions' errors.
     """
 
     rows: Labels
@@ -122,9 +126,10 @@ class LeftOutRows:
 
 
 def roofline(design: Design) -> Vector:
-    """Half of log(peak · bandwidth) of each row's device, less that of its work's demands.
+    """Rate that a roofline suggests for each row [n], as a logarithm up to a constant.
 
-    A training step demands three forward passes.
+    It is half of log(peak · bandwidth) of the device, less half of log(operations · bytes) of the
+    workload. A training step needs three times the work of a forward pass.
     """
     devices, works = design.device_features, np.nan_to_num(design.work_features)
     level: Vector = devices[:, 0] + devices[:, 1] - works[:, 0] - works[:, 1]
@@ -133,7 +138,7 @@ def roofline(design: Design) -> Vector:
 
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Covariance of the rows of two designs with common labels [n, m], without noise."""
+    """Covariance [n, m] between rows of two designs, numbered alike; without noise."""
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
     near = _near_works(rows, columns, scales)
@@ -149,10 +154,11 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 
 
 def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
-    """Covariance of the levels of works, which no device changes.
+    """Covariance [n, m] of the levels of workloads, which are the same on every device.
 
-    A model without a known graph may lie anywhere; one with a graph lies near models with similar
-    demands, apart from an effect that no graph describes.
+    The level of a model without a known graph may be anything. A model with a graph has a level
+    near those of models with similar operations and bytes, except for an effect that no graph
+    describes.
     """
     s = scales
     with_graph, others_known = _has_graph(rows), _has_graph(columns)
@@ -172,12 +178,12 @@ def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: M
 
 
 def _has_graph(design: Design) -> NDArray[np.bool_]:
-    """Mask of the rows whose graphs are known."""
+    """Mask [n] of the rows whose graphs are known."""
     return np.isfinite(design.work_features[:, 0])
 
 
 def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity of works by the demands of their graphs; 0 without a known graph."""
+    """Similarity [n, m] of workloads by their graphs' operations and bytes, 0 if unknown."""
     distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
     return near * np.outer(_has_graph(rows), _has_graph(columns))
@@ -190,7 +196,7 @@ def _device_kernels(rows: Design, columns: Design, scales: Scales) -> tuple[Matr
 
 
 def _squares(rows: Matrix, columns: Matrix) -> Matrix:
-    """Squared distances between rows [n, m]."""
+    """Squared distances [n, m] between two sets of points."""
     squares = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1)[None, :]
     result: Matrix = np.maximum(squares - 2 * rows @ columns.T, 0)
     return result
@@ -204,9 +210,9 @@ def _same(rows: Labels, columns: Labels) -> Matrix:
 def held_out(
     design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
 ) -> tuple[LeftOutRows, ...]:
-    """Predict each group of rows from the rows of all others.
+    """Predict each group of rows from the rows of all other groups.
 
-    ``inverse`` is the inverse of ``with_noise``, if the caller has it.
+    ``inverse`` is the inverse of ``with_noise``, which saves time if the caller has it.
     """
     centred, _ = centred_departures(design)
     if inverse is None:
@@ -220,33 +226,33 @@ def held_out(
 
 
 def inverted(matrix: Matrix) -> Matrix:
-    """The inverse of a covariance."""
+    """The inverse of a covariance matrix."""
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """The covariance of observed rows, noise included [n, n]."""
+    """The covariance [n, n] of observed rates, noise included."""
     return covariance(design, design, scales) + scales.noise**2 * np.eye(len(design.rate))
 
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
-    """Departures of the rates from the roofline, less their mean; and that mean."""
+    """Logarithms of rates over the roofline's, less their mean; and that mean."""
     departures = design.rate - roofline(design)
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Places of rows whose level follows from other rows, or from the model's graph."""
+    """Indices within ``rows`` of those whose workload has a known graph or rates in other rows."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Errors of left-out rows in standard deviations, and the weight of each.
+    """Errors of left-out rows, in predicted standard deviations, and the weight of each row.
 
-    ``features`` [n, 4] are those of the rows' devices; ``groups`` counts the groups left out.
+    ``features`` [n, k] are those of the rows; ``groups`` is the number of groups left out.
     """
 
     deviations: Vector
@@ -255,9 +261,9 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Standard deviations that cover the truth at ``LEVEL`` on a device with ``features``.
+        """Standard deviations that an interval needs to contain 90 % of truths near ``features``.
 
-        Infinite without errors to calibrate on.
+        Infinite if no row was left out.
         """
         if not len(self.deviations):
             return math.inf
@@ -274,9 +280,9 @@ class Calibration:
 def calibrate(
     design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
 ) -> Calibration:
-    """Predict each group from the others and collect the errors; ``inverse`` as for ``held_out``.
+    """Predict each group from the others and collect the errors, to scale intervals.
 
-    Rows whose level cannot be predicted are left out.
+    ``inverse`` is that of ``held_out``. Rows whose level cannot be predicted are left out.
     """
     deviations, weights, rows = [], [], []
     left_out = held_out(design, scales, groups, inverse=inverse)

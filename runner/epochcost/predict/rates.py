@@ -1,7 +1,7 @@
-"""Published rates, read from tables with the columns of ``COLUMNS``.
+"""Read published rates from tables with the columns of ``COLUMNS``.
 
-A row gives examples a second or the time of an iteration. ``design`` maps names to devices,
-``learnt`` finds doubtful rows.
+A row states examples a second or the time of an iteration. ``design`` maps names to devices,
+``learnt`` lists doubtful rows.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A published figure: ``per_second`` examples (or ``unit``s) on the whole machine.
+    """A published figure: ``per_second`` examples (or other ``unit``) on the whole machine.
 
-    ``batch`` and ``size`` (a sequence's length or an image's side) are None where the source does
-    not say; ``line`` is the row's in its file.
+    ``batch`` is the number of examples in a step, None if the source does not state it. ``size`` is
+    the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is the
+    source's; ``path`` and ``line`` are the row's place in our table.
     """
 
     source: str
@@ -65,23 +66,23 @@ class Rate:
 
     @property
     def work(self) -> tuple[str, ...]:
-        """The work and its settings: rates of one work differ by machine only."""
+        """The workload and all its settings: rates with an equal value differ by machine only."""
         batch = "" if self.batch is None else f"{self.batch:g}"
         return (*self.setting, self.task, self.size, batch, self.unit)
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """The model and the software that ran it."""
+        """Source, model, mode, precision and software of a rate."""
         return (self.source, self.model, self.mode, self.precision, self.software)
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """The model in one version of a source, with any settings; its rates share one level."""
+        """The model and task in one version of a source, with any precision, batch or software."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property
     def family(self) -> str:
-        """The source without its version: MLPerf Inference of every round."""
+        """The source without its version: "MLPerf Inference" for every round."""
         return _VERSION.sub("", self.source)
 
     @property
@@ -91,20 +92,20 @@ class Rate:
 
     @property
     def where(self) -> str:
-        """File and line, for messages."""
+        """File and line of the row, for messages."""
         return f"{self.path}:{self.line}"
 
 
 def read_rates(path: Path) -> tuple[Rate, ...]:
-    """The rows of a table, in order.
+    """Rates of a table, in order.
 
-    Raises SpecError with every missing column and every value that is not a positive number.
+    Raises SpecError that lists every missing column and every value that is not a positive number.
     """
     return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """Read profiles of graphs, by model and size; raises SpecError as ``read_rates`` does."""
+    """Profiles of graphs by model and size; raises SpecError as ``read_rates`` does."""
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
     return dict(read_table(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 
@@ -112,7 +113,10 @@ def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
 def read_table(
     path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
 ) -> list[RowT]:
-    """Every row of a CSV file, by its line; raises SpecError as ``read_rates`` does."""
+    """Apply ``read_row`` to the line number and cells of each row of a CSV file.
+
+    Raises SpecError that lists every missing column and every row that ``read_row`` refuses.
+    """
     values, faults = [], []
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
     missing = [name for name in columns if name not in (rows.fieldnames or ())]
@@ -185,7 +189,7 @@ def _count(text: str) -> int:
 
 
 def positive_number(name: str, text: str) -> float:
-    """A number above 0; ``name`` is the column's in the ValueError for any other text."""
+    """Parse a number above 0; the ValueError for other text names the column ``name``."""
     value = _number(name, text)
     if value <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {text!r}")
@@ -203,7 +207,7 @@ def _number(name: str, text: str) -> float:
 
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
-    """Replace repeats by their median: one rate for each work, kind of device and count."""
+    """Merge repeats into their median: one rate for each workload, device and device count."""
     repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
     for rate in rates:
         repeats[(rate.work, rate.accelerator, rate.count)].append(rate)

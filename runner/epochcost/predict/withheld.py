@@ -1,8 +1,8 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
-The forecasts use everything that is learnt except the withheld rows, and nothing measured on the
-machine in question. Regret is how much more the machine forecast as cheapest costs; the caller
-gives the hourly prices.
+Forecasts use every published rate except the withheld ones, and no measurement of the machine in
+question. Regret tells how much more the machine costs that is forecast as the cheapest, compared
+with the machine that really is; the caller gives the hourly prices.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _WITHIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast without all rows of ``name``.
+    """A published rate, and its forecast from all rows whose ``name`` (say, the device's) differs.
 
-    ``forecast`` is None if none is possible; ``roofline`` is the logarithm of the true rate over
-    the roofline's, NaN or infinite if there is none.
+    ``forecast`` is None if none is possible. ``roofline`` is the logarithm of the published rate
+    over the rate that the roofline predicts, NaN or infinite if the roofline predicts none.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Tried:
 
     @property
     def error(self) -> float:
-        """The logarithm of true over forecast rate; NaN without a forecast."""
+        """The logarithm of the published rate over the forecast; NaN without a forecast."""
         rate = self.placed.rate.per_second
         return math.log(rate / self.forecast.per_second) if self.forecast else math.nan
 
     @property
     def covers(self) -> bool:
-        """Whether the interval contains the truth."""
+        """Whether the forecast's interval contains the published rate."""
         forecast = self.forecast
         return forecast is not None and forecast.low <= self.placed.rate.per_second <= forecast.high
 
@@ -64,9 +64,10 @@ class Tried:
 class Errors:
     """Errors of ``rows`` forecasts, in percent of time (the larger over the smaller, less 1).
 
-    ``refused`` more rows had no forecast. ``coverage`` is the share of intervals with the truth,
-    ``half_width`` the median factor from a forecast to its ends. Figures of the roofline cover the
-    rows that it can predict, None without any.
+    ``refused`` is the number of further rows without a forecast. ``coverage`` is the share of
+    intervals that contain the published rate, ``half_width`` the median ratio between the end of an
+    interval and its middle. The ``roofline`` errors are those of the rows that the roofline can
+    predict, None if there are no such rows.
     """
 
     rows: int
@@ -80,7 +81,7 @@ class Errors:
 
 
 def errors_of(tried: Sequence[Tried]) -> Errors | None:
-    """Errors over some rows; None if no row has a forecast."""
+    """Errors of the rows that have a forecast; None if no row has one."""
     forecast = [row for row in tried if row.forecast]
     if not forecast:
         return None
@@ -100,9 +101,10 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast every row without all rows of the same name, in order.
+    """Forecast every row without the rows of its accelerator, generation, model or source.
 
-    If models or sources are withheld, only works with known graphs are forecast.
+    ``withheld`` says which of the four. If models or sources are withheld, only rows with a known
+    graph are forecast.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -126,7 +128,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Rows whose model from the same source, or a similar graph, is among the rest."""
+    """Yield ``rows`` that the rest can predict: it has the model's rates or a similar graph."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -135,9 +137,11 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors of √(peak · bandwidth) times a fitted constant [n]: per model, per device, or overall.
+    """Errors [n] of the roofline, √(peak · bandwidth) times a constant fitted to the other rows.
 
-    NaN without another row of the work, infinite if no row shares the constant.
+    There is a constant for each model; for each device if models are withheld, and a single
+    constant if sources are. The error is NaN if no other row has the workload, infinite if none
+    shares the constant.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)
@@ -155,7 +159,7 @@ def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -
 
 
 def percent(logarithm: float) -> float:
-    """Percent by which the larger of two times exceeds the smaller."""
+    """Percent by which the larger of two times exceeds the smaller, whose log ratio is given."""
     return 100 * (math.exp(abs(logarithm)) - 1)
 
 
@@ -166,10 +170,10 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Regret over ``choices``, each among at least five accelerators with rows of one work.
+    """Extra cost of the devices that predictions pick, in ``choices`` among five or more devices.
 
-    ``within_a_tenth`` is the share whose pick costs at most a tenth more than the truly cheapest;
-    ``median_percent`` and ``p90_percent`` are quantiles of the extra cost.
+    ``within_a_tenth`` is the share of choices in which the picked device costs at most 10 % more
+    than the cheapest. ``median_percent`` and ``p90_percent`` are quantiles of the extra cost.
     """
 
     choices: int
@@ -181,7 +185,10 @@ class Regret:
 def regrets(
     rows: Sequence[Tried], devices: Devices, hourly: Mapping[str, float]
 ) -> tuple[Regret, Regret]:
-    """Regrets of picking the cheapest by forecasts and by the roofline; ``hourly`` is by device."""
+    """Regret of picking the cheapest device by the forecasts, and by the roofline.
+
+    ``hourly`` is the price of an hour by the device's id.
+    """
     design = designed([row.placed for row in rows], devices)
     prices = np.array([hourly.get(row.placed.device.id, math.nan) for row in rows])
     by = ([row.error for row in rows], [row.roofline for row in rows])
@@ -190,9 +197,10 @@ def regrets(
 
 
 def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
-    """Regret of predicted rates (logarithms per device) at prices of a device [n].
+    """Regret of picking devices by their predicted rates.
 
-    NaN is unknown. The cost of an example is price over rate.
+    ``predicted`` [n] are logarithms of rates per device, ``prices`` [n] those of an hour of a
+    device; NaN means unknown. An example costs price over rate.
     """
     usable = np.isfinite(predicted) & np.isfinite(prices)
     choices: dict[tuple[int, float], list[int]] = defaultdict(list)
@@ -217,7 +225,7 @@ def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
 
 
 def _costs(design: Design, costs: Vector, rows: Sequence[int]) -> dict[int, float]:
-    """Median logarithm of the cost of each group of devices over its rows."""
+    """The median over a group of devices of the cost's logarithm, by the number of the group."""
     groups: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         groups[int(design.group[row])].append(float(costs[row]))

@@ -1,1 +1,1 @@
-"""Training on data: inputs of the steps, the training loop, schedules and saved states."""
+"""Train on data: inputs of the steps, the training loop, schedules and saved states."""

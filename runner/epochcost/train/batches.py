@@ -1,4 +1,7 @@
-"""The batches of a trial: their number, and their file, an .npz ``[pool, batch, ...]``."""
+"""Generate the batches of a trial, decide their number and write them into an .npz file.
+
+An array of the file is [pool, batch, ...]: all batches of an input or a target.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ HELD_OUT_FLOPS = 10**11
 
 
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
-    """The data inputs of a bound graph with the ranges of the model's spec, in graph order.
+    """The data inputs of a bound graph, in its order, with the value ranges in the model's spec.
 
-    Inputs that are carried from step to step are not data. Raises ModelError if spec and graph
-    name different inputs, a shape is not bound, or the first dimension is not the batch.
+    Inputs that are carried from step to step are not data. Raises ModelError if spec and graph name
+    different inputs, a shape is not bound, or the first dimension is not the batch.
     """
     carried = {state.input for state in model.states}
     inputs = [data for data in data_inputs(graph) if data.name not in carried]
@@ -57,10 +60,10 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 def step_targets(
     step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
 ) -> tuple[TargetField, ...]:
-    """The targets of a step's loss terms, as its spec declares them, in the order of the terms.
+    """The targets that the loss terms of a step compare outputs with, in the order of the terms.
 
-    ``graph`` is the bound graph that the step was made of. Raises ModelError if a declared target
-    does not fit the output.
+    ``graph`` is the bound graph from which the step was made. Raises ModelError if a target that
+    the spec declares does not fit the output.
     """
     shapes = _shapes([*step.model.graph.input, *graph.graph.output])
     return tuple(
@@ -73,10 +76,10 @@ def step_targets(
 def training_batches(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Iterator[Batch]:
-    """The pool of batches that a trial cycles through, bounded in bytes and in number.
+    """Yield the batches that a trial cycles through; bytes and number of batches are limited.
 
-    Raises MemoryError before it generates a batch if ``room_bytes`` cannot hold three: two of the
-    smallest pool, and the next one during generation. None: no bound.
+    If ``room_bytes`` cannot hold three batches, raises MemoryError before it generates one: the
+    smallest pool has two, and the next batch is generated beside them. None means no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -87,9 +90,10 @@ def training_batches(
 
 
 def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) -> Iterator[Batch]:
-    """Batches that training never sees: ``HELD_OUT_EXAMPLES``, or fewer by ``HELD_OUT_FLOPS``.
+    """Yield batches that training never sees, of ``HELD_OUT_EXAMPLES`` examples together.
 
-    At least one batch; ``batch_flops`` is the arithmetic of evaluating one.
+    There are fewer if their evaluation would exceed ``HELD_OUT_FLOPS``, but at least one batch.
+    ``batch_flops`` is the number of operations that evaluate a batch.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     for index in range(max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))):
@@ -120,9 +124,9 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 
 
 def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
-    """Raise ModelError if a declared input is an index, and its range exceeds the indexed axis.
+    """Raise ModelError if an input indexes an axis, and its declared range exceeds the axis.
 
-    ONNX silently counts negative indices from the end; PyTorch takes none for labels and tokens.
+    ONNX silently counts negative indices from the end; PyTorch accepts none for labels and tokens.
     """
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {
@@ -209,7 +213,7 @@ def _require_same_names(model: Model, graph_names: Sequence[str], declared: Sequ
 
 
 def save_batches(batches: Iterable[Batch], path: Path) -> Path:
-    """Write an .npz, ``[pool, batch, ...]`` for each input and target, and return its path."""
+    """Write each input and target as an array [pool, batch, ...] into an .npz; return its path."""
     drawn = [{**batch.inputs, **batch.targets} for batch in batches]
     with zipfile.ZipFile(path, "w") as archive:
         for name in drawn[0]:
@@ -218,7 +222,7 @@ def save_batches(batches: Iterable[Batch], path: Path) -> Path:
 
 
 def _write_stacked(archive: zipfile.ZipFile, name: str, batches: Sequence[NDArray[Any]]) -> None:
-    """Write batch after batch: memory may not hold a large batch twice."""
+    """Write the batches one after the other, because memory may not hold all of them twice."""
     first = np.asarray(batches[0])
     header = {
         "descr": np.lib.format.dtype_to_descr(first.dtype),

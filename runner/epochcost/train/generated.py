@@ -1,8 +1,8 @@
-"""Generated data whose best attainable result is known: text of a Markov chain, images of shapes.
+"""Generate data whose best attainable result is known: text of a Markov chain, images of shapes.
 
-No model predicts the chain's next character better than its entropy permits. A declared share of
-the labels of images is wrong, in the held-out part too: no model can honestly reach an accuracy
-above the share of right labels. All numbers follow from the seed.
+No model predicts the chain's next character better than the chain's entropy permits. A declared
+share of the labels of images is wrong, in the held-out part too, so no model can honestly exceed
+the share of right labels in accuracy. The seed decides all numbers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class MarkovChain:
-    """The two previous characters decide the next: ``probabilities`` [first, second, next]."""
+    """A source of text in which the two previous characters decide the odds of the next character.
+
+    ``probabilities`` is [first, second, next].
+    """
 
     probabilities: NDArray[np.float64]
 
     def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """A text of ``count`` characters."""
+        """A text of ``count`` characters, as their indices."""
         bounds = np.cumsum(self.probabilities, axis=2)
         bounds[..., -1] = 1.0
         thresholds = rng.random(count)
@@ -42,7 +45,7 @@ class MarkovChain:
 
 
 def markov_chain(declared: Generated) -> MarkovChain:
-    """The chain of a spec, its rows drawn from a Dirichlet distribution."""
+    """The Markov chain that a spec declares, with probabilities from a Dirichlet distribution."""
     assert declared.characters is not None, "the schema demands it of chains"
     size = declared.characters
     rng = np.random.default_rng([declared.seed, 0])
@@ -51,7 +54,7 @@ def markov_chain(declared: Generated) -> MarkovChain:
 
 
 def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Images [count, channels, side, side] and labels, a share of which is wrong."""
+    """Images [count, channels, side, side] and their labels, a declared share of them wrong."""
     rng = np.random.default_rng([declared.seed, 1])
     labels = rng.integers(0, CLASSES, count)
     images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
@@ -63,9 +66,9 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
 def _drawn(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Shapes at random places, sizes and angles, striped or chequered, on a noisy ground.
+    """Draw shapes with random place, size and angle, striped or chequered, on a noisy ground.
 
-    Shape and ground have independent colours, and their brightness always differs.
+    Colours of shape and ground are independent, but the shape is always brighter.
     """
     assert declared.side is not None, "the schema demands it of images"
     count, side = len(labels), declared.side
@@ -89,7 +92,7 @@ def _drawn(
 
 
 def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Masks of the points inside each shape: disc, square, triangle, cross, ring."""
+    """For each shape (disc, square, triangle, cross, ring), a mask of the points inside it."""
     radius = np.hypot(x, y)
     across = np.maximum(np.abs(x), np.abs(y))
     triangle = (y < 0.8) & (np.abs(x) * 1.7 < y + 0.9)

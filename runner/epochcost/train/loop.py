@@ -1,8 +1,8 @@
-"""The training loop: steps, evaluations and saved states until an aim is met.
+"""The training loop: take steps, evaluate and save states until the training's end.
 
-An interrupted training ends with the same weights as an uninterrupted one: the inputs of a step
-depend on its number alone, and everything else is in the saved state. ``measure.training`` owns
-sessions, ``state`` the state's file, ``pipeline`` the inputs.
+A training that is interrupted and resumed ends with the same weights as an uninterrupted training:
+the inputs of a step depend only on its number, and the saved state contains everything else.
+``measure.training`` owns sessions, ``state`` the file of the state, ``pipeline`` the inputs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class TrainingDiverged(InputError):  # noqa: N818 - the field's name for this ou
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on the held-out accuracy or loss that ends a training."""
+    """A limit on the held-out accuracy (at least) or loss (at most) at which training ends."""
 
     measure: str
     value: float
 
     def met(self, curve: Sequence[Point]) -> bool:
-        """Whether the last evaluation is within the bound."""
+        """Whether the last evaluation reached the limit."""
         point = curve[-1]
         return point.loss <= self.value if self.measure == "loss" else point.accuracy >= self.value
 
@@ -66,7 +66,7 @@ def parse_target(text: str) -> Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Learning rate, length, evaluations and aim of a training."""
+    """Settings of a training: learning rate, epochs, steps between evaluations, and aim."""
 
     schedule: Schedule
     learning_rate: Decimal
@@ -77,9 +77,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Watch:
-    """Callbacks of a training: to save its state, after each step, and whether to stop.
+    """Callbacks of a training: one saves its state, one follows each step, one can stop it.
 
-    ``on_step`` gets the progress as of the last pause, the step and its loss.
+    ``on_step`` gets the progress before the current run of steps, the step's number and its loss.
+    The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -91,9 +92,9 @@ class Watch:
 def train(
     recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress, watch: Watch
 ) -> Progress:
-    """Train until the end or a stop, and save the last state.
+    """Train until the end or until ``watch`` stops the training, and save the last state.
 
-    Raises TrainingDiverged, which keeps the state that was saved before.
+    Raises TrainingDiverged; the state that was saved before is kept.
     """
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
@@ -108,7 +109,7 @@ def train(
 
 
 def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """The step of the next evaluation; the first is before the first step."""
+    """The step before which the next evaluation is due; the first evaluation precedes all steps."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every
@@ -142,7 +143,7 @@ def _stepped(
 
 
 def rates_at(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The learning rate of each step."""
+    """The learning rate of each of the given steps."""
     horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
     factors = rate_factors(recipe.schedule, steps, horizon)
     return np.asarray(float(recipe.learning_rate) * factors, dtype=np.float32)
@@ -174,7 +175,7 @@ def _evaluated(
 
 
 def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
-    """The mean loss of all held-out examples, and the share of right answers.
+    """The mean loss over all held-out examples, and the share of right answers.
 
     Raises TrainingDiverged if the loss is not finite.
     """

@@ -1,8 +1,8 @@
-"""Inputs of a step: examples shuffled, augmented, scaled and in the graph's shapes.
+"""Prepare the inputs of a step: shuffle, augment and scale examples, in the graph's shapes.
 
-Everything follows from the seed and the step's number, so that an interrupted training sees the
-same inputs when it continues. Examples keep the type of their file until they are batched: bytes
-take a quarter of the memory of floats. ``datasets`` reads files, ``generated`` generates examples.
+Seed and step number decide all inputs, so that a resumed training sees the same inputs as before.
+Examples keep the number type of their file until they are batched: bytes take a quarter of the
+memory of floats. ``datasets`` reads files, ``generated`` generates examples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHUFFLE_KEY, _AUGMENT_KEY = 5, 6
 
 @dataclass(frozen=True)
 class Part:
-    """Examples along axis 0 and their labels: a number each, or a number for each position."""
+    """Examples along axis 0, with a label for each example or for each of its positions."""
 
     examples: Array
     labels: Array
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Examples:
-    """A data set in memory; numbers lie from 0 to ``largest_value``."""
+    """A data set in memory; the numbers of its examples lie from 0 to ``largest_value``."""
 
     name: str
     training: Part
@@ -44,7 +44,11 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """Source of the inputs of a model's steps and evaluations, from a data set that fits it."""
+    """The inputs of a model's training steps and evaluations, from a data set that fits the model.
+
+    ``learning_rate`` is the name of the graph's input for the rate, ``evaluated_at_once`` the batch
+    size of an evaluation.
+    """
 
     examples: Examples
     inputs: tuple[InputField, ...]
@@ -57,11 +61,11 @@ class Feed:
 
     @property
     def epoch_steps(self) -> int:
-        """Whole batches in an epoch; the remaining examples differ from epoch to epoch."""
+        """Number of whole batches in an epoch; other examples are left over in each epoch."""
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """The batches of a step for each of ``rates``, all of the epoch of ``first_step``."""
+        """Batches of the steps from ``first_step`` on, one for each rate, all in the same epoch."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -69,7 +73,7 @@ class Feed:
         return EpochBatches(self, order[start:end].reshape(len(rates), -1), rates, first_step)
 
     def held_out_batches(self) -> Iterator[Mapping[str, Array]]:
-        """All held-out examples in order; the last batch may be smaller."""
+        """Yield all held-out examples in order; the last batch may be smaller."""
         part, size = self.examples.held_out, self.evaluated_at_once
         for start in range(0, len(part.labels), size):
             rows = np.arange(start, min(start + size, len(part.labels)))
@@ -78,7 +82,7 @@ class Feed:
     def gathered(
         self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """Arrays of the examples of ``rows`` by graph input; augmented if ``step`` is given."""
+        """Inputs of the graph for the examples ``rows``; augmented if ``step`` is set."""
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
         if step is not None and self.augmentation is not None:
@@ -94,7 +98,7 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """Whether each answer that counts is right."""
+        """Whether each answer is right, without the answers whose label is to be ignored."""
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)
@@ -105,7 +109,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """Batches of one epoch in order: ``order`` has the rows of each."""
+    """Consecutive batches of an epoch: each row of ``order`` has a batch's example indices."""
 
     feed: Feed
     order: NDArray[np.int64]
@@ -118,21 +122,24 @@ class EpochBatches:
         return len(self.order)
 
     def gather(self, number: int) -> dict[str, Array]:
-        """Inputs of the step, with its learning rate."""
+        """Inputs of batch ``number``, with the learning rate of its step."""
         feed, step = self.feed, self.first_step + number
         batch = feed.gathered(feed.examples.training, self.order[number], step)
         return {**batch, feed.learning_rate: np.asarray(self.rates[number])}
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Scale numbers down from ``largest_value`` to the field's range, where they exceed it."""
+    """Scale numbers from 0 to ``largest_value`` down to the field's range, if that is smaller."""
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
 
 
 def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Array:
-    """Images [examples, ..., height, width], each shifted by up to ``pad`` and maybe flipped."""
+    """Shift each image by up to ``pad`` pixels and flip it at random, as the spec says.
+
+    ``images`` is [examples, ..., height, width].
+    """
     height, width = images.shape[-2:]
     planes = images.reshape(len(images), -1, height, width)
     if how.pad:
@@ -148,7 +155,7 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The data input, then the constant inputs; raises InputError unless one input is for data."""
+    """The data input, then the constant inputs; raises InputError unless one is for data."""
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:
         raise InputError(
@@ -160,7 +167,7 @@ def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField,
 
 
 def require_fitting(examples: Examples, field: InputField, target: TargetField) -> None:
-    """Raise InputError if examples or labels do not fit the model."""
+    """Raise InputError if the examples or labels do not fit the model."""
     for part, part_name in ((examples.training, "training"), (examples.held_out, "held-out")):
         where = f"data {examples.name}: {part_name} examples"
         if not len(part.labels) or len(part.examples) != len(part.labels):

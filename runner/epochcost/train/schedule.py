@@ -1,8 +1,8 @@
-"""The learning rate at every step, as a pure function of the spec's schedule.
+"""The learning rate at every step, as a pure function of the schedule in the spec.
 
-Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its height, so that
-the first step already changes the weights. ``on-plateau`` depends on measurements after epochs: a
-trial, which is shorter than an epoch, keeps the first rate.
+Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value, so
+that the first step already changes the weights. The schedule ``on-plateau`` depends on evaluations
+after epochs; a trial is shorter than an epoch and keeps the first rate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Factors = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Horizon:
-    """Steps of an epoch and of the whole training."""
+    """Number of steps in an epoch and in the whole training."""
 
     epoch_steps: int
     total_steps: int
@@ -30,7 +30,7 @@ class Horizon:
 def learning_rates(
     schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, count: int
 ) -> NDArray[np.float32]:
-    """The rates of the first ``count`` steps; the last rate after the training's end."""
+    """Learning rates of the first ``count`` steps; after the training's end, the last rate."""
     steps = np.minimum(np.arange(count), horizon.total_steps - 1)
     return np.asarray(
         float(learning_rate) * rate_factors(schedule, steps, horizon), dtype=np.float32
@@ -38,14 +38,14 @@ def learning_rates(
 
 
 def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.float32]:
-    """The rate of each of the first ``count`` steps of a training with this batch size."""
+    """Learning rates of the first ``count`` steps of a training with this batch size."""
     epoch_steps = max(1, training.examples_per_epoch // batch_size)
     horizon = Horizon(epoch_steps, epoch_steps * training.epochs)
     return learning_rates(training.schedule, training.optimizer.learning_rate, horizon, count)
 
 
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The factor on the optimizer's rate at each step."""
+    """The factor on the optimizer's learning rate at each step."""
     match schedule:
         case spec.Constant() | spec.Steps() | spec.Exponential():
             return _warmed(steps, schedule.warm_up_steps) * _stairs(schedule, steps, horizon)
@@ -60,7 +60,7 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
 
 
 def _warmed(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """Linear growth that reaches 1 at the last warm-up step."""
+    """The warm-up's factor at each step: it grows linearly to 1 at the last warm-up step."""
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
@@ -80,7 +80,7 @@ def _stairs(
 
 
 def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """1, then ``factors[i]`` from the first step at or after ``epochs[i]`` epochs.
+    """The factor 1, then ``factors[i]`` from the first step at or after ``epochs[i]`` epochs.
 
     Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
     """
@@ -104,7 +104,7 @@ def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Hori
 
 
 def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
-    """Grow from 0 at the last step of the warm-up (else the first step) to 1 at the last step."""
+    """Share of the decay that is over at each step: 0 until the warm-up ends, 1 at the end."""
     top = max(0, warm_up_steps - 1)
     return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
 
@@ -112,7 +112,7 @@ def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) ->
 def _annealed(
     schedule: spec.Cosine | spec.Linear, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """Warm-up, then a fall from 1 to ``final_factor`` at the last step.
+    """The factor at each step: a warm-up to 1, then a decay to ``final_factor`` at the last step.
 
     Cosine: Loshchilov & Hutter 2017, arXiv 1608.03983, equation 5, without restarts. Linear: as in
     the code of BERT (google-research/bert, optimization.py), but continuous at the end of the
@@ -126,10 +126,10 @@ def _annealed(
 
 
 def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """min(n / w, √(w / n)) at step n counted from 1, for w steps of warm-up.
+    """min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
-    Vaswani et al. 2017, arXiv 1706.03762, equation 3, over its value at the end of the warm-up,
-    (d_model · w)^-1/2, which is thus the optimizer's rate.
+    Vaswani et al. 2017, arXiv 1706.03762, equation 3, divided by its value at the end of the
+    warm-up, (d_model · w)^-1/2. That value is thus the optimizer's learning rate.
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))

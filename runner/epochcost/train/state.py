@@ -1,8 +1,8 @@
-"""The saved state of a training: everything that the next step depends on, in one file.
+"""The saved state of a training: everything on which the next step depends, in one file.
 
-A checkpoint, as ``cost`` prices them: weights and the optimizer's state, the step (which decides
-the place in the data and every random draw), the learning rate's state and the curve so far. It is
-a zip of arrays and one JSON document, written whole or not at all.
+It contains the weights, the optimizer's state, the step's number (which decides the place in the
+data and every random draw) and the results of evaluations so far. ``cost`` prices such checkpoints.
+The file is a zip of arrays and a JSON document; it is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epochcost.results.trainings import Ending, Point
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a training by activity; waiting for data is a part of the steps."""
+    """Seconds of a training by activity; ``steps`` includes ``waiting`` for data."""
 
     steps: float = 0.0
     waiting: float = 0.0
@@ -36,15 +36,16 @@ class Times:
 
     @property
     def total(self) -> float:
-        """Billed seconds."""
+        """Seconds that are billed."""
         return self.steps + self.evaluation + self.saving
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a training: the JSON part of a saved state.
+    """How far a training got, and its results so far: the JSON part of a saved state.
 
-    ``losses`` are the sum and the number of the steps' losses since the last evaluation.
+    ``losses`` are the sum of the steps' losses since the last evaluation, and the number of these
+    steps.
     """
 
     step: int = 0
@@ -55,14 +56,14 @@ class Progress:
     ending: Ending | None = None
 
     def spent(self, **more: float) -> Progress:
-        """Add seconds by the field of ``Times``."""
+        """Add seconds to the times of activities, each named by its field in ``Times``."""
         added = {name: getattr(self.times, name) + seconds for name, seconds in more.items()}
         return replace(self, times=replace(self.times, **added))
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """State of the training ``identity`` between two steps."""
+    """State between two steps of a training, whose settings have the digest ``identity``."""
 
     identity: str
     progress: Progress
@@ -73,7 +74,7 @@ _PROGRESS = TypeAdapter(Progress)
 
 
 def write_state(path: Path, state: SavedState) -> None:
-    """Replace the saved state; raises CapabilityError and keeps the earlier state on failure."""
+    """Replace the saved state; if that fails, keep the earlier one and raise CapabilityError."""
     buffer = io.BytesIO()
     document = {
         "identity": state.identity,
@@ -86,7 +87,7 @@ def write_state(path: Path, state: SavedState) -> None:
 
 
 def read_state(path: Path, identity: str) -> SavedState | None:
-    """The state of a training; None if there is none.
+    """The saved state of a training; None if there is none.
 
     Raises InputError if the file is damaged or belongs to another training.
     """
@@ -118,7 +119,7 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder to which a training's files cannot be written."""
+    """The error to raise if a training's files cannot be written to a folder."""
     expected = "room for" if is_full(error) else "a folder that takes"
     return CapabilityError(
         f"{folder}: expected {expected} the saved state of a training, got "

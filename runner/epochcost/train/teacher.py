@@ -1,11 +1,11 @@
-"""Data to learn from: a fixed random network draws inputs and their targets.
+"""Synthetic data that a model can learn: a fixed random network draws inputs and their targets.
 
-A latent factor z ~ N(0, I), [examples, directions], becomes the inputs through fixed random layers,
-with noise, so that each input carries information on it. Targets can be learnt. A target with a
-class for each position of a text (a language model's tokens) depends on the token there; one of
-many classes for a whole text depends on its last token; any other depends on z. The random maps
-depend on the seed, the number of classes and the shape alone, so that two targets of the same kind
-agree. Fields describe the arrays of an example. ``train.batches`` decides which batches are drawn.
+Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
+and noise, so each input carries information about z. The targets depend on z, except in two cases.
+A target with a class for each position of a text (a language model's tokens) depends on the token
+there. A target of many classes for a whole text depends on its last token. Only the seed, the
+number of classes and the shape decide these random dependencies, so two targets of the same kind
+agree. ``train.batches`` decides which batches are drawn.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Kind = Literal["numbers", "tokens", "constant"]
 
 @dataclass(frozen=True)
 class InputField:
-    """A graph input: the shape of one example, and its half-open range ``[low, high)``.
+    """A graph input: shape and type of one example, whose values lie in ``low <= value < high``.
 
-    ``tokens`` are indices of a vocabulary without an order; a ``constant`` is ``low`` everywhere.
+    ``kind`` is ``tokens`` for indices of a vocabulary, which have no order. It is ``constant`` if
+    all values are ``low``.
     """
 
     name: str
@@ -46,11 +47,12 @@ class InputField:
 
 @dataclass(frozen=True)
 class TargetField:
-    """A graph input that a loss compares an output with; ``shape`` is that of one example.
+    """A graph input with which a loss compares an output; ``shape`` is that of one example.
 
-    ``classes`` are indices in an integer array, 0 or 1 in an array of floats; without them the
-    values are numbers in ``[low, high)``. ``ignored_share`` of the positions hold ``IGNORED``.
-    ``merged``: the graph joins the batch and the first axis of an example into one axis.
+    ``classes`` is the number of classes: values are class indices in an array of integers, 0 or 1
+    in an array of floats. If it is None, values are numbers in ``low <= value < high``.
+    ``ignored_share`` of the positions have the label ``IGNORED``. If ``merged``, the graph joins
+    the batch axis and the first axis of an example into one axis.
     """
 
     name: str
@@ -75,7 +77,7 @@ class TargetField:
 
 @dataclass(frozen=True)
 class Batch:
-    """Examples along axis 0: an array for each field and each target."""
+    """Arrays of examples along axis 0, one for each input field and each target, by its name."""
 
     inputs: Arrays
     targets: Arrays
@@ -89,7 +91,7 @@ _TOPICAL_SHARE = 0.75
 
 
 def _random_layer(directions: int, features: int, rng: np.random.Generator) -> Floats:
-    """A fixed random layer [directions, features] that gives each feature unit variance."""
+    """A fixed random layer [directions, features] whose outputs have unit variance."""
     weights = rng.standard_normal((directions, features), dtype=np.float32)
     return weights / np.float32(np.sqrt(directions))
 
@@ -100,7 +102,7 @@ def _squash(activations: Floats) -> Floats:
 
 
 def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """Noisy activations [examples, features] squashed into the field's range."""
+    """Add noise to activations [examples, features] and squash them into the field's range."""
     noise = rng.standard_normal(activations.shape, dtype=np.float32)
     share = _squash(activations + np.float32(_NOISE / _GAIN) * noise)
     values = (field.low + (field.high - field.low) * share).reshape(-1, *field.shape)
@@ -110,11 +112,12 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 
 
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """A text of topics: most of its tokens each reveal the sign of a latent factor.
+    """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    The vocabulary is divided between the two signs of every factor, frequent tokens first; the
-    other tokens come from all of it. The factor of each position is redrawn for each example, so
-    that bags of words, convolutions, recurrences and attention can all learn from it.
+    For each factor and sign, a part of the vocabulary is set aside, with equally frequent tokens.
+    The remaining tokens come from the whole vocabulary. The factor of each position is redrawn for
+    each example, so that bags of words, convolutions, recurrences and attention can all learn from
+    it.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -155,10 +158,10 @@ _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 
 
 def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
-    """Values [examples, ...] that depend on the latent factors [examples, directions].
+    """Target values [examples, ...] that depend on the latent factors [examples, directions].
 
-    The class of an example is the largest of a random readout; several values have a random
-    direction each.
+    If an example has one class of several, it is the class with the largest random linear score.
+    Otherwise each value is a random linear function of the factors, squashed into its range.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
         values: NDArray[Any] = _largest(latent, readout(latent.shape[1], target.classes, seed))
@@ -178,8 +181,8 @@ def _from_positions(
 ) -> NDArray[Any]:
     """Classes [examples, ...] that depend on the tokens of ``field`` at the same positions.
 
-    The largest of several tokens at a position (the letters of a word) counts. A fixed random map
-    gives each token its class.
+    A fixed random map gives each token its class. If a position has several tokens (the letters of
+    a word), the largest token counts. A tenth of the classes is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -194,7 +197,7 @@ def _from_positions(
 def _ignore_some(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Set the ignored share of the positions to ``IGNORED``; at least one position stays."""
+    """Set the ignored share of the labels to ``IGNORED``, but not all of them."""
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -203,10 +206,11 @@ def _ignore_some(
 
 
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
-    """The tokens that the target's classes depend on; None for a target of latent factors.
+    """The input whose tokens decide the target's classes; None if the latent factors decide them.
 
-    Their leading axes are the target's positions. Large vocabularies come before small ones, and
-    later inputs before earlier ones, because a decoder's inputs follow its encoder's.
+    The leading axes of the input are the target's positions. If several inputs fit, the one with
+    the largest vocabulary is chosen; among equals the last, because a decoder's inputs follow its
+    encoder's.
     """
     if target.classes is None:
         return None
@@ -215,7 +219,10 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """[directions, classes]: orthonormal columns give the classes equal, independent scores."""
+    """Weights [directions, classes] whose columns give the classes equally distributed scores.
+
+    The columns are orthonormal, and the scores thus independent, if there are enough directions.
+    """
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))
     if classes <= directions:
@@ -231,7 +238,7 @@ def _fits(target: TargetField, field: InputField) -> bool:
 
 
 def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
-    """The class of the largest score, a slice of the examples at a time."""
+    """The class with the largest score; the examples are processed in slices to save memory."""
     rows = max(1, _SCORES // weights.shape[1])
     parts = [latent[at : at + rows] @ weights for at in range(0, len(latent), rows)]
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
@@ -245,7 +252,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A class for each key; with enough keys, all classes have equally many keys."""
+    """A class for each key; with enough keys, every class has nearly the same number of keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -255,7 +262,7 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draw examples; up to 64 classes of a target with one value are equally likely."""
+    """Draw examples with their targets; up to 64 classes of a single value are equally likely."""
 
     fields: Sequence[InputField]
     targets: Sequence[TargetField]
@@ -268,7 +275,7 @@ class Teacher:
         return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
-        """``size`` examples: batch ``index`` of an endless ``stream``, the same at each call."""
+        """Batch ``index`` of an endless ``stream``, with ``size`` examples; equal at each call."""
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._latent), dtype=np.float32)
         inputs = {
@@ -308,7 +315,7 @@ class Teacher:
 
     @cached_property
     def _layers(self) -> dict[int, Floats]:
-        """Layers [latent, features] by the position of each field of numbers."""
+        """Random layers [latent, features], by the position of each input of numbers."""
         return {
             position: _random_layer(
                 self._latent,

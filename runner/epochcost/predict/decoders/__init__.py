@@ -1,1 +1,1 @@
-"""Predict times of language models from their form: rows, and laws of serving and training."""
+"""Predict times of language models: published rows, and laws of serving and training."""

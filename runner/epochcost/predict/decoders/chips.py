@@ -1,7 +1,7 @@
-"""Rates of a device or a processor that the law of decoders needs: memory, products and links.
+"""Rates of a device or a processor that the laws of ``decoders`` need: memory, products and links.
 
-Rates of devices come from ``specs/devices``. Missing facts of processors follow from the generation
-that a processor's name contains.
+Rates of devices come from ``specs/devices``. If a table does not state a fact of a processor, it
+follows from the processor's generation, which its name contains.
 """
 
 from __future__ import annotations
@@ -86,12 +86,13 @@ _INSTRUCTIONS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A device, or all processors of a machine: rates a second, and labels of similar chips.
+    """A device, or all processors of a machine; chips with equal labels are similar.
 
-    ``products`` are operations of matrix units at a precision, ``operations`` those of ordinary
-    units, ``unpacking`` the operations to unpack a weight of few bits relative to most chips,
-    ``link`` bytes to another device of the machine over ``hops``. ``cores`` is 0 for a device,
-    ``memory`` infinite if unknown.
+    Operations a second: ``products`` of the matrix units at a precision, ``operations`` of the
+    ordinary units. Bytes a second: ``bandwidth`` of the memory, ``link`` to another device of the
+    machine. ``hops`` is the number of links on the way to that device. ``unpacking`` is the number
+    of operations that unpack a quantised weight, relative to most chips. ``memory`` is in bytes,
+    infinite for processors. ``cores`` is 0 for a device.
     """
 
     name: str
@@ -111,7 +112,7 @@ class Chip:
 
 
 def chip_of(device: Device | CpuForm, precision: str) -> Chip:
-    """Rates of a device, or of all processors of a machine, at a precision."""
+    """The rates of a device, or of all processors of a machine, at a precision."""
     if isinstance(device, CpuForm):
         return _processor_chip(device)
     linked = _LINKED.search(device.id) is not None
@@ -141,7 +142,7 @@ def _operations(device: Device) -> float:
 
 
 def _products(device: Device, precision: str) -> float:
-    """Peak of products at a precision; weights of fewer bits are multiplied in 16 bits."""
+    """Peak matrix operations a second at a precision; int8 and int4 weights multiply in 16 bits."""
     peak = max(float(device.peak_fp16_tflops or 0), _operations(device))
     if precision in ("fp8", "fp4") and device.generation in _FLOAT8:
         peak = max(peak, float(device.peak_int8_tops or 2 * peak))
@@ -176,7 +177,7 @@ def _processor_chip(cpu: CpuForm) -> Chip:
 
 
 def generation_of(name: str) -> str:
-    """The generation that a processor's name contains, or an empty text."""
+    """The generation that a processor's name contains, or an empty string."""
     text = name.casefold().replace(" ", "-")
     for pattern, generation in _GENERATIONS:
         match = re.search(pattern, text)
@@ -186,7 +187,7 @@ def generation_of(name: str) -> str:
 
 
 def _instructions(cpu: CpuForm, generation: str) -> str:
-    """The widest vectors of a processor, as ``_LANES`` names them."""
+    """The widest vector instructions of a processor: a key of ``_LANES``."""
     if not cpu.instructions:
         return _INSTRUCTIONS_OF.get(generation, "avx2")
     text = " ".join(cpu.instructions)
@@ -201,6 +202,6 @@ def _threads_of_core(generation: str) -> int:
 
 
 def _read(generation: str, cores: float, sockets: float) -> float:
-    """Gigabytes a second that ``cores`` of a processor read together."""
+    """Gigabytes a second that ``cores`` of a processor read together from memory."""
     share = math.sqrt(min(1.0, cores / sockets / _CORES_OF_SOCKET))
     return _READ_OF_SOCKET.get(generation, _READ_OF_OTHERS) * sockets * share

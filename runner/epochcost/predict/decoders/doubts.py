@@ -1,9 +1,9 @@
-"""Find rows of tokens that cannot be right: faster than the chip, or entered twice.
+"""Find implausible published rows: faster than the chip can be, or entered twice.
 
-Each token needs one read of the weights at the stated bandwidth, and two operations for each
-parameter at the stated peak. The bounds are loose on purpose: the chip's cache may hold weights,
-keys and values may be cached in eight bits, and only the experts that random routing selects are
-read.
+Decoding a token reads the weights, at most at the bandwidth in the device's spec, and takes two
+operations for each parameter, at most at the peak in the spec. The limits are loose on purpose: the
+chip's cache may hold weights, keys and values may be cached in eight bits, and only the experts
+that random routing selects are read.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _EIGHT_BITS: frozenset[Precision] = frozenset({"fp8", "int8", "int4"})
 
 
 def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
-    """The plausible rows, in order."""
+    """Plausible rows of serving, in order."""
     doubts = doubted_token_rows(rows)
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
 
 def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
-    """Doubts about rows of serving, by place among the rows."""
+    """Implausible rows of serving, by their index in ``rows``, with the reasons."""
     doubts = {at: Doubt(row.where, reason) for at, row in enumerate(rows) if (reason := _why(row))}
     for places in _tables(rows):
         impossible = [at for at in places if at in doubts]
@@ -58,13 +58,13 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
 
 
 def sound_training_rows(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
-    """The plausible rows of training, in order."""
+    """Plausible rows of training, in order."""
     doubts = doubted_training_rows(rows)
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
 
 def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
-    """Doubts about rows of training, by place among the rows."""
+    """Implausible rows of training, by their index in ``rows``, with the reasons."""
     doubts = {}
     for at, row in enumerate(rows):
         if row.device is None or row.tokens_per_second is None:
@@ -90,7 +90,7 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 
 def _why(row: TokenRow) -> str | None:
-    """The reason to doubt a row by the form of its model and its devices, or None."""
+    """The reason why no device of this kind can reach a row's rate, or None."""
     if row.device is None:
         return None
     peak = _operations(row) / (row.count * peak_flops(row.device, row.precision))
@@ -104,7 +104,11 @@ def _why(row: TokenRow) -> str | None:
 
 
 def _operations(row: TokenRow) -> float:
-    """Operations a second; embeddings are looked up, and a prompt needs one token's scores."""
+    """Fewest operations a second that a row's rate takes.
+
+    Embeddings are looked up instead of multiplied, and the scores of the vocabulary are computed
+    for only one token of a prompt.
+    """
     form = row.form
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
@@ -118,7 +122,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """Bytes of weights and cache that tokens after the first read a second."""
+    """Fewest bytes a second that decoding at a row's rate reads: weights, keys and values."""
     if row.kind == "first":
         return 0.0
     form, sequences = row.form, row.sequences
@@ -143,7 +147,7 @@ def _tokens_per_second(row: TokenRow) -> float:
 
 
 def _tables(rows: Sequence[TokenRow]) -> Iterator[list[int]]:
-    """Yield places of rows of the same program, model, chip and table."""
+    """Group the indices of rows by source, software version, model, chip and number of chips."""
     places: dict[Hashable, list[int]] = defaultdict(list)
     for at, row in enumerate(rows):
         places[row.source, row.version, row.model, row.chip, row.count].append(at)

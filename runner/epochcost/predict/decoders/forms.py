@@ -1,4 +1,4 @@
-"""Forms of language models, and the names by which rows mean them."""
+"""Dimensions of language models, by the names that published rows use for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ _BYTES_OF_16_BITS = 2
 
 @dataclass(frozen=True, slots=True)
 class DecoderForm:
-    """Dimensions of a language model that its times depend on; no experts if it is dense."""
+    """Dimensions of a language model that decide its times; ``experts`` is 0 for a dense model.
+
+    ``parameters`` and ``active_parameters`` (those that a token uses) are counts.
+    ``cached_numbers_per_token`` counts the numbers that the cache of keys and values has for a
+    token.
+    """
 
     layers: int
     hidden: int
@@ -38,7 +43,7 @@ class DecoderForm:
 
 
 def form_of(decoder: Decoder) -> DecoderForm | None:
-    """The form of a decoder of the catalogue; None if its spec lacks hidden or parameters."""
+    """Dimensions of a decoder of the catalogue; None if its spec lacks hidden or parameters."""
     if decoder.hidden is None or decoder.parameters is None:
         return None
     return DecoderForm(
@@ -54,7 +59,7 @@ def form_of(decoder: Decoder) -> DecoderForm | None:
 
 
 class Forms:
-    """Look up forms by every name that sources use for a model."""
+    """Look up the dimensions of a model by any name that a source uses for it."""
 
     def __init__(self, named: Iterable[tuple[str, DecoderForm]]) -> None:
         self._forms: dict[str, DecoderForm] = {}
@@ -62,20 +67,23 @@ class Forms:
             self._forms.setdefault(plain_name(name), form)
 
     def named(self, name: str) -> DecoderForm | None:
-        """The form that a source's name means, or None; owner, case and release do not matter."""
+        """Dimensions of the model that a source means by ``name``, or None if unknown.
+
+        Owner, case and release in the name do not matter.
+        """
         return self._forms.get(plain_name(name))
 
 
 @cache
 def plain_name(name: str) -> str:
-    """A model's name without owner, brackets, punctuation and terms of training such as "chat"."""
+    """A model's name without owner, brackets, punctuation and suffixes such as "chat"."""
     text = re.sub(r"\(.*?\)", " ", name.casefold().rsplit("/", 1)[-1])
     parts = [part for part in re.split(r"[^a-z0-9.]+", text) if part not in _SUFFIXES]
     return "".join(re.sub(r"^v(?=\d)", "", part) for part in parts if not _RELEASE.fullmatch(part))
 
 
 def catalogue_forms(catalogue: Catalogue) -> Forms:
-    """Forms of the tables of tokens and of the catalogue's decoders."""
+    """Dimensions of all models in the tables of token rates and in the specs of models."""
     named: list[tuple[str, DecoderForm]] = []
     for table in catalogue.tables_of("tokens"):
         if table.decoders:
@@ -89,7 +97,10 @@ def catalogue_forms(catalogue: Catalogue) -> Forms:
 
 
 def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
-    """Names and forms of a table, aliases included; raises SpecError as ``read_rates`` does."""
+    """Names and dimensions from a table of models; a model's aliases have entries of their own.
+
+    Raises SpecError as ``read_rates`` does.
+    """
     rows = read_table(path, _FORM_COLUMNS, lambda _, row: (row, _form(row)))
     return tuple(
         (name.strip(), form)

@@ -1,19 +1,20 @@
-"""Physical law of a decoder's steps: seconds from bytes read, operations and fixed costs.
+"""Physical law of a language model's steps: seconds from bytes read, operations and fixed costs.
 
-The decoding of a token of each of c sequences takes
+To decode one token of each of c sequences takes
 
     (weights read + c · context · cache) / (split · e · bandwidth) + layers · τ
     + 2 · active · c / (split · ef · peak) + active · w / (split · operations) + c · s + exchange
 
-and the prefill of n tokens
+seconds, and the prefill of n tokens takes
 
     (2 · active · n + 2 · n² · hidden · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
-Every term has an efficiency of the software, fitted to published rows. Only the experts that the
-tokens select are read. Sequences that do not fit the memory run in waves. If prompts of other
-requests are read between tokens, each token waits for its share of them. Every term falls with more
-bandwidth and grows with the sequences, for all efficiencies.
+e, ef, τ, τp, w, s and t0 are efficiencies of the software, fitted to published rows. Only the
+experts that the tokens select are read. Sequences that do not fit into memory together run one
+group after the other. If the server reads prompts of other requests between tokens, each token
+waits for a share of them. With more bandwidth no step takes longer, and with more sequences none
+takes less, for all efficiencies.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _PRODUCTS_AN_OPERATION = 10
 
 
 class Step(NamedTuple, Generic[NumberT]):
-    """Numbers of one step (model, chips and work), or arrays of n steps."""
+    """Numbers of one step (model's dimensions, chip's rates, workload), or arrays of n steps."""
 
     layers: NumberT
     hidden: NumberT
@@ -76,10 +77,12 @@ class Step(NamedTuple, Generic[NumberT]):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A phase of one model under a software: tokens that are read or written, and sequences.
+    """A prefill or a decoding step of a model under a software.
 
-    ``token`` decodes a token of each sequence; otherwise the prompts are read, except ``cached``
-    tokens of each. ``interleaved`` reads prompts of other requests between the tokens.
+    ``token`` decodes one token of each sequence. Otherwise the prompts of all ``sequences`` are
+    read, except ``cached`` tokens of each prompt. If ``interleaved``, prompts of other requests are
+    read between the decoded tokens. ``prompt`` and ``output`` are tokens of a request. The model
+    runs on ``count`` devices, each layer on ``tensor_parallel`` of them.
     """
 
     software: str
@@ -96,7 +99,7 @@ class Work:
 
 
 def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
-    """The numbers of a step from a model's form, a chip and the work."""
+    """The numbers of a step, from the model's dimensions, the chip and the workload."""
     by_turns = work.software == _LAYERS_BY_TURNS
     split = 1 if by_turns else work.tensor_parallel
     cache_bytes = form.cached_numbers_per_token * bytes_of_cached(work.software, work.precision)
@@ -130,7 +133,7 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
 
 
 def bytes_of_cached(software: str, precision: str) -> float:
-    """Bytes of a cached number under the software's default."""
+    """Bytes of each number in the cache of keys and values, by the software's default."""
     halved = software == "TensorRT-LLM" and precision in ("fp8", "fp4")
     return BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
 
@@ -138,14 +141,19 @@ def bytes_of_cached(software: str, precision: str) -> float:
 class Efficiencies(NamedTuple):
     """Parameters of the law for one software.
 
-    ``read`` and ``products`` are shares of the peaks that are reached, ``ordinary`` the operations
-    of ordinary units that accompany products, in units of the products at their peak, ``weights``
-    those that accompany the reading of a weight. ``layer``, ``prompt_layer``, ``start``,
-    ``sequence`` and ``hop`` are seconds; the first three fall with the chip's own operations to the
-    power ``clock``. ``warm`` tokens of a prompt, and ``narrow`` numbers of a hidden state, are the
-    sizes at which products reach half of their rate. ``between`` is the share of prompts that
-    tokens wait for. ``socket`` and ``core`` are exponents of a processor's bandwidth and products,
-    ``threads`` the seconds for which cores wait for each other.
+    ``read``, ``products`` and ``link`` are the reached shares of the peak rates of memory, products
+    and links. Ordinary units execute an operation for every 10 · ``ordinary`` products, and
+    ``weights`` operations to unpack a quantised weight.
+
+    Seconds: ``layer`` of a layer in a decoding step, ``prompt_layer`` of a layer in a prefill,
+    ``start`` of a prefill, ``sequence`` of each sequence in a decoding step, ``hop`` of a link, and
+    ``threads`` of waiting in a layer for each core. Those of layers and sequences fall with the
+    chip's own operations a second to the power ``clock``.
+
+    Products reach half of their rate for ``warm`` tokens of a prompt, and for a hidden state of
+    ``narrow`` numbers. ``between`` is the share of other requests' prompts that tokens wait for.
+    The bandwidth of a processor with n sockets is divided by n to the power ``socket``; its
+    products grow with those of all cores to the power ``core``.
     """
 
     read: float
@@ -184,7 +192,7 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 
 
 class Law:
-    """The law of n steps, as a function of its efficiencies' logarithms."""
+    """The predicted time of n steps, as a function of the logarithms of efficiencies."""
 
     def __init__(self, steps: Sequence[Step[float]]) -> None:
         columns = np.array(steps, dtype=np.float64).reshape(-1, len(Step._fields)).T
@@ -195,7 +203,7 @@ class Law:
         self._processor: NDArray[np.bool_] = np.greater(s.cores, 0)
 
     def __call__(self, efficiencies: Vector) -> Vector:
-        """Logarithms of the seconds [n]."""
+        """Logarithms of the predicted seconds of each step [n]."""
         phase = _Phases(self._s, self._expert, self._processor, efficiencies)
         s = self._s
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
@@ -207,7 +215,7 @@ class Law:
 
 
 class _Phases:
-    """Seconds of the two phases of steps at the given efficiencies."""
+    """Seconds of the prefill and of the decoding of n steps, at the given efficiencies."""
 
     def __init__(
         self,
@@ -230,7 +238,7 @@ class _Phases:
         self._sequence = e.sequence * clock
 
     def decode(self, sequences: Vector) -> Vector:
-        """Seconds of one token of each of ``sequences``."""
+        """Seconds to decode one token of each of ``sequences``."""
         s = self._s
         cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
         products = 2 * s.active * sequences / self._products
@@ -247,14 +255,14 @@ class _Phases:
         return result + self._exchange((s.prompt - s.cached) * s.sequences)
 
     def between(self, sequences: Vector) -> Vector:
-        """Seconds that a token waits for prompts of other requests."""
+        """Seconds that each token waits because prompts of other requests are read."""
         s = self._s
         prompts = self._e.between * self._prompt() + self._exchange(s.prompt - s.cached)
         result: Vector = (sequences * prompts + self._overhead()) / s.output
         return result
 
     def _prompt(self) -> Vector:
-        """Products of a prompt and of its attention; a narrow model's run at a lower rate."""
+        """Seconds of a prompt's products and attention; a narrow model's products are slower."""
         s = self._s
         products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
         attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers
@@ -262,7 +270,7 @@ class _Phases:
         return result
 
     def _overhead(self) -> Vector:
-        """Seconds of a prefill that do not grow with the tokens of a part of the prompt."""
+        """Seconds of a prefill that do not depend on the tokens in a part of the prompt."""
         s = self._s
         parts = np.where(np.isfinite(s.part), np.ceil((s.prompt - s.cached) / s.part), 1.0)
         products = self._e.warm * 2 * s.active / self._products
@@ -273,7 +281,7 @@ class _Phases:
         return result
 
     def _read(self, tokens: Vector) -> Vector:
-        """Seconds to read the weights that ``tokens`` use."""
+        """Seconds to read the weights that ``tokens`` use together."""
         s = self._s
         untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
         share = 1 - s.experts * untouched * self._expert / s.parameters
@@ -281,7 +289,7 @@ class _Phases:
         return result
 
     def _exchange(self, tokens: Vector) -> Vector:
-        """Seconds of two reductions a layer between devices that split the weights."""
+        """Seconds of the two reductions in each layer between devices that split the weights."""
         s = self._s
         volume = 2 * BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
         hop = self._e.hop * s.hops

@@ -1,4 +1,4 @@
-"""Find the processors of machines without accelerators, in tables and in names."""
+"""Find the processors of machines without accelerators, in tables and in machine names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 @dataclass(frozen=True, slots=True)
 class CpuForm:
-    """A processor of a machine; numbers cover all its sockets, None if unknown."""
+    """The processors of a machine; numbers are totals over its sockets, None if unknown."""
 
     chip: str
     threads: int | None = None
@@ -50,12 +50,12 @@ class CpuForm:
 
 
 def is_processor(chip: str) -> bool:
-    """Whether a chip's name is that of a processor."""
+    """Whether the name of a chip is a processor's."""
     return _PROCESSOR.match(chip) is not None
 
 
 def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
-    """Processors of machines without an accelerator, by the machine's name in the rows."""
+    """Processors of machines without an accelerator, by provider and machine in published rows."""
     forms: dict[str, CpuForm] = {}
     for table in catalogue.tables_of("tokens"):
         if table.machines:
@@ -86,10 +86,10 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 
 
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
-    """The processor of a machine without accelerators, from ``catalogue_processors`` or its spec.
+    """The processor of a machine without accelerators; None if its spec names no processor.
 
-    A machine that is not in ``processors`` takes chip and instructions from its family. None if the
-    spec names no processor.
+    It comes from ``processors`` (see ``catalogue_processors``) or, if the machine is missing there,
+    from the spec; chip and instructions are then those of another machine of the same family.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -106,9 +106,9 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processor of a row: its machine's, else by the names of chip and machine.
+    """The processor of a published row: the row's machine's, or the best guess from the names.
 
-    A note such as "8 threads" is llama.cpp's, which runs a thread on each core.
+    A note such as "8 threads" comes from llama.cpp, which runs one thread on each core.
     """
     if machine in processors:
         return processors[machine]
@@ -118,7 +118,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """A chip with the instructions and the threads of a core of other machines that have it."""
+    """A processor with the instructions and threads per core of other machines with this chip."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores
@@ -129,7 +129,7 @@ def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuFo
 
 
 def _threads_of(machine: str) -> int | None:
-    """Threads that a machine's name contains in its provider's convention, or None."""
+    """Number of threads that a machine's name contains by its provider's convention, or None."""
     for pattern, threads in _SIZES:
         size = re.search(pattern, machine)
         if size:
@@ -138,5 +138,5 @@ def _threads_of(machine: str) -> int | None:
 
 
 def _family(machine: str) -> str:
-    """The part of a machine's name that its other sizes have too."""
+    """The part of a machine's name that all sizes of its family share."""
     return re.split(r"\.|-\d+$", machine)[0]

@@ -1,8 +1,8 @@
-"""Fit efficiencies of programs: a software on the chips of one maker, in one edition.
+"""Fit the law's efficiencies for programs: a software on the chips of one maker, in one edition.
 
-The fit is hierarchical. All rows are fitted together, then each software near that fit, then its
-rows on chips of other makers near those on NVIDIA's, and each edition near its software. A program
-with few rows stays near its group, and a program without rows equals it.
+The fit is hierarchical. All rows are fitted together. Each software is then fitted near that fit,
+its rows on chips of other makers near its fit on NVIDIA's chips, and each edition near its
+software. A program with few rows stays near its group, and a program without rows equals its group.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEWEST_TO_LEARN = 8
 
 
 class Program(NamedTuple):
-    """A software in one edition on one maker's chips, which have kernels of their own."""
+    """A software in one edition on one maker's chips, for which it has kernels of its own."""
 
     software: str
     maker: str
@@ -42,13 +42,13 @@ class Program(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """Logarithms of efficiencies: of all rows together, and of each group by its name."""
+    """Logarithms of efficiencies: fitted to all rows together, and to each group by its name."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
     def law(self, steps: Sequence[Step[float]], programs: Sequence[Program]) -> Vector:
-        """Logarithms of seconds of steps under the efficiencies of their programs."""
+        """Logarithms of the predicted seconds of steps, by the efficiencies of their programs."""
         result = np.empty(len(steps))
         places: dict[Program, list[int]] = defaultdict(list)
         for at, program in enumerate(programs):
@@ -61,7 +61,7 @@ class Programs(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Timed steps [n] with the logarithms of their seconds, programs and chips."""
+    """Published steps [n]: their numbers, logarithms of seconds, programs and chips."""
 
     steps: Sequence[Step[float]]
     seconds: Vector
@@ -70,7 +70,11 @@ class Rows(NamedTuple):
 
 
 def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Programs:
-    """Fit efficiencies with priors at ``start``; ``spread`` is in deviations of logarithms."""
+    """Fit the efficiencies of all programs to published steps.
+
+    The prior of each efficiency has its middle at ``start``; ``spread`` is the standard deviation
+    of the efficiency's logarithm.
+    """
     pooled, deviations = np.log(start), np.array(spread)
     at_home = [at for at, program in enumerate(rows.programs) if len(program.groups) == 2]
     if len(at_home) >= _FEWEST_TO_LEARN:
@@ -95,7 +99,7 @@ def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Progr
 def _fit(
     rows: Rows, at: list[int], groups: Sequence[str], start: Vector, deviations: Vector
 ) -> Vector:
-    """Efficiencies of the rows at ``at``; a group of n rows has the weight √n."""
+    """Fit efficiencies to the rows with indices ``at``; a group of n rows weighs √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([rows.steps[i] for i in at])

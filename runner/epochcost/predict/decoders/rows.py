@@ -1,6 +1,6 @@
-"""Published times of tokens, each converted to seconds of one of two kinds.
+"""Read published rates of tokens, and convert each to seconds to the first token or between tokens.
 
-``training_rows`` reads rows of trainings, ``doubts`` finds implausible rows.
+``training_rows`` reads rows of training, ``doubts`` lists implausible rows.
 """
 
 from __future__ import annotations
@@ -60,13 +60,14 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 class TokenRow:
     """A published figure of serving: ``seconds`` to the first token, or between two tokens.
 
-    ``first``: the prompts of ``sequences`` are read together without waiting. ``token``:
-    ``sequences`` are continued together. An ``interleaved`` time between tokens contains the
-    reading of prompts: it is ``(first + (output - 1) * token) / output`` of a request, so that
-    ``sequences / seconds`` is the throughput in tokens a second. ``sequences`` and ``seconds`` are
-    None for a rate at full load, ``tokens_per_second`` is None for a time. ``prompt`` and
-    ``output`` are 0 if unknown. ``count`` chips work on the model, ``tensor_parallel`` of them on
-    each layer.
+    If ``kind`` is ``first``, the prompts of ``sequences`` are read together without waiting. If it
+    is ``token``, ``sequences`` are continued together. An ``interleaved`` time between tokens
+    includes the reading of prompts: it is ``(first + (output - 1) * token) / output`` of a request,
+    so that ``sequences / seconds`` is the throughput in tokens a second.
+
+    ``sequences`` and ``seconds`` are None for a rate at full load, ``tokens_per_second`` is None
+    for a time. ``prompt`` and ``output`` are tokens of a request, 0 if unknown. The model runs on
+    ``count`` chips, each layer on ``tensor_parallel`` of them.
     """
 
     source: str
@@ -98,13 +99,13 @@ class TokenRow:
 
     @property
     def where(self) -> str:
-        """File and line, for messages."""
+        """File and line of the row, for messages."""
         return f"{self.path}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Devices, forms and processors by the names that rows use."""
+    """Devices, model dimensions and processors, by the names that published rows use."""
 
     devices: Devices
     forms: Forms
@@ -113,7 +114,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The cells of a row, every column present, and the model's form if its name is known."""
+    """The cells of a published row, and the model's dimensions if its name is known.
+
+    Every column has a cell, an empty one if the table omits the column.
+    """
 
     path: Path
     number: int
@@ -121,16 +125,16 @@ class Line:
     form: DecoderForm | None
 
     def count_of(self, column: str, default: int) -> int:
-        """A whole number of a column, ``default`` if empty; raises ValueError for other text."""
+        """The whole number in a column, ``default`` if empty; raises ValueError otherwise."""
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
 
 
 def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """Rows of serving of every table of tokens of a project, doubted ones included.
+    """Rows of serving in all token tables of a project, doubtful rows included.
 
-    Models without a known form and figures of other kinds are omitted. Raises InputError for a
-    table that cannot be read.
+    Rows of models with unknown dimensions, and rows that state no such time, are omitted. Raises
+    InputError for a table that cannot be read.
     """
     names = names_of(catalogue)
     return tuple(
@@ -141,15 +145,15 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 def read_token_rows(
     path: Path, names: Names, columns: Mapping[str, str] | None = None
 ) -> tuple[TokenRow, ...]:
-    """Rows of serving of a table; ``columns`` holds the values of its omitted columns.
+    """Rows of serving in a table; ``columns`` has values for columns that the table omits.
 
-    Raises SpecError with every missing column and every value that is not a positive number.
+    Raises SpecError that lists every missing column and every value that is not a positive number.
     """
     return tuple(_rows_of(read_lines(path, names, columns or {}), names))
 
 
 def names_of(catalogue: Catalogue) -> Names:
-    """Names of a project's devices, language models and machines."""
+    """A project's devices, model dimensions and processors, by their names in published rows."""
     return Names(
         Devices(catalogue.devices.values()),
         catalogue_forms(catalogue),
@@ -158,19 +162,22 @@ def names_of(catalogue: Catalogue) -> Names:
 
 
 def catalogue_lines(catalogue: Catalogue, names: Names) -> Iterator[tuple[Line, ...]]:
-    """Lines of each table of tokens."""
+    """Yield the lines of each token table of a project."""
     for table in catalogue.tables_of("tokens"):
         folder = catalogue.files[f"observations/{table.id}"].parent
         yield read_lines(folder / table.table, names, columns_of(table))
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """Columns that a table of tokens may omit, with their value."""
+    """Columns that a token table may omit, with the value that holds for all its rows."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
 def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
-    """Lines of a table, completed with ``columns``; without ``names``, no line has a form."""
+    """Lines of a table; ``columns`` has values for columns that the table omits.
+
+    Without ``names`` no line has model dimensions.
+    """
     demanded = [name for name in REQUIRED if name not in columns]
     blank = dict.fromkeys((*REQUIRED, *OPTIONAL), "") | dict(columns)
 
@@ -185,19 +192,19 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 
 def precision_of(text: str) -> Precision:
-    """The precision of weights that a source's text means; 16 bits if it names no other."""
+    """The precision of weights that a source's text means; 16 bits if the text names none."""
     folded = text.casefold()
     return next(name for pattern, name in _PRECISIONS if re.search(pattern, folded))
 
 
 def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
-    """Bytes of all weights, from the bits in a source's text or the usual ones."""
+    """Bytes of all weights, by the bits per weight in a source's text or the usual ones."""
     stated = _BITS_PER_WEIGHT.search(text)
     return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
 
 
 def software_of(text: str) -> str:
-    """The family of a software, whatever its version; an unknown software's text itself."""
+    """The family of a software, "vLLM" for every version; an unknown text stays as it is."""
     folded = text.casefold().replace("ollama", "llama.cpp")
     return next((name for name in _FAMILIES if name.casefold() in folded), text)
 
@@ -220,7 +227,7 @@ class _Timed:
 
 
 def _timed(line: Line) -> _Timed | None:
-    """The figure of a line as seconds of its kind; None for a figure of another kind."""
+    """The time that a line states, in seconds; None if it states another figure."""
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
     prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
@@ -252,7 +259,7 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """A throughput of requests, prompts included, as seconds between tokens."""
+    """A throughput of requests, reading of prompts included, as seconds between tokens."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None
@@ -312,7 +319,7 @@ def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow
 
 
 def placed_on(cells: Mapping[str, str], names: Names) -> tuple[Device | None, CpuForm | None]:
-    """The accelerator or the processor of a row; neither for an unknown chip."""
+    """The accelerator or the processor of a row; both are None for an unknown chip."""
     device = names.devices.named(cells["chip"])
     if device is not None:
         return device, None

@@ -1,9 +1,9 @@
 """Forecast seconds to the first token and between tokens, of any model on any machine.
 
-``law`` gives the time by efficiencies fitted for each software. A Gaussian process learns the
-departures of published rows from it: by software, generation, chip, model, precision and count.
-None of its terms depends on bandwidth, memory or the number of sequences, so the law alone decides
-how times change with them. Devices and processors are learnt separately.
+``law`` gives the time from efficiencies fitted for each software. A Gaussian process learns how
+published rows depart from the law: by software, generation, chip, model, precision and number of
+devices. No term of the process depends on bandwidth, memory or the number of sequences, so the law
+alone decides how times change with them. Devices and processors are learnt separately.
 """
 
 from __future__ import annotations
@@ -55,13 +55,14 @@ _KIND_DISTANCE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ServingQuestion:
-    """A phase of a model on ``count`` devices of one kind, or on a machine's processors.
+    """The prefill or the decoding of a model on ``count`` devices of one kind, or on processors.
 
-    ``first`` is the prefill of the prompts of ``sequences`` together, ``token`` the time between
-    tokens of each of them in answers of ``output`` tokens. Several sequences have prompts of later
-    requests in between, unless ``interleaved`` says otherwise. ``edition`` is a version of the
-    software as rows name it; the newest, if empty. Of each prompt, ``cached`` tokens need no
-    prefill.
+    If ``kind`` is ``first``, the question is the time to read the prompts of ``sequences``
+    together. If it is ``token``, the question is the time between tokens of each sequence, in
+    answers of ``output`` tokens. The server reads prompts of later requests in between if there are
+    several sequences, unless ``interleaved`` says otherwise. ``edition`` is a version of the
+    software as published rows name it, the newest if empty. ``cached`` tokens of each prompt need
+    no prefill.
     """
 
     form: DecoderForm
@@ -82,9 +83,10 @@ class ServingQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SecondsForecast:
-    """Seconds: 90 % of truths lie from ``low`` to ``high``.
+    """Predicted seconds; 90 % of true times lie between ``low`` and ``high``.
 
-    ``draws`` are of the logarithm in units of ``seconds``; those of one model are joint.
+    ``draws`` are samples of the time's logarithm, relative to ``seconds``. Draws of one model on
+    several machines are correlated.
     """
 
     seconds: float
@@ -94,7 +96,7 @@ class SecondsForecast:
 
 
 class Case(NamedTuple):
-    """Traits of a question; rows with equal traits depart from the law alike."""
+    """Properties of a question on which its departure from the law depends."""
 
     software: str
     maker: str
@@ -113,7 +115,7 @@ class Case(NamedTuple):
 
     @property
     def program(self) -> Program:
-        """The program that runs the phase."""
+        """The software, edition and maker of chips whose efficiencies apply."""
         return Program(self.software, self.maker, self.edition)
 
 
@@ -152,7 +154,7 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of tokens from published rows, doubted rows and unknown chips left out.
+    """Forecast times of tokens from published rows, without doubtful rows and unknown chips.
 
     ``cache`` is the folder of earlier fits, keyed by all inputs.
     """
@@ -164,7 +166,7 @@ class ServingForecaster:
 
     @cached_property
     def _newest(self) -> dict[str, str]:
-        """The edition of each software with the latest date."""
+        """The latest edition of each software."""
         latest = sorted(self._rows, key=lambda row: row.date)
         return {row.software: _edition(row) for row in latest}
 
@@ -179,7 +181,7 @@ class ServingForecaster:
         return _Side(rows, ON_PROCESSORS, SPREAD_ON_PROCESSORS, ON_PROCESSORS_TERMS, self._cache)
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[SecondsForecast, ...]:
-        """Forecast each question, in order."""
+        """Forecast the seconds that each question asks for, in order."""
         groups: dict[tuple[DecoderForm, bool], list[int]] = defaultdict(list)
         for at, question in enumerate(questions):
             groups[question.form, isinstance(question.device, CpuForm)].append(at)
@@ -196,7 +198,7 @@ class ServingForecaster:
 
 
 def serving_question(row: TokenRow) -> ServingQuestion:
-    """The question that a published row answers."""
+    """The question whose answer a published row states."""
     device = row.device or row.cpu
     assert device is not None, "rows of unknown chips are left out before"
     return ServingQuestion(
@@ -217,7 +219,10 @@ def serving_question(row: TokenRow) -> ServingQuestion:
 
 
 def _timed(row: TokenRow) -> TokenRow | None:
-    """The row with seconds; a rate at full load gets a power of two of sequences that fit."""
+    """The row with ``seconds`` set, or None if they cannot be derived.
+
+    A rate at full load is converted by the largest power of two of sequences that fit into memory.
+    """
     if row.seconds is not None:
         return row
     if row.device is None or not row.tokens_per_second:
@@ -286,7 +291,7 @@ def _traits(cases: Sequence[Case]) -> Traits:
 
 
 class _Fit(NamedTuple):
-    """Efficiencies of programs, and factors of ranges by kind."""
+    """Fitted efficiencies of programs; factors that scale the intervals of each kind of time."""
 
     programs: Programs
     factors: dict[str, float]
@@ -296,7 +301,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """Forecasts on devices, or on processors, learnt from rows of the same kind."""
+    """Forecaster for devices or for processors, learnt from rows of the same."""
 
     def __init__(
         self,
@@ -333,7 +338,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[Case], Vector, Vector]:
-        """Distinct cases, the median departure of the rows of each, and the number of rows."""
+        """Distinct cases, each with the median departure and the number of its rows."""
         departures = self._observed - self._fit.programs.law(self._steps, self._programs)
         rows: dict[Case, list[float]] = defaultdict(list)
         for case, departure in zip(self._cases, departures, strict=True):
@@ -348,7 +353,10 @@ class _Side:
         return Departures(self._terms, noise, _traits(cases), medians)
 
     def _factors(self) -> Iterator[tuple[str, float]]:
-        """Yield, by kind, the standard deviations that cover nine of ten rows of left-out chips."""
+        """Yield each kind of time with the factor that scales its intervals.
+
+        Intervals of this number of standard deviations contain nine of ten rows of left-out chips.
+        """
         cases = self._cells[0]
         if not cases:
             return
@@ -359,7 +367,7 @@ class _Side:
         yield "token", calibration.factor(np.array([0.0]))
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> Iterator[SecondsForecast]:
-        """Joint forecasts of questions on one model."""
+        """Forecast the times of one model; draws of different machines are correlated."""
         chips = [self._chip(question) for question in questions]
         pairs = list(zip(questions, chips, strict=True))
         steps = [_step(*pair) for pair in pairs]
@@ -376,7 +384,7 @@ class _Side:
             yield SecondsForecast(seconds, seconds / ratio, seconds * ratio, draws[at])
 
     def _predicted(self, cases: Sequence[Case]) -> tuple[Vector, Matrix]:
-        """Departures of cases, and the covariance of their rows."""
+        """Predicted departures of cases, and the covariance of the errors, noise included."""
         noise = (_FLOOR**2 + _ROW**2) * np.eye(len(cases))
         traits = _traits(cases)
         if not self._cases:

@@ -1,13 +1,15 @@
-"""Forecast tokens a second of training a language model on devices of one kind, with ranges.
+"""Forecast the tokens a second at which devices train a language model, with intervals.
 
-A step multiplies at a share of the peak, reads the weights, unpacks quantised ones, starts each
-layer's kernels and, if weights are sharded, exchanges them. Shares and times are fitted to
-published trainings; a Gaussian process learns how software, chips and models depart from the law.
-None of its terms depends on a rate of a device, so a higher peak never trains slower.
+A step multiplies at a share of the peak rate, reads the weights, unpacks quantised weights, starts
+each layer's kernels and, if weights are sharded, exchanges them. These shares and times are fitted
+to published trainings. A Gaussian process learns how software, chips and models depart from this
+law. None of the terms of the process depends on a device's rates, so a higher peak never makes a
+training slower.
 
-Operations of a token: 2 for each parameter in a pass (Kaplan et al. 2020, arXiv 2001.08361), and
-those of attention by the length. A backward pass is two passes, or one if the weights are frozen;
-checkpointing repeats the forward pass (Chen et al. 2016, arXiv 1604.06174).
+Operations per token: 2 for each parameter in a forward pass (Kaplan et al. 2020, arXiv 2001.08361),
+and those of attention, which grow with the sequence length. A backward pass counts as two forward
+passes, or as one if the weights are frozen. Checkpointing repeats the forward pass (Chen et al.
+2016, arXiv 1604.06174).
 """
 
 from __future__ import annotations
@@ -58,12 +60,13 @@ _BYTES = 2
 class Efficiencies(NamedTuple):
     """Positive parameters of the law; their logarithms are fitted.
 
-    ``products`` and ``eight`` are shares of the peak in 16 and, relative to it, in fewer bits.
-    ``layer`` is the seconds of a layer in a pass, ``weights`` the times that a pass reads them,
-    ``unpacking`` the bytes that a quantised weight costs, ``experts`` and ``doubling`` factors of
-    the time for several experts and twice the devices, ``attention`` its efficiency relative to
-    products, ``link`` the share of a link's rate, ``traffic`` the bytes that a number of the
-    residual stream or a score costs, ``balance`` the power by which products wait for memory.
+    ``products`` is the reached share of the peak in 16 bits; ``eight`` is the share in fewer bits,
+    relative to it. ``layer`` is the seconds of a layer in a pass. ``weights`` is the number of
+    times that a pass reads the weights, ``unpacking`` the number of bytes that unpacking a weight
+    costs. ``experts`` multiplies the time of models with experts, ``doubling`` that of twice the
+    devices. ``attention`` is the efficiency of attention relative to products, ``link`` the reached
+    share of a link's rate, ``traffic`` the bytes that a number of the residual stream or a score
+    costs. ``balance`` is the power of peak / bandwidth with which the time of products grows.
     """
 
     products: float
@@ -98,9 +101,10 @@ _TERMS = (
 class TrainingQuestion:
     """A training of a model on ``count`` devices of one kind.
 
-    Each device works on ``tokens`` at once, in sequences of ``length``. ``recomputed`` is the share
-    of the forward pass that the backward pass repeats. ``software`` is a family of published
-    trainings, or empty for any.
+    Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens.
+    ``recomputed`` is the share of the forward pass that the backward pass repeats. If ``sharded``,
+    each device stores only a part of the weights. ``software`` is a family of published trainings,
+    or empty for any.
     """
 
     form: DecoderForm
@@ -117,12 +121,12 @@ class TrainingQuestion:
 
     @property
     def frozen(self) -> bool:
-        """Whether the model's own weights do not change."""
+        """Whether the model's own weights do not change (adapters are trained)."""
         return self.method in {"lora", "qlora"}
 
     @property
     def sequences(self) -> int:
-        """Sequences that a device works on at once."""
+        """Number of sequences that a device processes at once."""
         return round(self.tokens / self.length)
 
     @property
@@ -132,15 +136,16 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """Passes over the weights in a step."""
+        """Number of passes over the weights in a step, as multiples of a forward pass."""
         return 2 + (not self.frozen) + self.recomputed
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingForecast:
-    """Tokens a second of all devices: 90 % of truths lie from ``low`` to ``high``.
+    """Predicted tokens a second of all devices; 90 % of true rates lie in ``low`` to ``high``.
 
-    ``draws`` are of the time's logarithm in units of its mean; those of one model are joint.
+    ``draws`` are samples of the logarithm of the time per token, relative to the predicted time.
+    Draws of one model on several machines are correlated.
     """
 
     tokens_per_second: float
@@ -150,9 +155,9 @@ class TrainingForecast:
 
 
 class TrainingForecaster:
-    """Forecast trainings from published ones.
+    """Forecast rates of trainings from published trainings.
 
-    Doubted rows and rows without tokens or lengths are left out. Raises InputError if none is left.
+    Rows that are doubtful or lack a figure are left out. Raises InputError if none is left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -182,7 +187,7 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> tuple[TrainingForecast, ...]:
-        """Joint forecasts of the questions, in order."""
+        """Forecast the rate of each training in question, in order; draws are correlated."""
         if not questions:
             return ()
         level, unknown = self._predicted(questions)
@@ -198,23 +203,27 @@ class TrainingForecaster:
         )
 
     def _predicted(self, questions: Sequence[TrainingQuestion]) -> tuple[Vector, Matrix]:
-        """Logarithms of seconds a token, and the covariance of their errors."""
+        """Logarithms of the predicted seconds per token, and the covariance of their errors."""
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
         same = numbered(questions)
         noise = _NOISE**2 * (same[:, None] == same[None, :])
         return Law(questions)(np.log(self.efficiencies)) + departures, unknown + noise
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds of a token by the law alone [n], to rank layouts on one machine."""
+        """Seconds per token by the law alone [n], to compare layouts on one machine."""
         result: Vector = np.exp(Law(questions)(np.log(self.efficiencies)))
         return result
 
 
 class Amounts(NamedTuple):
-    """Seconds that a token needs of one device at the full rates of its parts.
+    """Time that a token takes on one device if every part ran at its full rate.
 
-    ``products`` and ``attention`` at its peak, ``balance`` the peak over the bandwidth; ``layers``
-    passes of layers; ``read``, ``unpacked`` and ``numbers`` by its memory, ``moved`` by its link.
+    Seconds at the peak rate: ``products``, ``attention``. Seconds at the memory bandwidth: ``read``
+    weights, ``unpacked`` weights, ``numbers`` of activations. Seconds on the link: ``moved``
+    weights. ``balance`` is peak / bandwidth relative to an A100's. ``layers`` is the number of
+    layer passes that start. ``few_bits`` and ``experts`` are 1 if the model is multiplied in fewer
+    than 16 bits or has experts, else 0. ``devices`` is their number, ``doublings`` its logarithm to
+    base 2.
     """
 
     products: float
@@ -232,14 +241,14 @@ class Amounts(NamedTuple):
 
 
 class Law:
-    """Logarithms of seconds a token, of all devices together, by logarithms of efficiencies."""
+    """The predicted time of n trainings, as a function of the logarithms of efficiencies."""
 
     def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
         amounts = [_amounts(question) for question in questions]
         self._columns = np.array(amounts, dtype=np.float64).T
 
     def __call__(self, logarithms: Vector) -> Vector:
-        """Logarithms of seconds [n] by those of efficiencies [11]."""
+        """Logarithms of seconds per token [n], from logarithms of efficiencies [11]."""
         share, amounts = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
         products = amounts.products * amounts.balance**share.balance / share.eight**amounts.few_bits
         computed = (products + amounts.attention / share.attention) / share.products
@@ -281,14 +290,14 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def learnable(row: TrainingRow) -> bool:
-    """Whether a row has every number that the law needs."""
+    """Whether a published row has every number that the law needs."""
     # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
     described = row.sequence and row.device and "NeuronX" not in row.software
     return bool(row.tokens_per_second and described)
 
 
 def question_of(row: TrainingRow) -> TrainingQuestion:
-    """The question that a published row answers."""
+    """The question whose answer a published row states."""
     assert row.device is not None, "rows of unknown chips are left out before"
     family, settings = family_of(row.software), row.settings.casefold()
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
@@ -310,14 +319,14 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
 
 
 def family_of(software: str) -> str:
-    """The family of a training software, whatever its version."""
+    """The family of a training software, such as "DeepSpeed" for every version."""
     text = software.casefold()
     name = next((name for name in _FAMILIES if name.casefold() in text), software)
     return "Megatron" if name == "NeMo" else name
 
 
 def _sequences_of_device(row: TrainingRow, family: str) -> float:
-    """Sequences that a device works on at once."""
+    """Number of sequences that a device processes at once, from a row's settings or batch."""
     stated = _MICRO_BATCH.search(row.settings)
     if stated:
         return int(stated[1])
@@ -358,5 +367,5 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Features that tell how similar a row is to a question: method and devices."""
+    """Features by which a question's interval is calibrated on similar rows: method and devices."""
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

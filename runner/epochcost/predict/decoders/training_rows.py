@@ -34,11 +34,12 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A published figure of training: tokens a second of all devices, or bytes of the fullest.
+    """A published training: its tokens a second on all devices, or a device's peak memory.
 
-    ``sequence`` (0) and ``batch`` (None), the sequences of a step on all devices in the source's
-    count, may be unknown; ``checkpointing`` is None if unknown. ``settings`` is the source's text
-    on how it splits the work.
+    ``sequence`` is the length of a sequence in tokens, 0 if unknown. ``batch`` is the number of
+    sequences as the source counts them (of a step or of a device), None if unknown.
+    ``checkpointing`` is None if unknown. ``settings`` is the source's text on how it distributes
+    the work.
     """
 
     source: str
@@ -65,12 +66,12 @@ class TrainingRow:
 
     @property
     def where(self) -> str:
-        """File and line, for messages."""
+        """File and line of the row, for messages."""
         return f"{self.path}:{self.line}"
 
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
-    """Rows of trainings of every table of tokens of a project; raises as ``rows.token_rows``."""
+    """Rows of trainings in all token tables of a project; raises as ``rows.token_rows`` does."""
     names = names_of(catalogue)
     return tuple(
         row for lines in catalogue_lines(catalogue, names) for row in training_rows_of(lines, names)
@@ -78,7 +79,7 @@ def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
 
 
 def training_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TrainingRow]:
-    """Rows of trainings among the lines of a table."""
+    """Yield the rows of trainings among the lines of a table."""
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
             continue
@@ -102,7 +103,7 @@ def _tokens_per_second(line: Line) -> float | None:
 
 
 def _memory_bytes(line: Line) -> float | None:
-    """Bytes on a device; a sum over devices is divided by their number."""
+    """Peak memory of a device in bytes; a source's sum over devices is divided by their number."""
     cells = line.cells
     if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
         return None
