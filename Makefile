@@ -74,6 +74,8 @@ models:  ## export the models again (TORCH_PYTHON: an interpreter with the packa
 
 operators: $(VENV)/dev.installed  ## write the library's list of operators again from its rules and ONNX's suite
 	PYTHONPATH=runner/onnxstep/tests $(BIN)/python -m oracle
+	sed 's#(adding-an-operator.md)#(../how-to/add-an-operator.md)#' \
+		runner/onnxstep/docs/operators.md > docs/reference/operators.md
 
 schemas: $(VENV)/dev.installed  ## write docs/schemas and the generated pages of docs/reference again from the code
 	$(BIN)/epochcost schema --reference docs/reference/specs.md \
