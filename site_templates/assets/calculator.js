@@ -3,10 +3,11 @@
    each may be left out:
 
      model       id of a model, or published/ID of a published table
-     job         train or serve
+     job         train, batch (a number of examples) or serve
      runs every  number of trainings once (in all), or each day, week or month
      rate hours  requests a second, and the hours a day during which they come
-     deadline    hours for one training; within: milliseconds for 99 % of answers
+     examples tokens   examples of a batch or of an epoch, and tokens of each
+     deadline    hours for one run; within: milliseconds for 99 % of answers
      budget      a month, or in all if every=once
      prices      on-demand, spot, committed, owned, or nothing for all list prices
      a b         ids of two machines to compare
@@ -14,12 +15,15 @@
 (function () {
   "use strict";
 
-  var HOUR = 3600;
+  var HOUR = 3600, MILLION = 1e6;
   var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them, or empty
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
   var small = shown.small, odds = window.epochcostOdds, answers = window.epochcostBill.answers;
+
+  /* The list of times that a job uses. */
+  function timed(job) { return job === "train" ? "train" : "serve"; }
 
   /* By name only: a form also has its fields by number, and a length. */
   function fields(form) {
@@ -40,16 +44,20 @@
   /* The question: times in seconds, shares from 0 to 1, money in the plan's currency. */
   function asked(form, data, monthHours) {
     var every = form.elements.every.value, job = form.elements.job.value, days = monthHours / 24;
+    var batch = job === "batch", own = batch ? MILLION : data.examples, name = timed(job);
+    var examples = own ? number(form, "examples", own) / (batch ? 1 : own) : 1;
+    var longer = data.tokens ? number(form, "tokens", data.tokens) / data.tokens : 1;
     var times = { once: 1, day: days, week: days / 7, month: 1 };
     return {
       job: job,
-      stacks: form.elements.software.value ? [form.elements.software.value] : data.stacks[job],
+      timed: name,
+      stacks: form.elements.software.value ? [form.elements.software.value] : data.stacks[name],
       prices: form.elements.prices.value,
       a: form.elements.a.value,
       b: form.elements.b.value,
       every: every,
       times: Math.max(1, Math.round(number(form, "runs", 1))) * times[every],
-      epochs: number(form, "epochs", data.epochs),
+      work: examples * longer * (batch ? 1 : number(form, "epochs", data.epochs)),
       deadline: number(form, "deadline", Infinity) * HOUR,
       rate: number(form, "rate", 10),
       month: number(form, "hours", 24) * days * HOUR,
@@ -76,7 +84,8 @@
   /* One training with its expected failures; a failure takes as long as a success. */
   function trained(question, timing, plan, seconds, programs) {
     var once = question.every === "once", runs = once ? 1 : question.times;
-    var usage = { seconds: seconds * question.epochs, vcpus: timing.vcpus, runs: runs };
+    var work = question.work / (question.job === "batch" ? timing.batch : 1);
+    var usage = { seconds: seconds * work, vcpus: timing.vcpus, runs: runs };
     var one = bill(plan.bill, usage, question.known);
     one.lines.forEach(function (line) { line.amount /= runs; });
     var elapsed = one.elapsed_seconds / runs;
@@ -105,13 +114,19 @@
   }
 
   /* The reason why a figure cannot win; empty if it can. */
+  /* Interruptions an hour, the reader's or the plan's; null if they are unknown. */
+  function taken(question, plan) {
+    var rate = question.known["interruptions.rate_per_hour"];
+    return rate === null ? plan.interruptions : rate;
+  }
+
   function reserve(question, timing, plan) {
     if (plan.committed && !question.prices) { return "paid for its whole term"; }
-    if (!plan.interruptions && question.known["interruptions.rate_per_hour"] === null) { return "unknown rate of interruptions"; }
+    if (taken(question, plan) === null) { return "unknown rate of interruptions"; }
     return plan.assumed && !(plan.own && question.prices === plan.group) ? "assumed price" : "";
   }
 
-  function limit(question) { return question.job === "train" ? question.deadline : question.within; }
+  function limit(question) { return question.job === "serve" ? question.within : question.deadline; }
 
   function miss(question, found) {
     if (found.seconds > limit(question)) { return "too slow"; }
@@ -119,7 +134,7 @@
   }
 
   function candidate(question, timing, plan, programs) {
-    var price = question.job === "train" ? trained : served;
+    var price = question.job === "serve" ? served : trained;
     var ends = timing.seconds.map(function (seconds) { return price(question, timing, plan, seconds, programs); });
     return {
       timing: timing, plan: plan, low: ends[0], mean: ends[1], high: ends[2],
@@ -136,11 +151,11 @@
   /* Each machine's cheapest way that fits, and its cheapest way that cannot win; best first. */
   function candidates(question, data, known, stack) {
     var found = [], best = new Map();
-    data[question.job].forEach(function (timing) {
+    data[question.timed].forEach(function (timing) {
       if (timing.stack !== stack) { return; }
       if ((question.a || question.b) && ![question.a, question.b].includes(timing.machine)) { return; }
       timing.plans.forEach(function (id) {
-        var plan = known.plans[id], program = question.job === "train" ? plan.bill : plan.share;
+        var plan = known.plans[id], program = question.job === "serve" ? plan.share : plan.bill;
         if (program === null || !(plan.assumed || wanted(question, plan))) { return; }
         found.push(candidate(question, timing, plan, known.jobs));
       });
@@ -159,7 +174,9 @@
   }
 
   /* The period of a total. */
-  function per(question) { return question.every === "once" && question.job === "train" ? "in all" : "a month"; }
+  function run(question) { return question.job === "batch" ? "batch" : "training"; }
+
+  function per(question) { return question.every === "once" && question.job !== "serve" ? "in all" : "a month"; }
 
   function spread(low, high, words) { return low === high ? "" : words(low) + " to " + words(high); }
 
@@ -174,11 +191,17 @@
     return [element("strong", words(one.mean[key]))].concat(said ? [element("br"), small(said)] : []);
   }
 
+  function interrupted(question, plan) {
+    var rate = taken(question, plan);
+    if (plan.group !== "spot") { return ""; }
+    return rate === null ? ", interruptions unknown" : ", " + rate + " interruptions an hour";
+  }
+
   function row(form, question, one, shapes, best) {
     var made = element("tr"), plan = one.plan, timing = one.timing;
     function amount(value) { return money(value, plan.currency); }
     var machine = element("a", timing.name, { href: form.dataset.ecRoot + "machines/" + timing.machine + ".html" });
-    var place = plan.name + (plan.region ? ", " + plan.region : "") + ", " + plan.as_of;
+    var place = plan.name + (plan.region ? ", " + plan.region : "") + ", " + plan.as_of + interrupted(question, plan);
     if (one.misses) { made.className = "ec-missed"; }
     cell(made, [machine, element("br"), small([place, one.misses].filter(Boolean).join("; "))]);
     if (question.times !== 1 || question.job === "serve") { cell(made, range(one, "total", amount), true, one.mean.total); }
@@ -197,7 +220,7 @@
 
   function table(form, question, found, shapes) {
     var costs = question.job === "serve" ? ["Cost a month", "A million", "Answer within", "Machines"] :
-      (question.times === 1 ? [] : ["Cost " + per(question)]).concat("A training", "Time");
+      (question.times === 1 ? [] : ["Cost " + per(question)]).concat("A " + run(question), "Time");
     var titles = ["Machine"].concat(costs, "Cheapest in", "Evidence");
     return shown.table(titles, found.map(function (one) { return row(form, question, one, shapes, found[0]); }));
   }
@@ -207,7 +230,7 @@
     one.mean.lines.filter(function (line) { return line.amount !== 0; }).forEach(function (line) {
       list.append(element("li", line.label + ": " + money(line.amount, currency)));
     });
-    return fold("The bill of " + (question.job === "train" ? "one training" : "a month") + ", line by line", list);
+    return fold("The bill of " + (question.job === "serve" ? "a month" : "one " + run(question)) + ", line by line", list);
   }
 
   function fold(summary, inside) {
@@ -229,7 +252,7 @@
       said = " for " + mean.machines + " × " + one.timing.name + ", " + share(mean.load) + " busy: " + each +
         " a million requests, 99 % answered within " + duration(mean.seconds) + "." + idle(one);
     } else {
-      said = " on " + one.timing.name + (question.times === 1 ? "" : ": " + each + " a training") +
+      said = " on " + one.timing.name + (question.times === 1 ? "" : ": " + each + " a " + run(question)) +
         ", in " + duration(mean.seconds) + "." +
         (mean.machines > 1 ? " It takes " + mean.machines + " machines in parallel." : "");
     }
@@ -263,7 +286,7 @@
     }
     var sure = element("p");
     sure.append(badge(best, shapes), " ", certainty(best, question));
-    if (question.job === "train") { sure.append(small(fastest(found, best))); }
+    if (question.job !== "serve") { sure.append(small(fastest(found, best))); }
     var parts = [answer(question, best), sure, lines(question, best)];
     if (best.misses) { parts.unshift(element("p", "No machine is within the limits. The closest:")); }
     return parts;
@@ -313,11 +336,14 @@
     window.epochcostTables.begin();
   }
 
-  /* The address contains only fields that differ from their defaults. */
+  /* The address contains the fields that differ from their defaults; if any does, also job and model. */
   function remember(form, defaults) {
-    var state = new URLSearchParams();
+    var state = new URLSearchParams(), differ = fields(form).filter(function (field) {
+      return sound(field) && field.value !== defaults.get(field.name);
+    });
     fields(form).forEach(function (field) {
-      if (sound(field) && field.value !== defaults.get(field.name)) { state.set(field.name, field.value); }
+      var always = differ.length && ["job", "model"].includes(field.name);
+      if (always || differ.includes(field)) { state.set(field.name, field.value); }
     });
     history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state));
   }
@@ -334,8 +360,8 @@
 
   /* Show the machines with a time, and the fields that the job needs. */
   function settle(form, data, state) {
-    var job = form.elements.job.value, names = new Map();
-    data[job].forEach(function (one) { if (!names.has(one.machine)) { names.set(one.machine, one.name); } });
+    var job = form.elements.job.value, names = new Map(), lacks = { examples: job === "train" && !data.examples, tokens: !data.tokens };
+    data[timed(job)].forEach(function (one) { if (!names.has(one.machine)) { names.set(one.machine, one.name); } });
     var sorted = Array.from(names).sort(function (one, other) { return one[1].localeCompare(other[1]); });
     ["a", "b"].forEach(function (side) {
       var field = form.elements[side], said = state.get(side) || field.value;
@@ -346,7 +372,9 @@
       field.value = chosen ? chosen[0] : "";
     });
     form.elements.epochs.placeholder = data.epochs;
-    form.querySelectorAll("[data-ec-job]").forEach(function (label) { label.hidden = label.dataset.ecJob !== job; });
+    form.elements.examples.placeholder = job === "batch" ? MILLION : data.examples;
+    form.elements.tokens.placeholder = data.tokens;
+    form.querySelectorAll("[data-ec-job]").forEach(function (label) { label.hidden = !label.dataset.ecJob.split(" ").includes(job) || Boolean(lacks[label.control.name]); });
   }
 
   async function renew(form, place, state) {

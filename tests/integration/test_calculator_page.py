@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pytest
 from playwright.sync_api import Page
 
 from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
+from epochcost.analysis.answers import Demand, cheapest_answer
+from epochcost.analysis.inputs import read_inputs
+from epochcost.cost.compare import NO_LIMITS
+from epochcost.specs.loader import load_catalogue
 
 _SETTLED = "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'"
 
@@ -32,7 +37,7 @@ def test_the_address_keeps_the_question(site: Site, look: Look) -> None:
     first = text_of(page)
     page.locator("[name=runs]").fill("3")
     page.locator("[name=every]").select_option("week")
-    wait_until(page, "location.search === '?runs=3&every=week'")
+    wait_until(page, "location.search === '?job=train&model=net&runs=3&every=week'")
     assert "a month" in text_of(page)
     assert text_of(ask(site, "?runs=3&every=week", look)) == text_of(page)
     assert overflow(page) <= 0
@@ -127,6 +132,34 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
     assert "too slow" in text_of(slow)
 
 
+def test_a_batch_costs_what_the_command_line_says(site: Site) -> None:
+    """Ten million examples of a model, once and each month, and no length without tokens."""
+    page = ask(site, "?model=net&job=batch&examples=10000000&software=onnxruntime&prices=owned")
+    root = site.folder.parent
+    inputs = read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs")
+    demand = Demand("net", "inference", NO_LIMITS, "onnxruntime", examples=Decimal(10**7))
+    owned = [
+        candidate
+        for candidate in cheapest_answer(inputs, demand).ordered
+        if candidate.key.job.price.owned
+    ]
+    cells = page.locator("tbody tr").first.locator("td")
+    assert float(cells.nth(1).get_attribute("data-order") or 0) == pytest.approx(
+        float(owned[0].cost.mean)
+    )
+    assert float(cells.nth(2).get_attribute("data-order") or 0) == pytest.approx(
+        float(owned[0].seconds)
+    )
+    assert page.locator("label:has([name=tokens])").is_hidden()
+    page.locator("[name=every]").select_option("month")
+    page.locator("[name=runs]").fill("2")
+    wait_until(
+        page, "document.querySelectorAll('.ec-calculated th')[1].textContent.includes('month')"
+    )
+    monthly = float(cells.nth(1).get_attribute("data-order") or 0)
+    assert monthly == pytest.approx(2 * float(owned[0].cost.mean))
+
+
 def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None:
     """A training costs less if others fill the month: the hours beyond a quarter cost 80 %."""
     costs, often = {}, 0
@@ -171,7 +204,7 @@ def test_it_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
     page.goto((site.folder / "calculator.html").as_uri() + "?runs=2")
     wait_until(page, _SETTLED)
     page.locator("[name=runs]").fill("3")
-    wait_until(page, "location.search === '?runs=3'")
+    wait_until(page, "location.search === '?job=train&model=net&runs=3'")
     plain = site.browser.new_context(java_script_enabled=False).new_page()
     plain.goto(site.address + "calculator.html")
     assert "epochcost cheapest" in plain.locator(".md-content noscript").inner_text()

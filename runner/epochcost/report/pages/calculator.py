@@ -38,6 +38,11 @@ _EXAMPLES = (
     ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
+    (
+        "ten million texts of 200 tokens embedded",
+        "minilm-l6",
+        "job=batch&examples=10000000&tokens=200",
+    ),
 )
 
 
@@ -85,7 +90,12 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     }
     yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
     for key, rows in rows_by_key.items():
-        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows, usual))
+        model = report.catalogue.models.get(key)
+        jobs = _jobs(rows, usual) | {
+            "examples": model.training.examples_per_epoch if model and model.training else None,
+            "tokens": model.tokens_per_example if model else None,
+        }
+        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", jobs)
 
 
 def _usual(report: Report, hardware: str) -> Json:
@@ -185,11 +195,18 @@ def _plan(price: Price) -> Json:
         "assumed": price.assumed,
         "committed": price.commitment is not None,
         "own": price.owned is not None,
-        "interruptions": not price.interruptions_unknown,
+        "interruptions": _interruptions(price),
         "currency": price.currency,
         "bill": _program(bill_program, price),
         "share": _program(share_program, price),
     }
+
+
+def _interruptions(price: Price) -> float | None:
+    """Interruptions an hour; None if they are unknown."""
+    if price.interruptions_unknown:
+        return None
+    return float(price.interruptions.rate_per_hour) if price.interruptions else 0.0
 
 
 def _program(make: Callable[[Price], Program], price: Price) -> Json | None:

@@ -53,6 +53,8 @@ _JOBS: Mapping[Job, str] = {
 }
 # Pages on which readers enter their own numbers; else the calculator.
 _OWN: Mapping[Job, str] = {"tokens": "#your-traffic", "lora": "#fine-tuning"}
+# A million requests are a batch to the calculator, which serves requests as they come.
+_IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 _UNIT = "a million tokens"
 
@@ -149,14 +151,14 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> A
     page = html(workload_uri(workload))
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
     software = f"&software={row.observed.stack}" if row else ""
-    question = f"calculator.html?model={workload.key}&job={job}{software}"
+    query = f"model={workload.key}&job={_IN_CALCULATOR.get(job, job)}{software}&prices="
     if job == "tokens" and tokens is not None:
         cards = tuple(_token_cards(tokens, contest.cheapest, page))
     else:
         cards = tuple(_card(title, getattr(contest, name)) for name, title in _TITLES.items())
     return Answer(
         page=page,
-        own=page + _OWN[job] if job in _OWN else question,
+        own=page + _OWN[job] if job in _OWN else f"calculator.html?{query}",
         about=_about(report, workload, job, contest),
         figure=figure.id if figure else "",
         title=figure.title if figure else "",
