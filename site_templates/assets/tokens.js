@@ -3,6 +3,7 @@
 (function () {
   "use strict";
 
+  var MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
   var shown = window.epochcostShown, answers = window.epochcostBill.answers;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
 
@@ -79,7 +80,7 @@
   function asked(form) {
     return {
       rate: number(form, "requests", 1), prompt: number(form, "prompt", 1000), output: number(form, "answer", 200),
-      first: number(form, "first", Infinity) / 1000, token: number(form, "token", Infinity) / 1000
+      count: number(form, "count", 0), first: number(form, "first", Infinity) / 1000, token: number(form, "token", Infinity) / 1000
     };
   }
 
@@ -88,7 +89,7 @@
     function amount(value) { return money(value, place.currency); }
     var spread = one.low === one.high ? [] : [element("br"), shown.small(amount(one.low) + " to " + amount(one.high))];
     var name = one.api ? "API: " + one.api.name : element("a", one.decoder.name, { href: form.dataset.ecRoot + "machines/" + one.decoder.machine + ".html" });
-    var facts = one.api ? "price of " + one.api.as_of : one.decoder.software + ", " + one.decoder.precision + ", " + one.plan.name + (one.plan.assumed ? ", assumed" : "");
+    var facts = one.api ? "price of " + one.api.as_of : one.decoder.software + ", " + one.decoder.precision + ", " + one.plan.name + ", " + one.plan.as_of + (one.plan.assumed ? ", assumed" : "");
     cell(made, [name, element("br"), shown.small(facts)]);
     cell(made, [element("strong", amount(one.mean))].concat(spread), true, one.mean);
     if (one.api) {
@@ -122,7 +123,26 @@
     words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
       own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision +
       (own.plan.assumed ? ", at an assumed price." : "."), turn(found));
+    words.append(" A month costs " + money(own.mean * question.rate * MONTH * tokens(question) / MILLION, (own.api || own.plan).currency) + ".");
+    if (question.count) { words.append(" " + batch(found, question)); }
     return words;
+  }
+
+  function tokens(question) { return question.prompt + question.output; }
+
+  /* The cheapest machine at full load, alone, and the cheapest API at its batch price. */
+  function batch(found, question) {
+    var millions = question.count * tokens(question) / MILLION;
+    var places = [["on ", function (one) { return one.full; }, function (one) { return one.plan && !one.plan.reserved; }],
+      ["from ", function (one) { return one.mean * (1 - one.api.batch_percent / 100); }, function (one) { return one.api; }]];
+    var ways = places.map(function (place) {
+      var best = found.filter(place[2]).sort(function (one, other) { return place[1](one) - place[1](other); })[0];
+      if (!best) { return ""; }
+      var cost = money(millions * place[1](best), (best.api || best.plan).currency) + " " + place[0];
+      return cost + (best.api ? best.api.name + (best.api.batch_percent ? " as a batch" : "") :
+        "1 × " + best.decoder.name + " in " + duration(question.count * best.capacity.request));
+    });
+    return question.count.toLocaleString("en") + " requests as a batch: " + ways.filter(Boolean).join(", or ") + ".";
   }
 
   /* Each machine once, at its cheapest plan. */

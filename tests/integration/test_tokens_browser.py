@@ -24,6 +24,7 @@ from epochcost.report.pages.page import Report
 from epochcost.report.templates import environment, render
 from epochcost.report.traffic import SHARED, token_files
 from epochcost.specs.loader import load_catalogue
+from epochcost.units import money
 from report.test_tokens import with_room
 from report_project import store_results
 from tiny_decoders import tiny_decoder
@@ -246,6 +247,22 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
     assert "from They" in again.locator(".ec-verdict").inner_text()
     again.locator("[name=requests]").fill("-1")
     assert again.locator("[name=requests]:invalid").count() == 1
+
+
+def test_a_batch_costs_what_full_load_costs(page: Page, form: str, report: Report) -> None:
+    """A million requests on one machine that is never idle, or at the API; and a month's sum."""
+    tab = opened(page)
+    tab.goto(f"{form}?count=1000000")
+    tab.wait_for_selector("[data-state=ready]")
+    answer = report.tokens["tiny"]
+    machine, api = min(offer.full.mean for offer in answer.offers), answer.apis[0].per_million
+    millions = answer.requests.tokens
+    least = min(answer.offers[0].per_million.mean, api)
+    month = millions * least * answer.requests.per_second * Decimal("2.628")
+    words = tab.locator(".ec-verdict").inner_text()
+    assert f"1,000,000 requests as a batch: {money(millions * machine)} on 1 " in words
+    assert f", or {money(millions * api)} from They" in words
+    assert f"A month costs {money(month)}." in words
 
 
 def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> None:

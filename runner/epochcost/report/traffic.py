@@ -235,5 +235,6 @@ def _api(api: ApiPrice) -> Json:
         "name": one_line(f"{api.provider}, {api.name}"),
         "as_of": str(api.as_of),
         "currency": api.currency,
+        "batch_percent": float(api.batch_percent),
         "program": answers_program(cost),
     }
