@@ -29,9 +29,9 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class AccuracyTraining:
-    """A training on a host, with its repeats.
+    """A model's training on a host, with its repeats.
 
-    ``price`` is the price of the machine on demand or owned; None without one.
+    ``price`` is the machine's, on demand or owned, None if unknown.
     """
 
     record: Trainings
@@ -47,23 +47,23 @@ class AccuracyTraining:
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
-        """Repeats that met the aim, or all if none did; time and cost are their means."""
+        """Repeats over which time and cost are averaged: those that met the aim, or all."""
         reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
     @property
     def seconds(self) -> Spread:
-        """The time of one training on this machine."""
+        """Seconds of one training on this machine: mean and spread over the counted repeats."""
         return spread([repeat.seconds for repeat in self.counted])
 
     @property
     def steps(self) -> Spread:
-        """The steps of one training."""
+        """Steps of one training: mean and spread over the counted repeats."""
         return spread([float(repeat.steps) for repeat in self.counted])
 
     @property
     def accuracy(self) -> Spread:
-        """Accuracy of the last evaluation."""
+        """Accuracy of the last evaluation: mean and spread over all repeats."""
         return spread([repeat.curve[-1].accuracy for repeat in self.record.repeats])
 
     @property
@@ -74,7 +74,7 @@ class AccuracyTraining:
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])
 
     def cost_of(self, seconds: float) -> Decimal:
-        """Cost of a time at the machine's price, which must exist."""
+        """Cost of ``seconds`` on the machine; callers check that there is a price."""
         assert self.price is not None, "callers check that there is a price"
         vcpus = self.machine.vcpus or self.record.environment.logical_cpus
         usage = Usage(Decimal(repr(seconds)), 1, vcpus, self.record.provider == "cuda")
@@ -82,7 +82,7 @@ class AccuracyTraining:
 
 
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
-    """Every stored training with a declared model, data set and machine, by model and batch."""
+    """Stored trainings whose model, data set and machine have specs, by model and batch size."""
     catalogue = inputs.catalogue
     trainings = [
         AccuracyTraining(
@@ -101,7 +101,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
-    """Published timings of trainings to an accuracy, with their sources."""
+    """Published timings of trainings that state an accuracy, with their sources."""
     return [
         (source, timing)
         for source in catalogue.published.values()

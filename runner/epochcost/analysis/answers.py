@@ -1,6 +1,6 @@
-"""The answers that commands and pages give: times, rows, the cheapest way to a job, tokens.
+"""Answers that commands and pages show: times, priced rows, and the cheapest way to do a job.
 
-Only the workloads of a question are observed, counted and predicted. Callers render the answers.
+Only the workloads in question are observed, counted and predicted. Callers render the answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Measured and published times, predictions for other work, and machines without a time."""
+    """Measured and published times, predictions for the rest, and machines without a time."""
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
@@ -56,7 +56,7 @@ class Times:
 def times_of(
     inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
 ) -> Times:
-    """The times of some workloads, by id, in one precision or each machine's usual one.
+    """Times of some workloads, by id, in ``precision`` or in each machine's usual precision.
 
     Raises as ``predict_times`` does.
     """
@@ -74,16 +74,16 @@ def times_of(
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
-    """The times of some workloads under today's prices; raises as ``times_of`` does."""
+    """Times of some workloads with their costs at today's prices; raises as ``times_of`` does."""
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A model, the kind of work, limits on time and cost, and the software.
+    """A question for the cheapest machine: a model, the kind of work, limits and software.
 
-    ``examples`` are those of an inference, each of ``tokens`` tokens, by default as in the model's
-    spec.
+    An inference is on ``examples`` examples of ``tokens`` tokens each, by default as many as in the
+    model's spec.
     """
 
     model: str
@@ -96,12 +96,12 @@ class Demand:
 
     @property
     def quantity(self) -> Quantity:
-        """The quantity by which candidates compete."""
+        """The quantity that decides between candidates: time for the fastest, else cost."""
         return "time" if self.limits.fastest else "cost"
 
     @property
     def phrase(self) -> str:
-        """The demand as a phrase."""
+        """The demand in words, such as "a full training of lenet within 2 h"."""
         work = f"a {_MODES[self.mode][1]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
@@ -109,10 +109,10 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """Millions of the model's own examples that take as long as the demanded ones.
+        """Millions of the model's own examples that take as long as the demanded examples.
 
-        A text of twice the tokens counts as two: attention, which grows faster, is a small part of
-        an encoder. Raises InputError for a length if the model's examples have none.
+        A text of twice the tokens counts as two: the part that grows faster, attention, is small in
+        an encoder. Raises InputError for a number of tokens if the model's examples have none.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -124,7 +124,7 @@ class Demand:
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probabilities that a candidate meets each limit, and both; None for an exact time."""
+        """Probabilities that a candidate meets each limit, and both; None if its time is exact."""
         job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
@@ -142,7 +142,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """An input's value at which the ``changed`` candidate costs as much as the ``rival``."""
+    """The value of an input at which the ``changed`` candidate costs as much as the ``rival``."""
 
     changed: Candidate[Offer]
     rival: Candidate[Offer]
@@ -151,9 +151,9 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The choice among offers, its odds, and the machines without a time.
+    """The cheapest (or fastest) candidate, how sure the choice is, and machines without a time.
 
-    ``other_stacks`` are the cheapest in each other software.
+    ``other_stacks`` has the cheapest candidate of each other software.
     """
 
     demand: Demand
@@ -166,7 +166,7 @@ class CheapestAnswer:
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
-        """All candidates, the best by the demand first."""
+        """All candidates, the best by the demand's quantity first."""
         candidates = self.offers.candidates
         if not self.demand.limits.fastest:
             return candidates
@@ -174,13 +174,13 @@ class CheapestAnswer:
 
     @property
     def alternatives(self) -> tuple[Candidate[Offer], ...]:
-        """The other candidates that meet the demand, the next best first."""
+        """The other candidates that meet the demand, the best first."""
         met = filter(self.demand.limits.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
 
     @property
     def runner_up(self) -> Candidate[Offer] | None:
-        """The next best on another machine or plan, with any batch size."""
+        """The best alternative on another machine or price plan, with any batch size."""
         place = place_of(self.choice)
         return next(
             (candidate for candidate in self.alternatives if place_of(candidate) != place), None
@@ -188,9 +188,9 @@ class CheapestAnswer:
 
     @property
     def switch_points(self) -> tuple[SwitchPoint, ...]:
-        """Values of inputs at which the choice costs as much as the runner-up.
+        """Values of inputs at which the choice and the runner-up cost the same.
 
-        None for a demand for the fastest.
+        Empty if the demand is for the fastest candidate.
         """
         rival, points = self.runner_up, []
         if rival is None or self.demand.limits.fastest:
@@ -206,18 +206,18 @@ class CheapestAnswer:
 
 
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
-    """The machine and the plan, to compare candidates of any batch size and software."""
+    """Machine and price plan, which compare candidates of any batch size and software."""
     return candidate.key.row.observed.machine, candidate.key.job.price.id
 
 
 def name_of(candidate: Candidate[Offer]) -> str:
-    """The machine, the batch and the plan."""
+    """Machine, batch size and price plan, for readers."""
     row = candidate.key.row
     return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
 
 
 def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
-    """Choose by the demand; raises InputError, naming the nearest candidate, without a choice."""
+    """Choose the cheapest or fastest candidate; if none fits, InputError names the nearest."""
     catalogue = inputs.catalogue
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
@@ -240,7 +240,10 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 
 
 def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """The offers of each stack, the demanded or best known one first; machines without a time."""
+    """Offers of each software stack, and machines without a time.
+
+    The demanded stack comes first, otherwise the stack with the best evidence.
+    """
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)
     stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)

@@ -1,8 +1,8 @@
-"""Count the operations of a model for one example, and the parts of a training step.
+"""Count the operations of a model for one example, and of the parts of a training step.
 
-Operations are counted from the graph while the site is built, which needs onnx but no runtime. The
-parts of a step (forward, backward, update) are estimated from them or partly measured. An exact
-step and its memory need a differentiated graph: `epochcost plan --verbose` shows them.
+Operations are counted from the graph, which needs onnx but no runtime. The parts of a step
+(forward, backward, update) are estimated from them or partly measured. The exact operations and
+memory of a step need a differentiated graph: `epochcost plan --verbose` shows them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _KEPT = Keep(
 def arithmetic_of_model(
     catalogue: Catalogue, model: Model, cache: Path | None = None
 ) -> Arithmetic | None:
-    """Count a model of the catalogue; None if it has no graph or cannot be counted."""
+    """Count a model's operations; None if it has no graph or cannot be counted."""
     return arithmetic_of_models(catalogue, [model], cache)[model.id]
 
 
 def arithmetic_of_models(
     catalogue: Catalogue, models: Iterable[Model], cache: Path | None = None
 ) -> Mapping[str, Arithmetic | None]:
-    """Count models of the catalogue, by id; faster than one ``arithmetic_of_model`` for each."""
+    """Count the operations of models, by id; faster than ``arithmetic_of_model`` for each."""
     graphs = {
         model.id: None
         if model.graph is None
@@ -61,7 +61,7 @@ def arithmetic_of_models(
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph's digest, which recognises copies, and the sizes of its dimensions."""
+    """A graph's file, and the sizes of its dimensions; equal files have equal digests."""
 
     digest: str
     dimensions: tuple[tuple[str, int], ...]
@@ -69,7 +69,7 @@ class Graph:
 
     @classmethod
     def of(cls, path: Path, dimensions: Mapping[str, int]) -> Graph | None:
-        """Read a file's digest; None if the file cannot be read."""
+        """Read a file and compute its digest; None if the file cannot be read."""
         try:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError:
@@ -87,9 +87,9 @@ _memory: dict[Graph, Arithmetic | None] = {}
 def arithmetic_of_graphs(
     graphs: Sequence[Graph | None], kept_in: Path | None = None
 ) -> list[Arithmetic | None]:
-    """Count graphs; None for a graph that is missing or cannot be counted.
+    """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached under ``kept_in``, keyed by all inputs. Counts in the graph's folder are
+    Counts are cached under ``kept_in``, keyed by all inputs. Counts in a file beside the graphs are
     trusted: a test compares ours with the graphs.
     """
     for graph in filter(None, graphs):
@@ -102,7 +102,7 @@ def arithmetic_of_graphs(
 
 @functools.cache
 def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
-    """The counts in a folder of models; none if there is no valid file."""
+    """The counts stored beside the graphs of a folder; empty if there is no valid file."""
     with contextlib.suppress(OSError, ValidationError):
         counts = COUNTS_FORM.validate_json((folder / COUNTS).read_bytes())
         return {Graph(digest, sizes, folder): counted for digest, sizes, counted in counts}
@@ -110,7 +110,7 @@ def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count graphs in a copy of this process, which answers in lines of JSON."""
+    """Count graphs in copies of this process, each of which answers in a line of JSON."""
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.
@@ -128,11 +128,11 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 @dataclass(frozen=True)
 class StepPart:
-    """A part of a step: its operations, and the bytes of parameters that it moves at least.
+    """A part of a training step: its operations, and the fewest bytes of parameters that it moves.
 
-    Embedding tables are left out, because a step moves only some of their rows. ``share`` is of the
-    step's operations; None for the update, whose elementwise work is not counted
-    (`graphs.counting`).
+    Embedding tables are left out, because a step moves only some of their rows. ``share`` is the
+    part's share of the step's operations. ``flops`` and ``share`` are None for the update, whose
+    elementwise operations are not counted (`graphs.counting`).
     """
 
     name: str
@@ -143,7 +143,7 @@ class StepPart:
 
 @dataclass(frozen=True)
 class ForwardShare:
-    """A training step and inference at its batch size; ``share`` is forward over the step."""
+    """A training step and inference at its batch size; ``share`` is inference / training time."""
 
     training: Observation
     inference: Observation
@@ -156,10 +156,10 @@ def is_whole_pass(model: Model, mode: Mode) -> bool:
 
 
 def step_parts(counted: Arithmetic | None, model: Model, batch_size: int) -> tuple[StepPart, ...]:
-    """The estimated parts of a step at a batch size; none for a model that cannot be counted.
+    """The estimated parts of a step at a batch size; empty if the model cannot be counted.
 
     The backward pass counts as two forward passes, as in Kaplan et al. 2020 (arXiv 2001.08361,
-    section 2.1). With frozen parameters that does not hold.
+    section 2.1). That does not hold with frozen parameters, for which there is no estimate.
     """
     if counted is None or model.training is None or not is_whole_pass(model, "training"):
         return ()
@@ -174,13 +174,13 @@ def step_parts(counted: Arithmetic | None, model: Model, batch_size: int) -> tup
 
 
 def optimizer_states(optimizer: Optimizer) -> int:
-    """The number of values that an optimizer stores for each parameter."""
+    """Number of values that an optimizer stores for each parameter."""
     momentum = bool(getattr(optimizer, "momentum", 0))
     return _STATES[optimizer.name] + momentum
 
 
 def forward_shares(observed: Iterable[Observation]) -> Iterator[ForwardShare]:
-    """Every measured training step with inference at the same batch size, in order."""
+    """Yield each measured training step for which inference was measured at the same batch size."""
     measured = [step for step in observed if step.kind == "measured"]
     served = {_key(step): step for step in measured if step.mode == "inference"}
     for step in measured:

@@ -1,7 +1,7 @@
-"""Budgets of studies compared with the costs: kept, exceeded or unknown, with the figures.
+"""Compare the budgets of studies with costs: each limit is kept, exceeded or unknown.
 
-The mean cost decides; an interval that extends above the limit is mentioned. Unmeasured or unpriced
-work is unknown, and an unknown budget is not kept.
+The mean cost decides; the message says so if the cost's range extends above the limit. The limit is
+unknown for work that is unmeasured or has no price, and an unknown limit does not pass.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A limit of a study and whether the figures keep it.
+    """A limit of a study's budget, and whether the cost keeps it.
 
-    ``place`` is the limit's place with the figures as message. ``cost``, ``hardware`` and ``price``
-    are those of the cheapest way under the limit's conditions, None without one.
+    ``place`` is the limit's place in the file, with the figures as its message. ``cost``,
+    ``hardware`` and ``price`` are those of the cheapest way that meets the limit's conditions, None
+    without one.
     """
 
     study: str
@@ -48,7 +49,7 @@ class Verdict:
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
-    """Every limit of every study, in the order of the files."""
+    """Verdicts on every limit of every study, in the order of the files."""
     studies = inputs.catalogue.studies.values()
     budgets = [(study, study.budget.limits) for study in studies if study.budget]
     models = {limit.model for _, limits in budgets for limit in limits}
@@ -103,7 +104,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the model's source or a published table states the accuracy for the training."""
+    """Whether the model's source or a published table states the accuracy of the limit."""
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)
@@ -122,7 +123,7 @@ def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
 
 
 def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
-    """The reason why a limit is unknown, and a remedy."""
+    """The reason why a limit is unknown, with a remedy if there is one."""
     if priced:
         percent = plain(limit.accuracy_percent or Decimal(0))
         return f"no source states {percent} % for a timed training"

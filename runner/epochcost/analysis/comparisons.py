@@ -1,8 +1,8 @@
-"""Compare trials of the same job: speed-ups, and the cost of their work.
+"""Compare measurements of the same job: speed-ups and costs.
 
-Two questions at one batch size: how a variant (precision, runtime, session, copy, CUDA graph)
-compares with the plain trial, and how the work scales with vCPUs, that is, whether a larger
-instance is cheaper.
+There are two questions, each at one batch size. How does a variant (precision, runtime, session
+option, CUDA graph) compare with the plain trial? How does the job scale with vCPUs, that is, does a
+larger machine cost less?
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _Key = tuple[Machine, Mode, int]
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """An epoch of training or a million inferences under ``price``.
+    """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    ``basis`` says how the price was derived; empty for a plan of the machine itself.
+    ``basis`` says how the price was derived; it is empty for a price of the machine itself.
     """
 
     cost: Cost
@@ -44,7 +44,7 @@ class JobCost:
 
 
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
-    """The current plan of the whole machine under which the work costs least; None without one."""
+    """The current price of the whole machine at which the job costs least; None without a price."""
     costs = [
         (cost.mean, price)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
@@ -55,7 +55,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
 
 
 def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -> JobCost:
-    """The cost under a plan of the machine, on the vCPUs that the trial was pinned to."""
+    """Cost at the machine's price of a job on only the vCPUs to which the trial was pinned."""
     machine, vcpus = observed.machine, observed.vcpus
     if price is None:
         return JobCost(Unpriced("no price is known"), None)
@@ -74,7 +74,7 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
 def _cost(
     price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
 ) -> Cost:
-    """Cost of an epoch or a million inferences on a running machine, or on a share of it."""
+    """Cost of an epoch or of a million inferences on a machine, or on a ``share`` of it."""
     work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
     if share is not None:
         # A share of a machine for a time costs as much as the machine for that share of the time.
@@ -85,7 +85,7 @@ def _cost(
 def _family_plans(
     catalogue: Catalogue, machine: Machine, vcpus: int, price: Price
 ) -> Iterator[tuple[Hardware, Price]]:
-    """Smaller machines of the family under the same plan of the same provider and region."""
+    """Yield smaller machines of the same family, with the price of the same plan and region."""
     stem = family_stem(catalogue.hardware[machine.hardware])
     for hardware in catalogue.hardware.values():
         if stem is None or hardware.vcpus != vcpus or family_stem(hardware) != stem:
@@ -100,9 +100,9 @@ def _terms(price: Price) -> tuple[object, ...]:
 
 
 def family_stem(hardware: Hardware) -> str | None:
-    """The id without its number of vCPUs, as clouds name families; None if it has no such end.
+    """The id of a machine's family: its own id without the number of vCPUs, or None.
 
-    Machines with accelerators belong to no family: half of one is not half its price.
+    Machines with accelerators have no family: half of such a machine is not half its price.
     """
     stem = hardware.id.removesuffix(f"-{hardware.vcpus}")
     return None if hardware.accelerators or stem == hardware.id else stem
@@ -112,7 +112,7 @@ def family_stem(hardware: Hardware) -> str | None:
 class VariantRow:
     """A trial with the cost of its job.
 
-    ``speedup`` is relative to the plain trial; None without a plain trial and for the plain trial.
+    ``speedup`` is relative to the plain trial; it is None for the plain trial or without one.
     """
 
     observed: Observation
@@ -122,7 +122,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class VariantComparison:
-    """The variants of a piece of work on a machine, the plain trial first if there is one."""
+    """Variants of one job on a machine; the plain trial, if any, comes first."""
 
     machine: Machine
     mode: Mode
@@ -132,11 +132,11 @@ class VariantComparison:
 
 @dataclass(frozen=True, slots=True)
 class VcpuPoint:
-    """The work on ``vcpus`` vCPUs.
+    """A job on ``vcpus`` vCPUs.
 
-    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs; an unknown cost counts as
-    proportional to vCPUs. ``efficiency`` is the speed-up over the factor of vCPUs. ``whole`` marks
-    the plain trial on all CPUs.
+    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs. Without a known cost, vCPUs
+    times seconds count. ``efficiency`` is the speed-up divided by the factor between the numbers of
+    vCPUs. ``whole`` marks the plain trial on all CPUs.
     """
 
     vcpus: int
@@ -150,7 +150,7 @@ class VcpuPoint:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A piece of work on a machine at several counts of vCPUs, ascending."""
+    """A job on a machine, on several numbers of vCPUs in ascending order."""
 
     machine: Machine
     mode: Mode
@@ -159,29 +159,29 @@ class Scaling:
 
     @property
     def cheapest(self) -> VcpuPoint:
-        """The count at which the job costs least."""
+        """The number of vCPUs at which the job costs least."""
         return min(self.points, key=lambda point: point.relative_cost.mean)
 
     @property
     def largest(self) -> VcpuPoint:
-        """The most vCPUs."""
+        """The point with the most vCPUs."""
         return self.points[-1]
 
     @property
     def larger_speeds(self) -> Bounded:
-        """Speed on the most vCPUs relative to that at the cheapest count."""
+        """Speed on the most vCPUs, relative to the speed at the cheapest number of vCPUs."""
         return ratio(self.largest.speedup, self.cheapest.speedup)
 
     @property
     def larger_costs(self) -> Bounded:
-        """Cost on the most vCPUs relative to that at the cheapest count."""
+        """Cost on the most vCPUs, relative to the lowest cost."""
         return ratio(self.largest.relative_cost, self.cheapest.relative_cost)
 
 
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
-    """Compare the variants, except of vCPUs, of every piece of work, in order."""
+    """Compare each job's variants, except those in vCPUs only, with its plain trial."""
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))
@@ -192,7 +192,7 @@ def comparisons(
 def scalings(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[Scaling, ...]:
-    """Every piece of work that was measured at two or more counts of vCPUs, in order."""
+    """The scaling of each job that was measured on two or more numbers of vCPUs."""
     pinned = [trial for trial in variants if only_vcpus(trial)]
     counts = ((key, _counted(trials)) for key, trials in _by_work(plain, pinned))
     return tuple(
@@ -212,7 +212,7 @@ def _key(observed: Observation) -> _Key:
 
 
 def _order(observed: Observation) -> tuple[object, ...]:
-    """Sort training first; trials of one work with the plain trial first, then by vCPUs."""
+    """Sort by machine, training first, then batch size; the plain trial precedes its variants."""
     machine = observed.machine
     work = (machine.name, machine.hardware, machine.host, machine.device)
     variant = (observed.vcpus or 0, observed.variant, observed.software)
@@ -222,7 +222,7 @@ def _order(observed: Observation) -> tuple[object, ...]:
 def _by_work(
     plain: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """The variants of each piece of work with its measured plain trial."""
+    """Yield the variants of each job together with its measured plain trial, if any."""
     keys = {_key(trial) for trial in variants}
     references = [trial for trial in plain if trial.kind == "measured" and _key(trial) in keys]
     for key, trials in groupby(sorted([*references, *variants], key=_order), key=_key):
@@ -239,7 +239,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """Trials by vCPUs; the plain trial counts for all vCPUs unless one was pinned to all."""
+    """Trials by number of vCPUs; the plain trial counts for all vCPUs if none was pinned to all."""
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus
@@ -266,7 +266,7 @@ def _scaled(
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The costs, or vCPUs times seconds, which is proportional to them, if a cost is unknown."""
+    """The jobs' costs, or vCPUs times seconds if a cost is unknown."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

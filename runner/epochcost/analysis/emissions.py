@@ -1,6 +1,6 @@
 """Energy and emissions of a job on each machine: metered, declared, or unknown with a reason.
 
-The grid of a machine is seldom known, so emissions are a range over all declared grids.
+The electricity grid of a machine is seldom known, so emissions are a range over all declared grids.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class MachineEnergy:
-    """The cheapest way of one machine to the goal, with the ``least`` and ``most`` emissions.
+    """Energy and emissions of the cheapest way to a goal on one machine.
 
-    Without either, ``unknown`` says why.
+    ``least`` and ``most`` are at the declared grids with the lowest and highest emissions. If both
+    are None, ``unknown`` says why.
     """
 
     row: Row
@@ -44,7 +45,7 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """The energy of each machine with a figure for the goal, the least first, unknown last."""
+    """Energy of each machine with a time for the goal, the least first; unknown energies last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
     return tuple(
@@ -73,7 +74,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
-    """The power that meters read, else the power that the plan or the machine's spec declares."""
+    """Power that meters read, or else the power that the price or the machine's spec declares."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         meter = observed.meters or "an unnamed meter"

@@ -1,8 +1,8 @@
-"""Price models that cannot be timed here from their operations.
+"""Estimate the cost of models that cannot be timed here, from their number of operations.
 
-A declared model has no graph, and a large one does not fit the machines that we can measure on.
-Both are priced on machines with accelerators for such models, as ranges that are never pooled with
-timed rows.
+A declared model has no graph, and a large model does not fit the machines on which we can measure.
+Both are priced on machines whose accelerators suit such models. The results are ranges, which are
+never mixed with timed rows.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _LEAST_DEVICE_GIB = 40
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRow:
-    """The full training on one machine of a kind under one plan: ``cost`` is the bill of ``time``.
+    """A full training on one kind of machine under one price plan; ``cost`` is that of ``time``.
 
-    ``time`` is at the highest, the middle and the lowest utilisation.
+    ``flops`` is the number of operations, ``peak_flops`` the machine's peak a second. The low, mean
+    and high ``time`` are at the highest, middle and lowest assumed utilisation of the peak.
     """
 
     hardware: Hardware
@@ -47,20 +48,20 @@ class EstimatedRow:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, in the words of tables and legends."""
+        """The kind of evidence, as tables and legends name it."""
         return mark_of("estimated", self.price)
 
     @property
     def utilisation(self) -> str:
-        """The share of the peak that is assumed, as a phrase."""
+        """The assumed share of the peak rate, as a phrase."""
         return UTILISATION
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """The rows of each estimated model, by its id; possible choices and cheap ones first.
+    """Rows of each model that has to be estimated, by its id, the cheapest first.
 
-    Left out are models with a timed training, models whose operations cannot be counted, and models
-    that fit no machine's accelerators.
+    Rows whose price is a reservation come last. Left out are models with a timed training, models
+    whose operations cannot be counted, and machines whose accelerators a model does not fit.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -78,9 +79,9 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
 
 
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
-    """The bytes that training stores for the parameters of a model, without activations.
+    """Bytes that a training stores for a model's parameters, without activations.
 
-    0 if its parameters are neither declared nor counted.
+    0 if the number of parameters is neither declared nor counted.
     """
     if model.declared is not None:
         return int(model.declared.parameters * _BYTES_PER_PARAMETER)
@@ -89,13 +90,13 @@ def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) 
 
 
 def _memory_bytes(hardware: Hardware) -> float:
-    """Memory of all accelerators together."""
+    """Memory of all accelerators of a machine together, in bytes."""
     gpus = hardware.accelerators
     return float(sum((gpu.memory_gib or 0) * gpu.count for gpu in gpus)) * 2**30
 
 
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
-    """Price the work under each current plan; no row for an unknown peak or over a century."""
+    """Price the training under each current plan; none if it takes over a century."""
     peak = peak_flops(hardware, "fp16")
     if peak is None:
         return
@@ -120,7 +121,7 @@ def _flops(inputs: Inputs, model: Model) -> Decimal | None:
 
 
 def trains_large_models(hardware: Hardware) -> bool:
-    """Whether large models are priced on such machines."""
+    """Whether the machine has accelerators, each with enough memory for large models."""
     return bool(hardware.accelerators) and all(
         (gpu.memory_gib or 0) >= _LEAST_DEVICE_GIB for gpu in hardware.accelerators
     )

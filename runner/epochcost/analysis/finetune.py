@@ -1,8 +1,8 @@
-"""Training a language model on given tokens: time, memory and cost on every machine where it fits.
+"""Plan the training of a language model on given tokens: time, memory and cost on every machine.
 
-Fine-tuning and pre-training are answered alike. Each machine takes the fastest layout that fits its
-memory: sequences at once, checkpointing, sharding over its devices. Times are predicted from
-published trainings (``predict.decoders.training``), none of them from ONNX Runtime.
+Fine-tuning and pre-training are planned alike. Each machine gets the fastest layout that fits its
+memory: the number of sequences at once, checkpointing, and sharding over its devices. Times are
+predicted from published trainings (``predict.decoders.training``), none of which used ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -54,7 +54,11 @@ _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
 @dataclass(frozen=True, slots=True)
 class TrainingDemand:
-    """A training of a model on ``total`` tokens in sequences of ``length``, and its limits."""
+    """A training of a model on ``total`` tokens, in sequences of ``length`` tokens, with limits.
+
+    ``rank`` is that of LoRA adapters, ``machines`` the number of machines of one kind that train
+    together.
+    """
 
     model: str
     method: Method
@@ -68,7 +72,7 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A layout of a training on a kind of machine, its memory and its speed."""
+    """A layout of a training on a kind of machine, with its memory on each device and its time."""
 
     hardware: Hardware
     setting: TrainingQuestion
@@ -78,13 +82,13 @@ class Way:
 
     @property
     def available_bytes(self) -> float:
-        """Memory of a device."""
+        """Memory of one device, in bytes."""
         return float(self.setting.device.memory_gib) * 2**30
 
 
 @dataclass(frozen=True, slots=True)
 class TuningOffer:
-    """A layout of a training under a price plan."""
+    """A layout of a training with a price of its machine."""
 
     way: Way
     price: Price
@@ -97,10 +101,10 @@ class TuningOffer:
 
 @dataclass(frozen=True, slots=True)
 class FinetuneAnswer:
-    """Machines and plans for a training, cheapest first, those with a reservation last.
+    """Machines and prices for a training, cheapest first; reservations come last.
 
-    ``odds`` are among machines, by their ids; ``published`` are trainings of the same model by the
-    same method.
+    ``memory`` has the parts of a device's memory under the choice. ``odds`` compare machines, by
+    id. ``published`` are trainings of the same model by the same method.
     """
 
     demand: TrainingDemand
@@ -112,7 +116,7 @@ class FinetuneAnswer:
     published: tuple[TrainingRow, ...]
 
     def published_on(self, way: Way) -> tuple[TrainingRow, ...]:
-        """Published trainings on the same devices."""
+        """Published trainings of this model on the same kind and number of devices."""
         device, count = way.setting.device.id, way.setting.count
         return tuple(
             row
@@ -122,7 +126,7 @@ class FinetuneAnswer:
 
 
 class TuningMarket:
-    """Machines of a project for any training of its decoders; published rows are read once."""
+    """Answer questions on trainings of a project's decoders; published rows are read only once."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._catalogue = inputs.catalogue
@@ -138,8 +142,8 @@ class TuningMarket:
     def answer(self, demand: TrainingDemand) -> FinetuneAnswer:
         """Price a training on every kind of machine.
 
-        Raises InputError for a model without a form, sequences beyond its context, a model that
-        fits no machine, and limits that no machine meets.
+        Raises InputError for a model without the dimensions of a decoder, sequences beyond its
+        context, a model that fits no machine, and limits that no machine meets.
         """
         decoder, form = self._decoder(demand)
         ways, refused = self._ways(demand, decoder, form)
@@ -186,9 +190,9 @@ class TuningMarket:
     def _ways(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """The fastest layout on each kind of machine, and the machines without one.
+        """The fastest layout on each kind of machine, and the machines that cannot train the model.
 
-        Raises InputError if there is none.
+        Raises InputError if no machine can.
         """
         places, refused = serving_places(self._catalogue)
         counts = counts_of(decoder, form)
@@ -223,7 +227,7 @@ class TuningMarket:
     def _offers(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Each layout under each current plan; plans in the currency that most have."""
+        """Price each layout under each current plan in the most usual currency, cheapest first."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines
@@ -251,7 +255,7 @@ def _unable(place: Place, precision: Precision) -> str:
 def _settings(
     demand: TrainingDemand, form: DecoderForm, place: Place
 ) -> Iterator[TrainingQuestion]:
-    """Layouts on a machine with accelerators."""
+    """Yield all layouts of the training on a machine with accelerators."""
     assert isinstance(place.device, Device), "callers leave out machines without accelerators"
     count = place.count * demand.machines
     most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
@@ -283,7 +287,7 @@ def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
 
 
 def _nowhere(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:
-    """The reason why no machine can train, and a remedy."""
+    """The reason why no machine can train the model, and a remedy."""
     if not shortages:
         return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
     nearest = min(shortages, key=itemgetter(0))[1]
@@ -304,7 +308,7 @@ def _name(candidate: Candidate[TuningOffer]) -> str:
 
 
 def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
-    """Draws of the cost of a training [DRAWS], joint with those on other machines."""
+    """Draws [DRAWS] of a training's cost, correlated with the draws on other machines."""
     way, cost = candidate.key.way, candidate.cost
     return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 

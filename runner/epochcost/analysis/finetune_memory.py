@@ -1,11 +1,11 @@
-"""Memory of training a decoder on one device, counted part by part from the decoder's form.
+"""Memory of training a decoder on one device, counted part by part from the decoder's dimensions.
 
-Weights, adapters, gradients, optimizer and activations are counted in bytes; each part describes
-its count. Sharding (ZeRO stage 3, FSDP) divides weights, gradients and states over the devices;
-without it each device holds all of them. Activations follow Korthikanti et al. 2022 (arXiv
-2205.05198), for gated feed-forward layers and fused attention, which stores no scores. Weights of 4
-bits follow Dettmers et al. 2023 (arXiv 2305.14314, section 3): one scale for each 64 of them, which
-is quantised too.
+The parts are weights, adapters, gradients, optimizer states and activations, in bytes; each says
+how it is counted. Sharding (ZeRO stage 3, FSDP) divides weights, gradients and states over the
+devices; without sharding each device stores all of them. Activations follow Korthikanti et al. 2022
+(arXiv 2205.05198), for gated feed-forward layers and fused attention, which stores no scores.
+Weights of 4 bits follow Dettmers et al. 2023 (arXiv 2305.14314, section 3): every 64 weights share
+a scale, which is quantised too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONTEXT_BYTES, _FRAGMENTATION = 0.75 * 2**30, 0.05
 
 @dataclass(frozen=True, slots=True)
 class MemoryPart:
-    """Bytes of one part on a device, and how they are counted."""
+    """Bytes that a part of a training takes on a device; ``how`` says how they are counted."""
 
     name: str
     bytes: float
@@ -43,10 +43,12 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Parameters of embeddings and head, and of adapters of rank 1 on every matrix of all layers.
+    """Numbers of a decoder's parameters and activations, from which its memory is counted.
 
-    ``attention_width`` counts the numbers between the matrices of a token's attention in a layer,
-    ``active_width`` those of its feed-forward layer, over all experts that the token uses.
+    Parameters: ``embeddings`` of embeddings and head, ``adapters`` of adapters of rank 1 on every
+    matrix of all layers. Numbers that a layer stores for a token: ``attention_width`` between the
+    matrices of attention, ``active_width`` in the feed-forward layer, over all experts that the
+    token uses.
     """
 
     embeddings: int
@@ -56,9 +58,9 @@ class Counts:
 
 
 def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
-    """The counts of a decoder.
+    """Count parameters and activations of a decoder from its dimensions.
 
-    The number of parameters decides whether embeddings and head share a table, and whether a
+    The total number of parameters decides whether embeddings and head share a table, and whether a
     feed-forward layer has two matrices or, if gated, three.
     """
     queries, keys = (
@@ -83,19 +85,19 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """The total memory of a device, with its context and gaps."""
+    """Bytes that a training needs on a device, with CUDA's context and gaps between tensors."""
     counted = sum(part.bytes for part in memory_parts(counts, setting, rank))
     return counted * (1 + _FRAGMENTATION) + _CONTEXT_BYTES
 
 
 def memory_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """The memory of a device, part by part; ``rank`` is that of adapters."""
+    """Yield the parts of a device's memory; ``rank`` is that of the adapters."""
     yield from _state_parts(counts, setting, rank)
     yield from _work_parts(counts, setting, rank)
 
 
 def _state_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Weights, adapters, gradients and the optimizer's states."""
+    """Yield the memory of weights, adapters, gradients and optimizer states on a device."""
     shards = setting.count if setting.sharded else 1
     over = f", over {shards} devices" if shards > 1 else ""
     weights, how = _weights(counts, setting)
@@ -126,11 +128,11 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
 
 
 def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Activations that the backward pass needs, and the scores of tokens.
+    """Yield the memory of activations for the backward pass, and of the scores of tokens.
 
-    A layer stores the inputs of products, norms and activations of a token. Norms store their input
-    in fp32; a gated layer stores both branches, the activated one and their product. 4-bit and
-    adapted matrices store their input too.
+    A layer stores the inputs of products, norms and activation functions for each token. A norm
+    stores its input in fp32. A gated layer stores both branches, the result of the activation
+    function and the product. 4-bit and adapted matrices store their input too.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)

@@ -1,4 +1,4 @@
-"""The specs, the stored results with their addresses on the site, and the ratios to PyTorch.
+"""Read a project: specs, stored results with their addresses on the site, and ratios to PyTorch.
 
 A file that cannot be read, or that names a model or machine without a spec, becomes a warning; all
 other files are used. Ratios compare our training step with PyTorch's; benchmarks/training_step.py
@@ -37,9 +37,9 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class _File(BaseModel):
-    """``models`` → model id → batch size → threads → mode of PyTorch → our time / theirs.
+    """The file of ratios: our time / PyTorch's by model, batch size, threads and PyTorch's mode.
 
-    Modes are eager and compile. ``dimensions`` → model id → dimensions that replaced the spec's.
+    ``dimensions`` has, by model, the dimensions that replaced the spec's in the comparison.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,10 +50,11 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StepRatio:
-    """Our step's time over PyTorch's.
+    """Time of our training step over PyTorch's.
 
-    ``where`` names the compared work if it differs, such as "at batch size 4"; ``near`` is False if
-    the compared batch is more than twice as large or as small, too far to be representative.
+    ``where`` names the compared batch size or dimensions if they differ, such as "at batch size 4".
+    ``near`` is False if the compared batch is more than twice as large or as small, too far to be
+    representative.
     """
 
     value: Decimal
@@ -63,16 +64,16 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Our step's time over PyTorch's fastest mode, by model, batch size and threads."""
+    """Times of our training steps over PyTorch's fastest mode, by model, batch size and threads."""
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
-        """The ratio; None for a model without a comparison.
+        """The ratio for a training step of a model; None for a model without a comparison.
 
-        Other batch sizes take the ratio of the nearest in proportion, other counts of threads (0 is
-        all) that of the most threads.
+        A batch size without a comparison takes the ratio of the nearest, in proportion. A number of
+        threads without one (0 means all) takes the ratio of the most threads.
         """
         batches = self.worst.get(model)
         if not batches:
@@ -88,9 +89,9 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """The ratios of a file; none without a file. Raises ResultError for a file of another form.
+    """Read the file of ratios, or none without a file; raises ResultError for another format.
 
-    PyTorch's fastest mode gives the largest ratio, which is used.
+    Of PyTorch's modes the fastest counts, which gives the largest ratio.
     """
     if not path.is_file():
         return StepRatios()
@@ -122,7 +123,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredCeilings:
-    """The ceilings of a host, their file, and the file's address on the site."""
+    """The measured peak rates of a host, their file, and the file's address on the site."""
 
     ceilings: Ceilings
     path: Path
@@ -131,12 +132,13 @@ class StoredCeilings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that a build reads; ``problems`` are sentences that each name a file.
+    """Everything that a build reads; ``problems`` are sentences, each of which names a file.
 
-    Records of a host as the machine at hand have the name of its declared machine. ``limits`` of
-    sweeps, ``trainings`` to an accuracy and ``reported`` runs are by file. ``cache`` is a folder
-    for computations that many builds share; None disables it. ``folders`` contain the results,
-    ``docs`` the computed figures on predictions.
+    Records of the kind "machine at hand" are moved to the machine that was declared for their host.
+    ``limits`` are the largest batches of sweeps, ``trainings`` those to an accuracy, ``reported``
+    the imported runs, each by its file. ``cache`` is a folder for computations that many builds
+    share; None disables it. ``folders`` contain the results, ``docs`` the computed figures on
+    predictions.
     """
 
     catalogue: Catalogue
@@ -153,13 +155,13 @@ class Inputs:
 
     @cached_property
     def _hosts(self) -> Counter[str]:
-        """The number of hosts of each kind of machine."""
+        """The number of measured hosts of each kind of machine."""
         results = [file.result for file in self.stored]
         hosts = {(result.hardware, result.environment.fingerprint) for result in results}
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result, with its host if several of its kind were measured."""
+        """The machine of a result, named with its host if several of the kind were measured."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -171,7 +173,7 @@ class Inputs:
 
     @property
     def files(self) -> frozenset[Path]:
-        """Every file of the folders that was read."""
+        """Every file of the results folders that was read."""
         results = (file.path for file in self.stored)
         ceilings = (file.path for file in self.ceilings)
         return frozenset((*results, *ceilings, *self.limits, *self.trainings, *self.reported))
@@ -180,7 +182,7 @@ class Inputs:
 def read_inputs(
     catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
 ) -> Inputs:
-    """Join the catalogue with the results of all folders and the ratios under ``docs``."""
+    """Read the results of all folders and the ratios under ``docs``; join them with the specs."""
     problems: list[str] = []
     stored: list[StoredResult] = []
     ceilings: list[StoredCeilings] = []
@@ -221,9 +223,10 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host's fingerprint, if results name exactly one.
+    """Each host's declared machine, by the host's fingerprint, if results name exactly one.
 
-    A host must not compete with itself: results of the machine at hand move to the declared one.
+    Results that a host stored as "machine at hand" move to the declared machine, so that a host
+    does not compete with itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
@@ -233,7 +236,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
 
 
 def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
-    """The record of a host, under the name of its declared machine if it has one."""
+    """The record of a host, moved to its declared machine if there is one."""
     machine = declared.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
@@ -279,7 +282,7 @@ def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator
 
 
 def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
-    """A message on the spec that the result names and the catalogue lacks; None if all exist."""
+    """A message if a spec that the result names is missing from the catalogue; None otherwise."""
     model = catalogue.models.get(result.trial.model)
     if model is None:
         return f"expected a model with a spec, got {result.trial.model!r:.80}"

@@ -1,4 +1,4 @@
-"""Machines of figures: their kind, host and device, and the name that readers see."""
+"""Machines of figures: their kind, host and device, and their name for readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A kind of machine, a host of it, and the device that a workload used.
+    """A kind of machine, a host of this kind, and the device that a workload used.
 
     ``host`` distinguishes measured hosts of one kind; None for published figures.
     """
@@ -26,16 +26,16 @@ class Machine:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """The machine of a published figure: its kind, using its accelerator if it has one."""
+    """The machine of a published figure: its kind, and its accelerator if it has one."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 
 def measured_machine(
     hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
 ) -> Machine:
-    """The machine of a measurement; a detected machine is named by its chip.
+    """The machine of a measurement; if it was detected, its name includes the chip.
 
-    ``gpu`` is the number of the GPU that worked, if ``device`` is ``cuda``.
+    ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

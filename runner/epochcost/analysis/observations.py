@@ -1,6 +1,6 @@
-"""Timed workloads before any price: an observation per measured configuration or published figure.
+"""Timed workloads without prices: an observation for each measured, published or predicted time.
 
-``Workload`` identifies the work for rows, charts and pages. Machines are in `machines`.
+``Workload`` identifies the work in rows, charts and pages. Machines are in `machines`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_HALF_WIDTH = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload: a model of ours (``is_model``), or one that only a published table has."""
+    """A workload: a model with a spec (``is_model``), or one that only a published table has."""
 
     id: str
     name: str
@@ -55,23 +55,23 @@ class Workload:
 
     @property
     def key(self) -> str:
-        """A unique id among all workloads; a prefix keeps models and tables apart."""
+        """A unique id among all workloads; a prefix distinguishes published tables from models."""
         return self.id if self.is_model else f"published/{self.id}"
 
     @classmethod
     def of_model(cls, model: Model) -> Workload:
-        """The workload of a model spec."""
+        """The workload of a model's spec."""
         return cls(model.id, model.name, model.task, is_model=True)
 
     @classmethod
     def of_source(cls, source: Published) -> Workload:
-        """The workload of a published table that is no model of ours."""
+        """The workload of a published table whose model has no spec."""
         return cls(source.id, source.workload, "published table", is_model=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The place to check a figure: a file of the site (``uri``) or a page of a source."""
+    """Where readers can check a figure: a file of the site (``uri``) or a page of a source."""
 
     label: str
     uri: str
@@ -79,22 +79,26 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A workload timed on a machine.
+    """The time of a workload on a machine, with everything that prices and pages need.
 
-    ``step`` is the mean time of one batch and None if a source gives epochs only; ``epoch`` and
-    ``epochs``, whole or not, are None for inference. ``own_price`` names the price that a source
-    paid. ``step_ratio`` is our training step's time over PyTorch's, or None. ``doubts`` say how the
-    machine differs from the declared one, and why a figure may not repeat. ``epochs_known`` is
-    False for a training at a larger batch than any that the model's source names: it may need more
-    epochs, because larger batches stop saving steps at some size (Shallue et al., Measuring the
-    effects of data parallelism, arXiv 1811.03600). ``watts`` is the power that ``meters`` read
-    while the steps were timed, or None. ``variant`` describes how the trial differs from the plain
-    one; ``vcpus`` is the number of CPUs that it was pinned to, None for all. ``agreement``
-    describes how far its outputs are from fp32. ``peak_memory_bytes`` is the peak memory of the
-    worker on the host, or on the GPU for CUDA. ``stack`` is our runtime or published software, and
-    times of two stacks never compete. ``precision`` is of most of the arithmetic, empty if unknown.
-    ``draws`` are of the logarithm of a predicted time in units of its mean, joint over the machines
-    of one work; other times have None and are drawn from their intervals.
+    ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is the time
+    of an epoch and ``epochs`` their number, which may be a fraction; both are None for inference.
+    ``epochs_known`` is False for a training at a larger batch than any that the model's source
+    names: it may need more epochs, because larger batches stop saving steps at some size (Shallue
+    et al., Measuring the effects of data parallelism, arXiv 1811.03600).
+
+    ``own_price`` names the price that a source paid. ``step_ratio`` is the time of our training
+    step over PyTorch's, or None. ``doubts`` are sentences on how the machine differs from its spec,
+    and why the figure may not repeat. ``watts`` is the power that ``meters`` read while the steps
+    were timed, or None. ``peak_memory_bytes`` is the worker's peak memory on the host, or on the
+    GPU for CUDA.
+
+    ``variant`` describes how the trial differs from the plain trial. ``vcpus`` is the number of
+    CPUs to which the trial was pinned, None for all. ``agreement`` describes how far its outputs
+    are from fp32. ``stack`` is our runtime or published software; times of two stacks never
+    compete. ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of
+    the logarithm of a predicted time, relative to its mean, and correlated between machines; other
+    times have None.
     """
 
     workload: Workload
@@ -127,7 +131,7 @@ class Observation:
 
     @property
     def imprecise(self) -> str:
-        """The reason why a measured time is too imprecise for an answer, or an empty text."""
+        """The reason why a measured time is too imprecise for an answer, or an empty string."""
         half = self.summary.relative_half_width if self.summary else 0.0
         if self.kind != "measured" or half <= MOST_HALF_WIDTH:
             return ""
@@ -140,7 +144,7 @@ class Observation:
 
     @property
     def step_joules(self) -> Decimal | None:
-        """Energy of the metered parts in a mean step; None without a meter."""
+        """Energy of the metered parts of the machine in a mean step; None without a meter."""
         if self.watts is None or self.step is None:
             return None
         # No meter is accurate to more than six digits.
@@ -148,30 +152,30 @@ class Observation:
 
     @property
     def step_interval(self) -> Bounded:
-        """The interval of the step, which measured work has."""
+        """The step's time with its interval; every measured observation has one."""
         assert self.step is not None, "a measured observation has a step"
         return in_floats(self.step)
 
     @property
     def million(self) -> Time | None:
-        """The time of a million examples, for inference."""
+        """The time of a million examples; None for training."""
         if self.mode != "inference" or self.step is None:
             return None
         return self.step.scaled(Decimal(MILLION) / self.batch_size)
 
     @property
     def goals(self) -> tuple[Goal, ...]:
-        """The goals that such work is priced for."""
+        """The goals for which the workload is priced."""
         return ("epoch", "full") if self.mode == "training" else ("million",)
 
     def time(self, goal: Goal) -> Time | None:
-        """The time of a goal; None for a goal of other work."""
+        """The time of a goal; None for a goal of the other mode."""
         if goal == "million":
             return self.million
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """The goal on this machine: a full training is a whole job, other goals are shares."""
+        """The machine's time for a goal: a full training is a job, others are shares of a job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -180,7 +184,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ResultStatistics:
-    """The statistics and doubts of a result, which depend on no spec."""
+    """Statistics and doubts of a result, which do not depend on any spec."""
 
     summary: Summary
     doubts: tuple[str, ...]
@@ -188,7 +192,7 @@ class ResultStatistics:
 
     @classmethod
     def of(cls, result: Result) -> ResultStatistics:
-        """The statistics of a result that has samples."""
+        """Compute the statistics of a result that has samples."""
         measured = result.measurement
         outlying = outliers(measured.samples_seconds)
         return cls(summary_of(measured), doubts_about(result), outlying)
@@ -202,17 +206,17 @@ _KEPT = Keep(
 
 
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
-    """Every measured and published figure of plain trials, in the order of the files.
+    """Every measured and published time of plain trials, in the order of the files.
 
-    Variants, such as trials pinned to some CPUs, are in ``observe_variants``; scenarios of LoadGen
-    in ``serving``. ``workloads`` are ids, None means all.
+    ``observe_variants`` has the variants, such as trials pinned to some CPUs; `serving` has the
+    scenarios of LoadGen. ``workloads`` are ids, None means all.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Every measured figure of a variant, in the order of the files."""
+    """Every measured time of a variant, in the order of the files."""
     return tuple(_measured(inputs, None, variants=True))
 
 
@@ -272,7 +276,7 @@ def _peak_memory_bytes(result: Result) -> int | None:
 
 
 def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
-    """The reason why the declared epochs may not suffice; none if they do."""
+    """The reason why more epochs than declared may be needed; empty if there is none."""
     if training is None or batch_size <= (most := max(training.batch_sizes)):
         return ()
     return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
@@ -300,7 +304,7 @@ def _published(catalogue: Catalogue, workloads: Collection[str] | None) -> Itera
 def _from_timing(
     catalogue: Catalogue, source: Published, timing: Timing, workload: Workload
 ) -> Observation:
-    """The figure of a row that says its batch size and its epochs."""
+    """The observation of a published row that states its batch size and number of epochs."""
     assert timing.batch_size is not None, "rows without a batch size are no observations"
     assert timing.epochs is not None, "rows without epochs are no observations"
     steps, epochs = timing.total_steps, timing.epochs
@@ -330,10 +334,10 @@ def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tupl
 
 
 def mean_time(summary: Summary) -> Time:
-    """The mean of some samples with its interval."""
+    """The mean time of samples, with its interval."""
     return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
 
 
 def in_floats(value: Time | Estimate) -> Bounded:
-    """The interval in binary numbers, for ratios and charts."""
+    """A time or cost with its interval in binary numbers, for ratios and charts."""
     return Bounded(float(value.low), float(value.mean), float(value.high))

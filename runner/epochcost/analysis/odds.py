@@ -1,8 +1,8 @@
-"""Odds of a choice: joint draws of the costs of several ways to do a job.
+"""Probabilities that a choice is the cheapest, from draws of the costs of several ways to do a job.
 
 Predicted times of one job share most of their error, which cancels between machines: ``predict``
-draws them jointly. A measured or published time is drawn from its own interval. Two plans of one
-machine share the drawn time. The module ``rows`` decides which rows compete.
+draws them together. A measured or published time is drawn from its own interval. Two price plans of
+one machine share the drawn time. The module ``rows`` decides which rows compete.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _LEADS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Odds(Generic[KeyT]):
-    """Probabilities of a choice among ways to do a job, estimated from draws.
+    """Probabilities about a choice among ways to do a job, estimated from draws of their costs.
 
-    ``shares`` are the probabilities of being the cheapest; they add up to one. ``cheaper`` are
-    those of being cheaper than the choice. ``ratios`` are costs in units of the choice's: the low
-    end, the median and the high end of a 90 % interval. ``regret`` is the mean over the draws of
-    the extra cost of the choice, as a share of the cheapest cost.
+    ``shares`` are the probabilities of being the cheapest; their sum is one. ``cheaper`` are the
+    probabilities of being cheaper than the choice. ``ratios`` are costs relative to the choice's:
+    low end, median and high end of a 90 % interval. ``regret`` is the mean extra cost of the choice
+    over the cheapest way, as a share of the cheapest cost.
     """
 
     choice: KeyT
@@ -60,18 +60,18 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean extra cost of the choice, as a share, over the draws in which it is not cheapest."""
+        """Mean extra cost of the choice, as a share, in the draws in which it is not cheapest."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
-        """Other ways that may be cheaper, the likeliest first."""
+        """Other ways that may be cheaper than the choice, the likeliest first."""
         near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
         return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """The odds of a choice among ways with draws of their cost; equal ways share a draw."""
+    """Compute the odds of a choice from draws of every way's cost; equal costs share a win."""
     drawn = np.stack(list(costs.values()))
     least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
@@ -87,13 +87,13 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
 
 
 def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float, float]:
-    """The low end, the median and the high end of a ratio's 90 % interval."""
+    """Low end, median and high end of the 90 % interval of a ratio."""
     low, middle, high = np.percentile(drawn / reference, [5, 50, 95])
     return float(low), float(middle), float(high)
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """A sentence on how often the choice is the cheapest or fastest, and on the loss otherwise."""
+    """A sentence on how often the choice is cheapest or fastest, and on the loss otherwise."""
     if len(chances.shares) == 1:
         return ""
     leads, loses = _LEADS[quantity]
@@ -104,7 +104,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
 
 
 def scenarios(share: float) -> str:
-    """A probability for readers; a share short of certainty never reads as certain."""
+    """A probability for readers, "97 of 100"; only a certain one is rounded to certainty."""
     percent = round(100 * share)
     if percent in {0, 100} and 0 < share < 1:
         return "over 99 of 100" if percent else "under 1 of 100"
@@ -112,21 +112,25 @@ def scenarios(share: float) -> str:
 
 
 def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
-    """Draws of the cost of an observation's work under a plan [DRAWS]."""
+    """Draws [DRAWS] of the cost of an observation's workload under a price plan."""
     return draws_along(observed, time, (cost.low, cost.mean, cost.high))
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draws of a quantity that depends on an observation's time, by ``values_along`` [DRAWS]."""
+    """Draws [DRAWS] of a quantity that depends on an observation's time.
+
+    ``values`` are the quantity at the low end, mean and high end of ``time``.
+    """
     return values_along(time_draws(observed, time), time, values)
 
 
 def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draws of a quantity of a time, from its values at the low end, mean and high end [DRAWS].
+    """Draws [DRAWS] of a quantity that depends on a time, from draws of the time.
 
-    ``drawn_times`` are logarithms in units of the mean. Between the ends the value is a power of
-    the time. Beyond the ends that power continues, limited to 0 to 1: no value falls with the time
-    or grows faster than it.
+    ``values`` are the quantity at the low end, mean and high end of ``time``. ``drawn_times`` are
+    logarithms relative to the mean. Between the ends the quantity is a power of the time. Beyond
+    the ends that power continues, limited to 0 to 1: the quantity neither falls while the time
+    grows, nor grows faster than the time.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -140,14 +144,14 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 
 
 def time_draws(observed: Observation, time: Time) -> Vector:
-    """Draws of the logarithm of a time in units of its mean [DRAWS]."""
+    """Draws [DRAWS] of the logarithm of an observation's time, relative to the mean of ``time``."""
     if observed.draws is not None:
         return observed.draws.values
     return normal_draws(time, seed_of_observation(observed))
 
 
 def normal_draws(time: Time, seed: int) -> Vector:
-    """Draws of the logarithm of a measured time in units of its mean, by its interval [DRAWS]."""
+    """Draws [DRAWS] of a measured time's logarithm, relative to its mean, from its interval."""
     below, above = deviations(time)
     normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)
@@ -161,7 +165,7 @@ def deviations(time: Time) -> tuple[float, float]:
 
 
 def seed_of_observation(observed: Observation) -> int:
-    """A seed that all plans of an observation share, and no other observation."""
+    """A seed that all price plans of an observation share, and no other observation."""
     identity = (
         observed.workload.key,
         observed.machine,

@@ -1,7 +1,7 @@
-"""The timed phases of a decoder: prompts that are read, and tokens that are added.
+"""The timed phases of a decoder: reading a prompt (prefill), and adding a token (decode).
 
-Times are interpolated between the measured lengths and never extrapolated. ``tokens`` computes the
-cost of requests from phases.
+Times between the measured lengths are interpolated; there are none beyond them. ``tokens`` computes
+the cost of requests from these times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from epochcost.specs.study import Precision
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """A timed phase of a decoder with ``sequences`` at once, drawing ``watts``."""
+    """The measured time of a phase with ``sequences`` at once; ``watts`` is the metered power."""
 
     phase: Phase
     sequences: int
@@ -37,7 +37,7 @@ class PhaseTime:
 
     @property
     def joules_per_token(self) -> float | None:
-        """Energy per token, read or written; None without a meter."""
+        """Energy for each token that is read or written, in joules; None without a meter."""
         return None if self.watts is None else self.watts / float(self.tokens_per_second)
 
     @property
@@ -48,7 +48,7 @@ class PhaseTime:
 
 @dataclass(frozen=True)
 class TimedDecoder:
-    """All phases of one decoder that were timed on one machine in one precision."""
+    """All phases of a decoder that were timed on a machine in a precision."""
 
     model: str
     machine: Machine
@@ -57,23 +57,23 @@ class TimedDecoder:
     phases: tuple[PhaseTime, ...]
 
     def prefill(self, prompt: Decimal) -> Time | None:
-        """The time to read one prompt; None outside the timed lengths."""
+        """The time to read one prompt of ``prompt`` tokens; None outside the timed lengths."""
         return self._between("prefill", prompt, 1)
 
     def decode(self, context: Decimal, sequences: int) -> Time | None:
-        """The time of one more token of all sequences, after ``context`` tokens."""
+        """The time to add a token to all sequences after ``context`` tokens; None if not timed."""
         return self._between("decode", context, sequences)
 
     @property
     def sequences(self) -> tuple[int, ...]:
-        """The numbers of sequences whose decoding was timed."""
+        """The numbers of sequences for which decoding was timed, ascending."""
         return tuple(
             sorted({timed.sequences for timed in self.phases if timed.phase.name == "decode"})
         )
 
     @cached_property
     def lengths(self) -> dict[str, tuple[int, int]]:
-        """The shortest and the longest timed length of each phase."""
+        """The shortest and the longest timed length of each phase, in tokens."""
         named = group_by(self.phases, lambda timed: timed.phase.name)
         return {
             name: (min(o.phase.tokens for o in group), max(o.phase.tokens for o in group))
@@ -81,7 +81,7 @@ class TimedDecoder:
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """The timed lengths of a phase with ``sequences``, ascending, and the times."""
+        """The timed lengths of a phase with ``sequences`` at once, ascending, with their times."""
         return tuple(
             sorted(
                 (
@@ -101,14 +101,14 @@ class TimedDecoder:
 
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
-    """The low ends by length, the means and the high ends."""
+    """Yield the low ends of the times at each length, then the means, then the high ends."""
     yield [(tokens, step.low) for tokens, step in steps]
     yield [(tokens, step.mean) for tokens, step in steps]
     yield [(tokens, step.high) for tokens, step in steps]
 
 
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
-    """A time interpolated between the timed lengths; a formula if ``tokens`` is symbolic."""
+    """Interpolate a time between the timed lengths; ``tokens`` may be symbolic, for a formula."""
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):
         line = fast + (tokens - low) * (slow - fast) / (high - low)
@@ -117,9 +117,9 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 
 
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
-    """Every decoder whose phases were timed on whole machines, in the order of the files.
+    """Every decoder whose phases were timed on a whole machine, in the order of the files.
 
-    ``model`` None means all decoders.
+    ``model`` is the id of the decoder, None for all.
     """
     plain = [
         stored

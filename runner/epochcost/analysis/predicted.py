@@ -1,8 +1,8 @@
-"""Predict times without a measurement from published rates, as observations of their kind.
+"""Predict the times that were not measured, from published rates, as observations.
 
-Every machine with known GPUs or CPUs has predictions; the others have a reason for none. If today's
-runtime has no kernels for a machine, the time is that of other software, which is named.
-``predict`` computes the rates.
+Every machine whose GPUs or CPUs are known has predictions; for the others there is a reason. If
+today's runtime does not support a machine's GPU, the predicted time is that of other software,
+which is named. ``predict`` computes the rates.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 
 @dataclass(frozen=True, slots=True)
 class NoTime:
-    """The reason why a model, or a machine, has no prediction: ``id`` is that of either."""
+    """The reason why a model or a machine, whose ``id`` is given, has no predicted time."""
 
     id: str
     reason: str
@@ -71,14 +71,15 @@ class NoTime:
 class Predictions:
     """Predicted observations, and the models and machines without any.
 
-    They are of kind ``predicted``, or ``published`` if others timed exactly that work.
+    An observation is of kind ``predicted``, or ``published`` if a source timed exactly this
+    workload.
     """
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Predictions of work without another time on that kind of machine in that software."""
+        """Yield predictions of workloads without an observed time on that machine and stack."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -89,10 +90,10 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A machine with its devices.
+    """A machine with ``count`` devices of one kind.
 
-    ``software`` is our runtime there, empty if no version has kernels for it; ``doubt`` says why it
-    is an older version.
+    ``software`` is our runtime's version for it, empty if no version supports the device. ``doubt``
+    says why that version is an older one.
     """
 
     hardware: Hardware
@@ -105,7 +106,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """Published rates of GPUs or of CPUs, and the scales of their departures from each other."""
+    """Published rates of GPUs or of CPUs, with the scales by which they differ from each other."""
 
     rates: tuple[Placed, ...]
     devices: Devices
@@ -114,7 +115,7 @@ class _Learnt:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A work on a machine; ``published`` is a published rate of exactly that work, if any."""
+    """A workload on a machine; ``published`` is a published rate of exactly it, if any."""
 
     model: Model
     place: _Place
@@ -125,13 +126,13 @@ class _Task:
 def predict_times(
     inputs: Inputs, models: Iterable[Model], precision: Precision | None = None
 ) -> Predictions:
-    """Training and inference of the models on every machine of the catalogue.
+    """Predict training and inference of the models on every machine of the catalogue.
 
-    Each work runs in our runtime and, on GPUs, as the published program with the most similar
-    demands, in ``precision`` or each machine's usual one. The batch is the largest in the model's
-    spec that fits the memory. On CPUs, inference also runs at the smallest batch, for single
-    requests; published rates of GPUs are nearly all of large batches. Without tables of
-    observations, nothing is predicted. Raises InputError for a table that cannot be read.
+    Each workload runs in our runtime and, on GPUs, also as the published program whose graph is
+    most similar. The precision is ``precision`` or each machine's usual one. The batch is the
+    largest in the model's spec that fits the memory. On CPUs, inference also runs at the smallest
+    batch, for single requests; published rates of GPUs are nearly all of large batches. Without
+    tables of observations nothing is predicted. Raises InputError for a table that cannot be read.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -167,7 +168,7 @@ def predict_times(
 
 
 def _refusal(kind: str, profile: Profile | None) -> str:
-    """The reason why a model has no similar published work."""
+    """The reason why no published workload is similar to a model."""
     if profile is None:
         return "its graph is missing or cannot be counted"
     like = "recurrent model" if profile.recurrent_flops else "model of a similar size"
@@ -185,7 +186,7 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 def _forecasts(
     inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
 ) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The forecasts, and the machines on which an interval is too wide to be useful."""
+    """Precise forecasts, and reasons for the machines whose forecast is too uncertain."""
     measured = [
         rate
         for place in {place.place.hardware.id: place.place for place in tasks}.values()
@@ -206,7 +207,7 @@ def _forecasts(
 
 
 def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
-    """A reason for each model and message, with the names of its machines."""
+    """A sentence for each model and reason, with the names of the machines."""
     return [
         NoTime(model, f"on {', '.join(dict.fromkeys(machines))}: {reason}")
         for (model, reason), machines in reasons.items()
@@ -214,7 +215,7 @@ def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
 
 
 def _place(hardware: Hardware, evidence: _Learnt) -> _Place | str:
-    """A machine as predictions need it, or the reason why nothing is predicted for it."""
+    """The devices of a machine, or the reason why nothing is predicted for it."""
     if hardware.accelerators:
         return _accelerated(hardware, evidence)
     device = cpu_of(hardware)
@@ -247,7 +248,7 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
 
 
 def _runtime_name(software: str) -> str:
-    """The usual name of a package and its release."""
+    """The usual name of a package and its release, such as "ONNX Runtime 1.23"."""
     release = software.partition("==")[2].rpartition(".")[0]
     return f"ONNX Runtime {release}"
 
@@ -259,7 +260,7 @@ def _questions(
     evidence: _Learnt,
     precision: Precision | None,
 ) -> tuple[list[_Task], list[NoTime]]:
-    """Training and inference of a model, and the machines on which neither has a time."""
+    """Tasks to predict for a model, and the reasons for machines on which it has none."""
     tasks: list[_Task] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     nearest = cache(partial(nearest_program, model.task, profile, evidence.rates))
@@ -297,7 +298,7 @@ def _questions(
 def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
-    """The work in our runtime, and in a published program."""
+    """Yield the workload in our runtime, and in the nearest published program."""
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
             yield _Task(model, place, replace(work, batch=least_batch))
@@ -310,7 +311,7 @@ def _tasks_of(
 
 
 def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """Batch sizes that the model's spec names for full training and for inference."""
+    """Batch sizes in the model's spec, for training of all parameters and for inference."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes
@@ -322,11 +323,11 @@ def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
 def _needed_bytes(
     model: Model, profile: Profile, mode: Mode, count: int, precision: Precision, batch: int
 ) -> float:
-    """Memory that all devices of a machine need together.
+    """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass, about half of the bytes that it moves, in 16
-    bits if mixed, and four bytes for each parameter, gradient and state of the optimizer. Inference
-    stores its parameters on every device.
+    Training stores the outputs of the forward pass, about half of the bytes that it moves; they
+    take 16 bits in mixed precision. It also stores four bytes for each parameter, gradient and
+    optimizer state. Inference stores the parameters on every device.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

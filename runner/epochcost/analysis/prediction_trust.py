@@ -1,7 +1,8 @@
-"""Errors of predictions and the cost of following them: one file, which the pages quote.
+"""Measure the errors of predictions and the cost of relying on them, in a file that pages quote.
 
-The figures take a minute to compute, so they are stored with a digest of everything that they
-depend on. Quoting pages can tell whether they are stale. ``predict`` withholds and forecasts rows.
+The figures take a minute to compute. They are stored with a digest of everything on which they
+depend, so that pages can tell whether they are out of date. ``predict`` withholds and forecasts
+rows.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that were withheld together, or of one class, with their errors."""
+    """Errors of the rows that were withheld together, or that belong to one class."""
 
     name: str
     errors: Errors
@@ -52,7 +53,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A withheld row: seconds of an example on the whole machine, true and predicted."""
+    """A withheld row: published and predicted seconds of an example on the whole machine."""
 
     accelerator: str
     count: int
@@ -67,7 +68,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Extra cost of the predicted cheapest accelerator over the truly cheapest."""
+    """Extra cost of the accelerators predicted as cheapest, over the really cheapest ones."""
 
     name: str
     predictions: Regret
@@ -76,10 +77,11 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """All figures; ``digest`` covers their inputs except prices, whose last day is stored.
+    """All figures of the file; ``digest`` covers their inputs except prices.
 
-    ``all`` covers every row, ``groups`` are by withheld name. ``classes`` are by source and mode
-    and by precision and mode, with accelerators withheld.
+    ``prices_of`` is the last day of the prices. ``all`` are errors over all rows, ``groups`` those
+    by the withheld accelerator, model or source. ``classes`` are by source and mode, and by
+    precision and mode, with accelerators withheld. ``shown`` are rows for a chart.
     """
 
     digest: str
@@ -96,9 +98,9 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of ``rows`` predictions were within ``factor`` of the truth.
+    """Half of ``rows`` predictions were within ``factor`` of the published figure.
 
-    ``coverage`` is the share of their 90 % intervals that contained it.
+    ``coverage`` is the share of 90 % intervals that contained the published figure.
     """
 
     rows: int
@@ -107,7 +109,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """The figures that other pages quote, over all rows with accelerators (or others) withheld."""
+    """The figures that other pages quote, over all rows; by default with accelerators withheld."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -115,7 +117,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file of the docs folder; None without one. Raises ResultError for another form."""
+    """Read the file in the docs folder, None without one; raises ResultError for another format."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -128,14 +130,14 @@ def read_trust(docs: Path) -> Trust | None:
 
 
 def as_text(trust: Trust) -> str:
-    """The content of the file."""
+    """The figures as the content of the file."""
     return _FILE.dump_json(trust, indent=1).decode() + "\n"
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """The fault of figures that depend on older data or code; None if they are current.
+    """The fault of a file that was computed from older data or code; None if it is current.
 
-    ``root`` is the folder with ``specs/``. If ``docs`` has no figures, nothing is stale.
+    ``root`` is the folder with ``specs/``. Without a file in ``docs``, nothing is out of date.
     """
     path = docs / TRUST_FILE
     try:
@@ -159,9 +161,10 @@ def digest(root: Path) -> str:
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
-    """Withhold accelerators, models and sources in turn, with progress; None without rates.
+    """Withhold accelerators, models and sources in turn and measure the errors; None without rates.
 
-    Raises InputError for a table of observations that cannot be read.
+    ``say`` gets the name of each round as progress. Raises InputError for a table of observations
+    that cannot be read.
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)
@@ -200,7 +203,7 @@ def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group,
 
 
 def _examples(rows: Sequence[Tried]) -> Iterator[Shown]:
-    """Some rows of each accelerator, from the fastest to the slowest."""
+    """Yield some rows of each accelerator, evenly spread from the slowest to the fastest."""
     for name in sorted({row.name for row in rows}):
         members = [row for row in rows if row.name == name and row.forecast]
         members.sort(key=lambda row: row.placed.rate.per_second)
@@ -217,7 +220,7 @@ def _row(row: Tried) -> Shown:
 
 
 def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
-    """The least current on-demand price in USD of one device of each kind, by the hour."""
+    """The lowest current on-demand price of an hour of one device of each kind, in USD."""
     hourly: dict[str, float] = {}
     for _, device, each in _prices(catalogue, devices):
         hourly[device] = min(each, hourly.get(device, each))
@@ -236,7 +239,7 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
 
 
 def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
-    """Regret among the rows that predictions learn from, and in each table of tuned programs."""
+    """Yield the extra cost of choices: on rows learnt from, and on tuned programs."""
     hourly = hourly_prices(catalogue, devices)
     choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
     for table in catalogue.tables_of("examples"):

@@ -1,9 +1,10 @@
-"""Rates that predictions learn from, besides the tables of GPUs: on CPUs, and our own on GPUs.
+"""Rates from which predictions learn, besides the tables of GPUs: on CPUs, and our own on GPUs.
 
-A machine without accelerators is described by its vCPUs and their make. Rates on such machines are
-our own results, published timings of our models, and tables that name CPUs. Makes differ only by
-rates: neither the clock under load nor the share of the memory's bandwidth is published for rented
-CPUs. Models that were measured on a GPU machine sharpen its predictions.
+A machine without accelerators is described by its number of vCPUs and its CPU's name, the make.
+Rates on such machines are our own results, published timings of our models, and tables that name
+CPUs. Makes differ only by their rates: neither the clock under load nor the share of the memory's
+bandwidth is published for rented CPUs. Our measurements on a GPU machine make the predictions for
+other models on that machine more precise.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """A number of vCPUs of a make as a device; its facts depend on the number only."""
+    """A number of vCPUs of a make, as a device; only the number decides its rates."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -63,7 +64,7 @@ def cpu_of(hardware: Hardware) -> Device | str:
 
 
 def models_with_rates(inputs: Inputs) -> frozenset[str]:
-    """The models with counted graphs whose rates are learnt from."""
+    """Models with known graphs whose rates predictions learn from."""
     results = (*_on_cpus(inputs), *_of_whole_steps(inputs, "cuda"))
     published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
     return frozenset((*(result.trial.model for result in results), *published))
@@ -72,10 +73,11 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """Rates of each work and machine in fp32, and the machines; empty if there are too few makes.
+    """Rates of each workload on each number of vCPUs in fp32, and these CPUs as devices.
 
-    ``profiles`` are by model id; ``software`` names the runtime of our own results. Raises
-    InputError for a table that cannot be read.
+    There are no rates if fewer than three makes have any. ``profiles`` are by model id;
+    ``software`` names the runtime of our own results. Raises InputError for a table that cannot be
+    read.
     """
     rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
@@ -98,7 +100,7 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Rates of plain trials on one ``device`` of a GPU machine, of models with similar works.
+    """Yield our rates on one device of a GPU machine, for models similar to a published workload.
 
     Trials on a machine that contradicts its spec are left out.
     """
@@ -113,7 +115,7 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Our latest valid results on CPUs or GPUs, of steps that compute all passes."""
+    """Yield our latest valid results on CPUs or GPUs whose steps compute all passes."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
@@ -123,7 +125,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Our latest valid results on all or some CPUs of a machine."""
+    """Yield our latest valid results on all or some of a machine's CPUs."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
@@ -144,7 +146,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
-    """Published training times of our models on one machine of the catalogue."""
+    """Yield published training times of our models on one machine of the catalogue."""
     for source in catalogue.published.values():
         for timing in source.timings if source.model in catalogue.models else ():
             hardware = catalogue.hardware[timing.hardware]

@@ -1,6 +1,6 @@
-"""Play declared replays: a training on spot machines over a recorded trace of prices.
+"""Replay trainings on spot machines over a recorded trace of prices, as specs declare them.
 
-This module takes the inputs of a replay from the catalogue and from known times. `cost.replay`
+This module collects the inputs of a replay from the catalogue and from known times. `cost.replay`
 simulates jobs and policies.
 """
 
@@ -45,9 +45,10 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A played replay: ``results`` of staying first, then of other policies.
+    """The outcome of a replay: ``results`` of staying in a zone come first, then other policies.
 
-    ``time`` is of the work, by the ``kind`` of evidence; each saved state has ``state_gb``.
+    ``time`` is the training's time without interruptions, ``kind`` its evidence (measured,
+    published or predicted). A saved state has ``state_gb`` gigabytes.
     """
 
     spec: ReplayedJob
@@ -61,11 +62,11 @@ class Replayed:
 
     @property
     def home(self) -> int:
-        """The number of the zone that is cheapest to stay in."""
+        """The number of the zone in which staying is cheapest."""
         return self.market.zones.index(str(self.results[0].zone))
 
     def costs_by_start(self) -> Iterator[tuple[str, float, float]]:
-        """Policy, start in seconds since 1970, and cost, of starts that end within the trace.
+        """Yield policy, start (seconds since 1970) and cost, of starts that end in the trace.
 
         A policy with the same costs as an earlier one is left out.
         """
@@ -81,10 +82,11 @@ class Replayed:
                 yield result.policy, self.trace.start + float(starts[at]), float(outcome.cost[at])
 
     def break_even_per_hour(self) -> float | None:
-        """Interruptions an hour above which staying costs more than on demand.
+        """Interruptions an hour above which staying on spot costs more than on demand.
 
-        By the closed form at the mean price of the best zone, with the best interval at each rate.
-        None without an on-demand price, or if spot is dearer even without interruptions.
+        Computed by formula at the mean price of the best zone, with the best interval between saves
+        at each rate. None without an on-demand price, or if spot costs more even without
+        interruptions.
         """
         on_demand = self.job.on_demand_cost
         if on_demand is None or self.cost_at(_LEAST_PER_HOUR) >= on_demand:
@@ -97,7 +99,7 @@ class Replayed:
         return low
 
     def cost_at(self, per_hour: float) -> float:
-        """The expected cost of staying at a rate of interruptions, with Young's interval."""
+        """Expected cost of staying on spot at a rate of interruptions, with Young's interval."""
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
         job = replace(self.job, interval_seconds=interval)
@@ -105,7 +107,7 @@ class Replayed:
 
 
 def play(catalogue: Catalogue, observations: Iterable[Observation], spec: ReplayedJob) -> Replayed:
-    """Play a declared replay; raises InputError for an invalid trace or job."""
+    """Replay a training as its spec declares; raises InputError for an invalid trace or job."""
     trace = read_trace(catalogue.files[f"replays/{spec.id}"].parent / spec.trace)
     market = Market(trace)
     timed = _best_known(observations, spec)
@@ -128,7 +130,7 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 
 def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """The shortest full training, measured before published before predicted."""
+    """The shortest full training; measured times come before published and predicted ones."""
     candidates = [
         observation
         for observation in observations

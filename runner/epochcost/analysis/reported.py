@@ -1,7 +1,7 @@
 """Cost of tokens in runs that a reader measured with another tool, at the reader's price.
 
-The bill of the whole run is divided by all tokens, by those read and by those written. These are
-three costs of a million tokens, and no two of them add up.
+The bill of the whole run is divided by all tokens, by the tokens read, and by the tokens written.
+These are three alternative costs of a million tokens; they must not be added.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _HOUR_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class ReportedRow:
-    """A reported run with the cost of a million tokens, of a million read and of one written.
+    """A reported run with its cost of a million tokens: of all, of those read, of those written.
 
-    ``plan`` describes the price; ``hour`` is the cost of all its machines or GPUs for an hour.
+    ``plan`` describes the price; ``hour`` is the cost of all machines or GPUs of the run for an
+    hour.
     """
 
     record: ReportedRun
@@ -49,7 +50,7 @@ class ReportedRow:
 
     @property
     def place(self) -> str:
-        """The machines and their GPUs that served."""
+        """The machines that served, with their number of GPUs."""
         machines, gpus = self.record.terms.machines, self.record.terms.gpus
         text = self.machine.name if machines == 1 else f"{machines} of {self.machine.name}"
         return text if gpus is None else f"{text}, {count_words(gpus, 'GPU')}"
@@ -63,7 +64,7 @@ class ReportedRow:
 
 
 def reported_rows(inputs: Inputs, model: str) -> tuple[ReportedRow, ...]:
-    """The reported runs of a model, cheapest first by all tokens; runs without a price last."""
+    """The reported runs of a model, by their cost of all tokens; runs without a price last."""
     records = inputs.reported.items()
     rows = [
         _row(inputs, record, f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}")
@@ -95,7 +96,7 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
 
 
 def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, Cost]:
-    """The plan, and the cost of an hour: by GPU at the reporter's rate, else of whole machines."""
+    """The price plan and the cost of an hour: of GPUs at the reporter's price, or of machines."""
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:
@@ -113,7 +114,7 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read and written, and the seconds: by counts, else by the rates of the file."""
+    """Tokens read, tokens written and seconds; from the rates if the file has no counts."""
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0
@@ -131,7 +132,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
 
 
 def _idle_gpus(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
-    """A doubt if whole machines are paid and some of their GPUs did not serve."""
+    """Yield a doubt if the price is that of whole machines and some of their GPUs did not serve."""
     accelerators = inputs.catalogue.hardware[record.hardware].accelerators
     paid = (record.terms.machines or 1) * sum(accelerator.count for accelerator in accelerators)
     gpus = record.terms.gpus

@@ -1,4 +1,4 @@
-"""Choose the stored result that represents a work on a host, and list doubts about a result.
+"""Choose the stored result that represents a workload on a host, and list doubts about a result.
 
 Times and costs of results belong to `observations`, `serving` and `tokens`.
 """
@@ -18,22 +18,22 @@ _FED = (
 
 
 def is_of_steps(result: Result) -> bool:
-    """Whether it timed steps, instead of LoadGen's scenarios or a decoder's phases."""
+    """Whether a result timed steps, instead of LoadGen's scenarios or a decoder's phases."""
     return isinstance(result.trial.work, Steps)
 
 
 def host_of(result: Result) -> tuple[str, str]:
-    """The machine and the host of its kind."""
+    """The kind of machine and the host that a result was measured on."""
     return result.hardware, result.environment.fingerprint
 
 
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """The latest result of each configuration on each host.
 
-    A trial's id changes with the runtime, the spec and this package, so a newer version's result of
-    the same model, mode, provider, batch size, threads, load and variant replaces the older one.
-    Studies may repeat a trial of one version with another number of rounds: then the result with
-    more rounds is used.
+    A trial's id changes with the runtime, the spec and this package. A result of a newer version
+    therefore replaces the older one with the same model, mode, provider, batch size, threads, load
+    and variant. Studies may repeat a trial of one version with another number of rounds; the result
+    with more rounds is then used.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -51,7 +51,8 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether the later result has another version, or at least as many rounds.
 
-    Precision does not decide: choosing the narrower interval would cover the truth less often.
+    The width of the interval does not decide: choosing the narrower one would contain the true mean
+    less often than claimed.
     """
     rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more
@@ -64,7 +65,7 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 
 def doubts_about(result: Result) -> tuple[str, ...]:
-    """How the machine differs from the declared one, and why the result may not repeat."""
+    """Sentences on how the machine differs from its spec, and why the result may not repeat."""
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     return (
         *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),

@@ -1,16 +1,17 @@
-"""Achieved operations per second against the most that a machine can do: the roofline.
+"""Compare the operations a second that a workload achieves with the most that its machine can do.
 
-There are two kinds of roof. The spec states the maker's peaks; the measured roof is the fastest
-product of matrices and the fastest copy of memory on the same host. Other programs only slow such
-a benchmark down, so its shortest time counts.
+There are two kinds of roof. The spec states the maker's peak rates. The measured roof is the
+fastest matrix product and the fastest copy of memory on the same host. Other programs only slow
+such a benchmark down, so its shortest time counts.
 
 Operations are counted from the graph; times are measured or published. Counted bytes are those of
-parameters, optimizer state and gradients, without lookup tables: the least that a step moves. A
-point therefore lies at or right of its true place, and still below the roof (Williams, Waterman and
-Patterson 2009, "Roofline").
+parameters, optimizer states and gradients, without lookup tables: the least that a step moves. A
+point of the chart therefore lies at or right of its true place, and still below the roof (Williams,
+Waterman and Patterson 2009, "Roofline").
 
-A decoding step reads every weight once and the cache of each sequence. Those bytes over the fastest
-copy of memory on the host give the shortest possible time of both; only their sum is timed.
+A decoding step reads every weight once and the cache of each sequence. These bytes divided by the
+fastest copy's rate on the host give the shortest possible time for weights and for cache. Only the
+sum is timed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _WEIGHT_BYTES: dict[Precision, float] = {
 
 @dataclass(frozen=True)
 class Roof:
-    """The peaks of all chips of a machine's device together; None if the spec has none."""
+    """Peak rates of all chips of a machine's device together; None if the spec states none."""
 
     device: str
     peak_flops: float | None
@@ -54,27 +55,27 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """The highest rates of a host at some number of threads."""
+    """The highest measured rates of a host at one number of threads."""
 
     ceiling: Ceiling
     stored: StoredCeilings
 
     @property
     def peak_flops(self) -> float:
-        """Operations a second of the fastest product of matrices."""
+        """Operations a second of the fastest matrix product."""
         return self.ceiling.flops.high
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes a second of the fastest copy, read and written."""
+        """Bytes a second that the fastest copy reads and writes."""
         return self.ceiling.copy_bytes.high
 
 
 @dataclass(frozen=True)
 class AchievedRate:
-    """Operations and bytes a second of a timed work.
+    """Operations and bytes a second of a timed workload.
 
-    ``measured`` are the roofs of its host, fewest threads first; none for a published figure.
+    ``measured`` are the roofs of its host, fewest threads first; empty for a published time.
     """
 
     observed: Observation
@@ -85,24 +86,24 @@ class AchievedRate:
 
     @property
     def of_peak(self) -> float | None:
-        """The share of the peak operations; None if the spec has no peak."""
+        """The achieved share of the spec's peak operations; None if the spec has no peak."""
         return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
 
     @property
     def of_measured_peak(self) -> float | None:
-        """The share of the most operations at any number of threads; None if none were measured."""
+        """The achieved share of the most operations a second that were measured; None without."""
         peaks = [roof.peak_flops for roof in self.measured]
         return self.flops_per_second / max(peaks) if peaks else None
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """The least share of the fastest copy at any number of threads; None without one."""
+        """Least share of the fastest measured copy that the step needs; None if not measured."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """The least share of the peak bandwidth; None if the spec has none."""
+        """Least share of the spec's peak bandwidth that the workload used; None without a peak."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -121,7 +122,7 @@ def achieved_rates(
 
 
 def roof_of(hardware: Hardware, device: str) -> Roof:
-    """The peaks that the spec states, in fp32."""
+    """The peak rates that the spec states, in fp32."""
     if device != "cuda":
         peak = hardware.peak_fp32_tflops
         return Roof(device, float(peak) * 1e12 if peak else None, None)
@@ -174,7 +175,7 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 
 
 def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
-    """Operations and least bytes of one step; None if frozen parameters invalidate the count."""
+    """Operations and fewest bytes of a step; None if frozen parameters invalidate the count."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):
@@ -189,7 +190,7 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class DecodedStep:
-    """A timed step of decoding, and the least seconds for its reads from memory."""
+    """A timed step of decoding, with the shortest possible seconds to read weights and cache."""
 
     decoder: TimedDecoder
     timed: PhaseTime
@@ -198,12 +199,12 @@ class DecodedStep:
 
     @property
     def of_ceiling(self) -> float:
-        """The least time over the measured time; above 1 if caches helped."""
+        """The shortest possible time over the measured time; above 1 if the CPU's caches helped."""
         return (self.weight_seconds + self.cache_seconds) / float(self.timed.step.mean)
 
 
 def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
-    """Every decoding step of a decoder on a host with measured memory; none on other hosts."""
+    """Yield every decoding step of a decoder; none on a host whose memory rate was not measured."""
     model = inputs.catalogue.models[timed.model]
     counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
     roofs = roofs_of_host(inputs, timed.machine)

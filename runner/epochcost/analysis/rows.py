@@ -1,7 +1,7 @@
 """Join timed workloads with price plans to rows, and choose among them.
 
-The site reads everything from rows: the cheapest and the fastest machine, today's cost of each
-timed workload, its certainty and its accuracy. Figures of different machines are never pooled, and
+The site takes everything from rows: the cheapest and the fastest machine, today's cost of each
+timed workload, its certainty and its accuracy. Figures of different machines are never merged, and
 a missing price stays missing.
 """
 
@@ -47,8 +47,8 @@ GOAL_WORDS: Mapping[Goal, str] = {
 class Row:
     """An observation under one price plan, with the cost of each of its goals.
 
-    ``current`` is False if the plan has a newer price; such a row stays in the tables, dated, and
-    is no answer. ``price`` is None if no price is known.
+    ``current`` is False if the plan has a newer price; such a row stays in the tables with its date
+    and is never an answer. ``price`` is None if no price is known.
     """
 
     observed: Observation
@@ -79,7 +79,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """The certainty of the figure in the words of tables and legends."""
+        """The kind of evidence, and whether the price is assumed, as tables name them."""
         return mark_of(self.observed.kind, self.price)
 
     @property
@@ -91,20 +91,20 @@ class Row:
         return f"{self.price.provider} {self.price.plan_words}{region}, {self.price.as_of}"
 
     def cost(self, goal: Goal) -> Cost | None:
-        """The cost of a goal; None for a goal of other work."""
+        """The cost of a goal; None for a goal of the other mode."""
         return self.costs.get(goal)
 
     def time(self, goal: Goal) -> Time | None:
-        """The time of a goal; None for a goal of other work."""
+        """The time of a goal; None for a goal of the other mode."""
         return self.observed.time(goal)
 
     def estimate(self, goal: Goal) -> Estimate | None:
-        """The cost if it is known."""
+        """The cost of a goal, if it is known."""
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
     def draws(self, goal: Goal, quantity: Quantity) -> Vector:
-        """Draws of the goal's cost, which must be known, or of its time [DRAWS]."""
+        """Draws [DRAWS] of the goal's cost, which must be known, or of its time."""
         time, cost = self.time(goal), self.estimate(goal)
         assert time is not None, "a cost comes from a time"
         assert cost is not None, "callers draw known costs only"
@@ -113,12 +113,12 @@ class Row:
 
 
 def mark_of(kind: str, price: Price | None) -> str:
-    """The certainty of a figure of a kind under a price."""
+    """The kind of evidence, with a note if the price is assumed."""
     return f"{kind}, price assumed" if price is not None and price.assumed else kind
 
 
 def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
-    """Price observations: rows of one workload and mode together, cheapest first, unpriced last."""
+    """Price observations; each workload and mode is sorted by cost, with unpriced rows last."""
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
     today = {price.id for prices in current.values() for price in prices}
@@ -140,7 +140,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """Today's plans of the machine and, for a published figure, the plan that its source paid."""
+    """Today's prices of the machine and, for a published time, the price that its source paid."""
     plans = current[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -157,7 +157,7 @@ def _order(row: Row) -> tuple[object, ...]:
 def group_by(
     items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
 ) -> Mapping[KeyT, tuple[ItemT, ...]]:
-    """The items of each key, in their order."""
+    """Group items by a key; the items of each key keep their order."""
     groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
@@ -166,7 +166,7 @@ def group_by(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A row as the answer to one of its goals."""
+    """A row as the answer for one of its goals."""
 
     row: Row
     goal: Goal
@@ -183,7 +183,7 @@ class Choice:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """The rows of each stack separately, as their times do not compete; the better known first.
+    """Split rows by software stack, as times of two stacks do not compete; the surest first.
 
     That is the stack whose cheapest answer has no reservation and a stated precision; then measured
     before published before predicted, and narrow predictions before wide ones.
@@ -193,7 +193,7 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the stack with the best known answer; empty if no row has the goal."""
+    """Rows of the software stack with the surest answer; empty if no row has the goal."""
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -213,10 +213,10 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, floa
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The best ways to a goal in one stack, among current prices in one currency.
+    """The cheapest and the fastest way to a goal in one stack, at current prices in one currency.
 
-    Rows with a reservation lead only if all have one. ``odds`` are those of the cheapest among the
-    rows that compete with it. ``machines`` counts the machines compared, ``unpriced`` the rows
+    Rows with a reservation are chosen only if all have one. ``odds`` are those of the cheapest row
+    against its competitors. ``machines`` counts the compared machines, ``unpriced`` the rows
     without a price.
     """
 
@@ -229,7 +229,7 @@ class Answer:
 
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
-    """The answer for one workload in its best known stack; None if nothing was timed."""
+    """The answer for one workload in its surest stack; None if nothing was timed."""
     rows = better_known(rows, goal)
     timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
     if not timed:
@@ -253,7 +253,7 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
 def odds_of(
     choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
 ) -> Odds[Machine]:
-    """The odds that a priced row costs or takes least of all machines, each at its best row.
+    """Probability that a row costs (or takes) least among all machines, each at its best row.
 
     Other rows of the choice's machine do not count.
     """
@@ -267,9 +267,9 @@ def odds_of(
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """Each machine's cheapest row for a goal, cheapest first, those with a reservation last.
+    """Each machine's cheapest row for a goal, cheapest first; rows with a reservation come last.
 
-    Rows are of one stack, in the currency that most of them have.
+    All rows must belong to one stack. Only the currency that most of them have is used.
     """
     best: dict[Machine, Row] = {}
     for candidate in sorted(_candidates(rows, goal), key=_surest_first):
@@ -278,13 +278,13 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort possible answers first, then rows whose price alone is doubtful; the cheapest first."""
+    """Sort rows without a reservation first, then those with a doubtful price; each by cost."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
-    """Rows that may answer and have a cost, in the currency that most of them have."""
+    """Rows that may be an answer and have a cost, in the currency that most of them have."""
     candidates = [
         Candidate(row, time.mean, estimate)
         for row in rows
@@ -315,17 +315,17 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Comparable candidates, cheapest first, and each other row with the reason."""
+    """Comparable candidates, cheapest first, and every other row with the reason why it is none."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
-    """The offers of one stack's rows that may answer, in the currency that most of them have.
+    """Offers of a stack's rows that may be an answer, in the currency that most of them have.
 
     The job is the goal, ``repetitions`` times. Rows with a reservation compete only if all have
-    one. A candidate's time is wall time, with start-ups and expected interruptions.
+    one. A candidate's time includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []
@@ -372,7 +372,7 @@ def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
 
 
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
-    """Published accuracies of a workload by batch size, the best of each."""
+    """Published accuracies of a workload by batch size; the best of each size."""
     best: dict[int, Accuracy] = {}
     for source in catalogue.published.values():
         if workload not in {source.model, source.id}:

@@ -1,10 +1,10 @@
-"""Inference under LoadGen: measured at each scenario and rate, priced at the rate it reached.
+"""Inference under LoadGen: measured in each scenario and rate, priced at the rate that was reached.
 
-Rows of full batches are kept apart: a figure with arrivals or a latency bound answers another
-question than the cheapest million. For decoders behind an engine, requests came at random times and
-the engine batched them; phases only say what a machine could do.
-Latencies between the measured rates are interpolated on a scale that grows like queues: with one
-over the remaining capacity of the engine. Above the highest rate there is no figure.
+Rows of full batches are kept apart, because requests at random times or with a bound on latency
+answer another question than the cheapest million. For decoders behind a serving engine, requests
+arrived at random times and the engine batched them; times of phases only say what a machine could
+do. Latencies between the measured rates are interpolated on a scale on which queues grow: one over
+the remaining capacity of the engine. Above the highest rate there is no figure.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _RATE_PRECISION = Decimal("1.05")
 
 @dataclass(frozen=True, slots=True)
 class ServingRow:
-    """A scenario on a machine under a price plan; ``run`` is None if no rate met the bound.
+    """A LoadGen scenario on a machine under a price plan; ``run`` is None if no rate met the bound.
 
-    ``work`` is a million samples at the rate of the run, ``million`` its cost. ``runs`` are all
-    runs of the trial, ``bound_seconds`` is the latency bound of a server.
+    ``work`` is the time of a million samples at the rate of the run, ``million`` its cost. ``runs``
+    are all runs of the trial, ``bound_seconds`` is the bound on a server's latency.
     """
 
     model: str
@@ -76,20 +76,20 @@ class ServingRow:
 
     @property
     def current(self) -> bool:
-        """Always true: superseded plans have no rows here."""
+        """Always true: superseded prices have no rows here."""
         return True
 
     @property
     def mark(self) -> str:
-        """The certainty of the figure."""
+        """The kind of evidence, with a note if the price is assumed."""
         return mark_of("measured", self.price)
 
 
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
-    """A row for each scenario, machine and current price plan, in the order of the files.
+    """Rows for each scenario, machine and current price, in the order of the files.
 
-    Only plain trials, because prices are of whole machines. Requests to decoders are priced by
-    their tokens (``served_decoders``).
+    Only plain trials, because prices are those of whole machines. Requests to decoders are priced
+    by their tokens (``served_decoders``).
     """
     loads = [
         stored
@@ -135,7 +135,7 @@ def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
 
 
 def _load_words(load: Load) -> str:
-    """The scenario, with its bound."""
+    """The scenario and its bound on latency, in words."""
     text: str = load.scenario
     if load.bound_seconds is not None and load.latency_percentile is not None:
         within = seconds(load.bound_seconds)
@@ -153,9 +153,9 @@ def _batching_words(load: Load, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedRate:
-    """Measurement at one rate of requests, which is the rate of their answers.
+    """Measurements at one rate of requests, which equals the rate of answers.
 
-    With a hundred random arrivals, it differs by a tenth from the demanded rate.
+    With a hundred random arrivals, it differs by about a tenth from the intended rate.
     """
 
     per_second: Decimal
@@ -177,21 +177,22 @@ class ServedRate:
 
     @property
     def tokens_per_request(self) -> float:
-        """Tokens read and written."""
+        """Mean number of tokens read and written for a request."""
         return (self.tokens.read + self.tokens.written) / self.requests
 
     @property
     def written_per_second(self) -> float:
-        """Tokens of answers a second."""
+        """Tokens written a second."""
         return self.tokens.written / self.seconds
 
 
 @dataclass(frozen=True)
 class ServedDecoder:
-    """A decoder behind an engine on a machine in a precision.
+    """Measurements of a decoder behind a serving engine on a machine, in a precision.
 
-    ``rates`` ascend to the highest that meets the bounds; empty if none does. ``joules_per_token``
-    is the energy that ``meters`` read over the whole trial, by token read or written.
+    ``rates`` ascend to the highest rate that meets the bounds; empty if none does.
+    ``joules_per_token`` is the energy that ``meters`` read over the whole trial, divided by all
+    tokens read and written.
     """
 
     model: str
@@ -213,9 +214,9 @@ class ServedDecoder:
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:
-        """Cost of a million tokens, read or written, at a rate on a machine rented all month.
+        """Cost of a million tokens (read and written) at a rate, on a machine rented all month.
 
-        The highest rate is uncertain by the bounds of its search.
+        The highest rate is only known to the precision of its search, which gives the cost's range.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:
@@ -227,11 +228,11 @@ class ServedDecoder:
         return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
 
     def first_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time to the first token at a rate within the measured ones; None outside."""
+        """The time to the first token at a rate of requests; None outside the measured rates."""
         return self._at(per_second, [rate.first_seconds(percent) for rate in self.rates])
 
     def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time of each further token; None outside the measured rates."""
+        """The time of each further token at a rate of requests; None outside the measured rates."""
         return self._at(per_second, [rate.further_seconds(percent) for rate in self.rates])
 
     def _at(self, per_second: Decimal, times: Sequence[float | None]) -> float | None:
@@ -240,7 +241,7 @@ class ServedDecoder:
         return interpolated(points, float(per_second), self._busy)
 
     def _busy(self, per_second: float) -> float:
-        """Scale of a rate on which latencies are interpolated: -log of the free capacity."""
+        """Transform a rate to the scale of interpolation: -log of the free capacity."""
         highest = float(self.rates[-1].per_second)
         return -math.log1p(-_HIGHEST_OF_CAPACITY * per_second / highest)
 
@@ -248,7 +249,7 @@ class ServedDecoder:
 def interpolated(
     points: list[tuple[float, float]], place: float, scale: Callable[[float], float]
 ) -> float | None:
-    """Interpolate the logarithms of ascending points linearly; None outside of them.
+    """Interpolate logarithms of values linearly between ascending points; None outside of them.
 
     ``scale`` transforms the places first.
     """
@@ -261,7 +262,7 @@ def interpolated(
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
-    """Every decoder behind an engine on a whole machine, under its cheapest plan of today."""
+    """Yield every decoder behind an engine on a whole machine, at its cheapest price of today."""
     requested = [
         stored for stored in inputs.stored if isinstance(stored.result.trial.work, Requests)
     ]
@@ -310,7 +311,7 @@ def _hour(machine: Machine, price: Price) -> Decimal:
 
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """The run that counts and the runs at shares of its rate, the lowest first."""
+    """Yield the measurements at the highest rate and at shares of it, the lowest rate first."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -1,8 +1,8 @@
-"""Predicted capacity of every machine for a decoder: copies, sequences and rates.
+"""Predict the capacity of every machine for a decoder: copies of the model, sequences and rates.
 
-A machine holds copies of the model, each on the number of devices that answers most requests. The
-memory of a copy, less weights and a free tenth, limits its sequences. ``predict.decoders`` gives
-the times of the phases.
+Each copy of the model gets the number of devices with which the machine answers most requests. The
+memory of a copy, less its weights and a free tenth, limits its number of sequences.
+``predict.decoders`` gives the times of the phases.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ TOO_SLOW = "too slow for the bounds"
 class Engine:
     """A software that serves decoders, and the devices that it supports.
 
-    ``capabilities`` are the least of NVIDIA's compute capabilities by precision, ``on_processors``
-    the precisions without an accelerator. At most ``most_sequences`` are continued at once.
+    ``capabilities`` are the least NVIDIA compute capability for each precision, ``on_processors``
+    the precisions that run without an accelerator. At most ``most_sequences`` are decoded at once.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Engine:
     on_processors: tuple[str, ...] = ()
 
     def serves(self, place: Place, precision: str) -> bool:
-        """Whether it serves in a precision on a place."""
+        """Whether the engine serves in a precision on a machine."""
         if isinstance(place.device, CpuForm):
             return precision in self.on_processors
         least = self.capabilities.get(precision)
@@ -84,15 +84,18 @@ ENGINES = (
 
 
 class Forecaster(Protocol):
-    """Forecasts of the seconds of phases."""
+    """Source of forecasts of the seconds that a decoder's phases take."""
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[SecondsForecast]:
-        """Forecast each question, in order."""
+        """Forecast the seconds that each question asks for, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A machine that is no answer: ``reason`` is common to several machines, ``detail`` its own."""
+    """A machine that cannot be the answer, and why.
+
+    ``reason`` may be the same for several machines; ``detail`` has this machine's figures.
+    """
 
     machine: str
     reason: str
@@ -101,7 +104,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A decoder in a precision; devices can split the cache of its ``heads`` of keys and values."""
+    """A decoder in a precision; ``heads`` of keys and values can be divided between devices."""
 
     name: str
     form: DecoderForm
@@ -110,7 +113,7 @@ class ServedModel:
 
     @classmethod
     def of(cls, name: str, decoder: Decoder, precision: Precision) -> ServedModel | None:
-        """The decoder of a model; None if its spec lacks hidden or parameters."""
+        """The decoder of a model; None if its spec lacks ``hidden`` or ``parameters``."""
         form = form_of(decoder)
         heads = 1 if decoder.key_value_rank else decoder.key_value_heads
         return None if form is None else cls(name, form, precision, heads)
@@ -121,14 +124,14 @@ class ServedModel:
         return self.form.parameters * BITS[self.precision] / 8
 
     def cached_bytes(self, devices: int) -> float:
-        """Bytes of a token in the cache of ``devices``; devices beyond ``heads`` repeat heads."""
+        """Bytes of a token in the caches of ``devices``; beyond ``heads`` they hold copies."""
         held_by_all = max(1.0, devices / self.heads)
         return self.form.cached_numbers_per_token * _CACHED_NUMBER_BYTES * held_by_all
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A machine with ``count`` devices of one kind, or with its processors."""
+    """A machine with ``count`` devices of one kind, or with its processors as one device."""
 
     machine: Machine
     device: Device | CpuForm
@@ -139,7 +142,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A copy of a model on ``devices`` of a place, with room for tokens in its cache."""
+    """A copy of a model on ``devices`` devices of a machine; its cache has ``room`` for tokens."""
 
     place: Place
     engine: Engine
@@ -147,14 +150,14 @@ class Layout:
     room: float
 
     def deployment(self, precision: str) -> Deployment:
-        """The machine full of such copies."""
+        """The whole machine, filled with such copies of the model."""
         copies = self.place.count // self.devices
         return Deployment(
             self.place.machine, precision, self.engine.name, "predicted", copies, self.devices
         )
 
     def sequences(self, requests: Requests) -> Iterator[int]:
-        """Powers of two of sequences whose tokens fit."""
+        """Yield the powers of two of sequences whose tokens fit into the cache."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
         number = 1
         while number <= most:
@@ -162,16 +165,17 @@ class Layout:
             number *= 2
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
-        """Tokens of each prompt that stay cached from earlier requests.
+        """Tokens of each prompt that are still in the cache from an earlier request.
 
-        Each sequence in work has one more cached prompt that waits for its next request.
+        For each sequence being served, the cache also stores a prompt whose next request has not
+        come yet.
         """
         spare = max(0.0, self.room / sequences - requests.tokens)
         return min(float(requests.cached_share) * requests.prompt, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Copies of a model on powers of two of a machine's devices, with their room for tokens."""
+    """Yield copies of a model on 1, 2, 4, ... devices of a machine, with room for tokens."""
     devices = 1
     while devices <= place.count:
         spare = _USABLE * place.memory_bytes * devices - model.weight_bytes
@@ -181,10 +185,10 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A layout with ``sequences`` in work in each copy, and the forecasts of its phases.
+    """A layout in which each copy serves ``sequences`` at once, with the forecasts of its phases.
 
-    ``alone`` is the time of a token of a single sequence. ``token`` of several sequences includes
-    the reading of all prompts, also its own.
+    ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
+    sequence. ``token`` is that with ``sequences``; it includes the reading of all prompts.
     """
 
     layout: Layout
@@ -196,7 +200,7 @@ class _Option:
 
     @property
     def copies(self) -> int:
-        """Copies of the model on the machine."""
+        """Number of copies of the model on the machine."""
         return self.layout.place.count // self.layout.devices
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
@@ -212,21 +216,21 @@ class _Option:
 
     @property
     def between(self) -> float:
-        """Seconds between two tokens of a sequence, after the first."""
+        """Seconds between two tokens of a sequence, after the first token."""
         if self.sequences == 1 or self.output == 1:
             return self.token.seconds
         whole = self.output * self.token.seconds - self.first.seconds
         return max(self.alone.seconds, whole / (self.output - 1))
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether it meets the bounds."""
+        """Whether the layout meets the requests' bounds on the time to first and further tokens."""
         first, token = requests.first_seconds, requests.token_seconds
         late = first is not None and self.first.seconds > first
         return not late and (token is None or self.between <= token)
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity, with its draws."""
+        """The capacity of the machine, with draws of the time of a request."""
         first, token, seconds = self.first, self.token, self.seconds
         drawn = self.request(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -251,13 +255,13 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Widen the end of a range, in units of its mean, by the spread of rates at full load."""
+    """Widen an interval's end, relative to the mean, by the spread of rates at full load."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 
 
 class _Questions:
-    """Phases to forecast, each only once."""
+    """Questions on phases to forecast, without repeats."""
 
     def __init__(self, model: ServedModel, requests: Requests) -> None:
         self._model, self._requests = model, requests
@@ -265,7 +269,7 @@ class _Questions:
         self.questions: list[ServingQuestion] = []
 
     def number(self, layout: Layout, kind: Kind, sequences: int, cached: float) -> int:
-        """The position of a question."""
+        """The index of a question, which is added if it is new."""
         device, engine, model = layout.place.device, layout.engine.name, self._model
         name = device.id if isinstance(device, Device) else device
         key = (name, layout.devices, engine, kind, sequences, cached)
@@ -296,7 +300,7 @@ def predicted_capacities(
     layouts: Iterable[Layout],
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
-    """The best capacity of each machine and engine within the bounds, and machines without one."""
+    """The best capacity of each machine and engine that meets the bounds; refused machines."""
     questions = _Questions(model, requests)
     layouts_by_engine: dict[tuple[str, str], list[tuple[Layout, int, list[int]]]] = {}
     for layout in layouts:
@@ -332,7 +336,7 @@ def _at_best(options: Sequence[_Option]) -> str:
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Layouts that hold a model and one request, and machines without one, with the reasons.
+    """Layouts with room for a model and one request, and the machines without one, with reasons.
 
     Each machine uses the first of the engines that supports it.
     """
@@ -355,7 +359,7 @@ def fitting(
 
 
 def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines with known devices or processors, and those without."""
+    """Machines with known devices or processors, and the other machines with reasons."""
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []
     for hardware in catalogue.hardware.values():

@@ -1,7 +1,7 @@
-"""The answer to requests for tokens: machines and APIs in one list, the cheapest first.
+"""Answer which machine or API serves requests for tokens most cheaply, in one list.
 
-Times of our own phases are measured, those of all other machines are predicted. ``tokens`` computes
-the cost of a rate of requests, ``serving_capacity`` the capacity of machines.
+Times of phases are measured on some machines with our runtime, and predicted on all others.
+``tokens`` computes the cost of a rate of requests, ``serving_capacity`` the capacity of machines.
 """
 
 from __future__ import annotations
@@ -70,10 +70,11 @@ _KEPT = Keep(
 
 @dataclass(frozen=True)
 class TokenAnswer:
-    """Requests to a model in a precision, and the machines and APIs that answer them, with costs.
+    """Requests to a model in a precision; machines and APIs that can answer them, with costs.
 
-    ``offers`` are every machine under every plan, ``apis`` every API, both cheapest first.
-    ``refused`` are machines that cannot answer. ``served`` and ``reported`` were measured at load.
+    ``offers`` has every machine under every price plan, ``apis`` every API, both cheapest first.
+    ``refused`` are machines that cannot answer. ``served`` and ``reported`` were measured under
+    load.
     """
 
     model: str
@@ -87,7 +88,7 @@ class TokenAnswer:
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
-        """Each machine at its cheapest plan and software, those with a reservation last."""
+        """Each machine at its cheapest price plan and software; those with a reservation last."""
         best: dict[str, ServingOffer] = {}
         for offer in self.offers:
             best.setdefault(offer.deployment.machine.name, offer)
@@ -95,7 +96,7 @@ class TokenAnswer:
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """Machines and APIs in one list, cheapest first, those with a reservation last."""
+        """Machines and APIs in one list, cheapest first; those with a reservation last."""
         return in_order((*self.machines, *self.apis))
 
     @property
@@ -110,7 +111,7 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """Odds of the first way among all without a reservation, by ``name_of``; None if none."""
+        """Odds that the first machine or API is the cheapest of those without a reservation."""
         competing = [way for way in self.ways if not reservation_of(way)] or self.ways
         draws: dict[str, Vector] = {}
         for way in competing:
@@ -122,13 +123,13 @@ class TokenAnswer:
         return odds(name_of(competing[0]), draws) if competing else None
 
     def chance(self, way: Way) -> float:
-        """The probability that a machine, at its best, or an API costs least of all."""
+        """The probability that a machine or an API costs least of all."""
         return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
 
     def wins_from(self, api: ApiOffer) -> tuple[Decimal, ServingOffer] | None:
-        """The least requests a second at which a machine is cheaper than an API, and the machine.
+        """The fewest requests a second at which a machine is cheaper than an API, and the machine.
 
-        None if the API is cheaper than every machine that is never idle.
+        None if the API costs less than every machine, even machines that are never idle.
         """
         rates = [
             (rate, offer)
@@ -140,19 +141,19 @@ class TokenAnswer:
 
 
 def name_of(way: Way) -> str:
-    """The machine's name, or the provider and its name of the model."""
+    """The machine's name, or the API's provider with its name of the model."""
     if isinstance(way, ApiOffer):
         return f"{way.api.provider}, {way.api.name}"
     return way.deployment.machine.name
 
 
 def reservation_of(way: Way) -> str:
-    """The reason why other ways are preferred as an answer; empty without one."""
+    """The reason why other machines and APIs are preferred as an answer; empty without one."""
     return way.reservation if isinstance(way, ApiOffer) else way.price.reservation
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Machines and APIs, cheapest first, those with a reservation last."""
+    """Sort machines and APIs by cost, those with a reservation last."""
     return tuple(sorted(ways, key=_cheapest_first))
 
 
@@ -162,10 +163,10 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 
 
 class TokenMarket:
-    """Machines and APIs of a project, for the requests of any of its decoders.
+    """Machines and APIs of a project, to answer requests to any of its decoders.
 
-    Common inputs of several answers are read once. ``forecaster`` replaces that of the project's
-    tables.
+    Inputs that several answers need are read only once. ``forecaster`` replaces the forecaster that
+    learns from the project's tables.
     """
 
     def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
@@ -174,23 +175,23 @@ class TokenMarket:
 
     @cached_property
     def _forecasts(self) -> Forecaster:
-        """Forecasts by published tables."""
+        """The forecaster that learns from the project's published tables."""
         rows = sound_rows(token_rows(self._inputs.catalogue))
         return ServingForecaster(rows, self._inputs.cache)
 
     @property
     def inputs(self) -> Inputs:
-        """The project."""
+        """Specs and results of the project."""
         return self._inputs
 
     @property
     def forecaster(self) -> Forecaster:
-        """Forecasts of phases on any device; needs published tables."""
+        """Forecaster of phases on any device; it needs published tables."""
         return self._forecaster or self._forecasts
 
     @property
     def forecasts_tokens(self) -> bool:
-        """Whether there are rows to forecast tokens from."""
+        """Whether there are published rows from which to forecast tokens."""
         return self._forecaster is not None or bool(self._inputs.catalogue.tables_of("tokens"))
 
     @property
@@ -200,7 +201,7 @@ class TokenMarket:
 
     @cached_property
     def evidence(self) -> str:
-        """A digest of all inputs of forecasts."""
+        """A digest of all inputs of the forecasts."""
         catalogue = self._inputs.catalogue
         digest = hashlib.sha256(repr((catalogue.devices, catalogue.models)).encode())
         tables = [catalogue.files[f"observations/{name}"] for name in catalogue.observations]
@@ -224,11 +225,11 @@ class TokenMarket:
         software: Software | None = None,
         devices: int | None = None,
     ) -> TokenAnswer:
-        """The answer to requests to a model in a precision, in one software or any.
+        """Price all machines and APIs for requests to a model, in one software or in any.
 
-        A machine has at most ``devices``. Our own phases in 32 bits are listed with 16 bits. Raises
-        InputError for a model that generates no tokens, for requests beyond its context, and if
-        nothing answers.
+        Machines with more than ``devices`` devices are left out. Among answers in 16 bits are times that
+        our runtime measured in 32 bits. Raises InputError for a model that generates no tokens, for
+        requests beyond its context, and if nothing can answer.
         """
         catalogue = self._inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -308,12 +309,12 @@ def token_answer(
     software: Software | None = None,
     devices: int | None = None,
 ) -> TokenAnswer:
-    """The answer of a market for one question; raises as ``TokenMarket.answer`` does."""
+    """Answer a single question; raises as ``TokenMarket.answer`` does."""
     return TokenMarket(inputs).answer(name, requests, precision, software, devices)
 
 
 def _nothing(answer: TokenAnswer) -> str:
-    """The reason why nothing answers, and a remedy."""
+    """The reason why no machine or API can answer, and a remedy."""
     groups = group_by(answer.refused, lambda refusal: refusal.reason)
     reasons = "; ".join(f"{reason}: {len(group)} machines" for reason, group in groups.items())
     return (

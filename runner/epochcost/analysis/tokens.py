@@ -1,9 +1,9 @@
 """Cost of tokens: requests to a decoder, on machines with a price and behind APIs.
 
-A request is a prompt that is read and an answer that is written token by token. The machine works
-on several sequences: it reads each prompt alone, and adds a token to all of them together, as
-servers with continuous batching do (Yu et al., Orca, OSDI 2022). The times of these phases give the
-most requests a second and the time of a token at that rate, without waiting in queues.
+A request is a prompt that is read and an answer that is written token by token. The machine serves
+several sequences at once: it reads each prompt alone, and adds a token to all sequences together,
+as servers with continuous batching do (Yu et al., Orca, OSDI 2022). The times of these phases give
+the most requests a second and the time of a token at that rate, without waiting in queues.
 ``serving_capacity`` predicts phases that were not measured.
 """
 
@@ -37,11 +37,12 @@ _HOUR_SECONDS = Decimal(3600)
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests a second, their lengths in tokens, and the bounds on answers.
+    """Requests a second, their prompt and answer (``output``) in tokens, and bounds on the latency.
 
-    ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two.
-    ``cached_share`` of each prompt is already cached, such as earlier turns or a system prompt;
-    ``written_share`` is cached for later prompts. ``batch``: answers may take a day.
+    ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two
+    tokens. ``cached_share`` of each prompt is already in the cache, such as earlier turns or a
+    system prompt; ``written_share`` is stored in the cache for later prompts. If ``batch``, answers
+    may take a day.
     """
 
     per_second: Decimal
@@ -81,11 +82,11 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The capacity of a machine with ``sequences`` in work in each copy.
+    """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
-    ``first`` is the time to the first token without waiting, ``token`` the time between two.
-    ``request`` is the machine's time for one request, a share of the work for all sequences.
-    ``draws`` are of its logarithm in units of its mean; None if it was measured.
+    ``first`` is the time to the first token without waiting, ``token`` the time between two tokens.
+    ``request`` is the time for which a request occupies the machine, divided among the sequences.
+    ``draws`` are samples of the logarithm of ``request``, relative to its mean; None if measured.
     """
 
     sequences: int
@@ -96,21 +97,21 @@ class Capacity:
 
     @property
     def per_second(self) -> Decimal:
-        """Most requests a second."""
+        """The most requests a second that the machine answers."""
         return 1 / self.request.mean
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether it meets the bounds."""
+        """Whether the bounds on the time to first and further tokens are met."""
         first, token = requests.first_seconds, requests.token_seconds
         late = first is not None and self.first.mean > first
         return not late and (token is None or self.token.mean <= token)
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """The machine's capacity by number of sequences; none for lengths without a time.
+    """Yield the machine's capacity for each number of sequences; none for lengths without a time.
 
-    A token waits for the prompts of new sequences: during an answer, each of the other sequences
-    is replaced once.
+    Between two tokens, the machine reads prompts of new sequences: during an answer, each of the
+    other sequences is replaced once.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -130,29 +131,29 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
-    """The tokens before the middle of an answer, whose time is the mean of all."""
+    """Tokens before the middle of an answer; their step takes the mean time of all steps."""
     return prompt + output / 2
 
 
 def written_seconds(step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """A machine's time for the tokens of one answer, its share of the steps of all sequences."""
+    """A machine's seconds for the tokens of one answer, as its share of steps for all sequences."""
     return output * step / sequences
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """The time between two tokens: a step, and a share of the other sequences' prompts."""
+    """Seconds between two tokens of an answer: a step, and a share of other prompts."""
     return step + prefill * (sequences - 1) / output
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The number of machines that ``per_second`` requests need."""
+    """The number of machines that ``per_second`` requests a second need."""
     return maximum(Decimal(1), ceiling(per_second * request_seconds))
 
 
 def rented_per_million(
     hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
 ) -> Decimal:
-    """Cost of a million tokens on rented machines, busy or not."""
+    """Cost of a million tokens on rented machines, whether busy or idle."""
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
 
@@ -162,34 +163,34 @@ def busy_per_million(hour: Decimal, request_seconds: Decimal, tokens: Decimal) -
 
 
 def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
-    """The requests a second above which a machine costs less than ``request_cost`` for each."""
+    """Requests a second above which a machine costs less than ``request_cost`` for each request."""
     return hour / _HOUR_SECONDS / request_cost
 
 
 def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
-    """The capacity of most requests a second within the bounds; None if none meets them."""
+    """The capacity with most requests a second that meets the bounds; None if none does."""
     sufficient = [each for each in capacities(decoder, requests) if each.keeps(requests)]
     return max(sufficient, key=lambda capacity: capacity.per_second, default=None)
 
 
 def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
-    """The low end, the mean and the high end."""
+    """Low end, mean and high end of a time."""
     return time.low, time.mean, time.high
 
 
 def _sum(first: Time, second: Time) -> Time:
-    """Add the low ends and the high ends: never too narrow."""
+    """Add two times, with their low ends and their high ends; the interval is never too narrow."""
     with exact_arithmetic():
         return Time(first.low + second.low, first.mean + second.mean, first.high + second.high)
 
 
 @dataclass(frozen=True, slots=True)
 class ServingOffer:
-    """A machine under a plan for the requests in question.
+    """A machine under a price plan, for the requests in question.
 
-    ``machines`` run in parallel, ``busy`` that share of the time; ``per_million`` is the cost of a
-    million tokens, read or written, ``full`` that of a machine that is never idle. ``hour`` is the
-    cost of an hour of one machine.
+    ``machines`` of this kind are needed, which are ``busy`` for that share of the time. ``hour`` is
+    the cost of an hour of one machine. ``per_million`` is the cost of a million tokens, read and
+    written; ``full`` is that cost on a machine that is never idle.
     """
 
     deployment: Deployment
@@ -203,20 +204,20 @@ class ServingOffer:
 
     @property
     def mark(self) -> str:
-        """The certainty of the figure."""
+        """The kind of evidence, with a note if the price is assumed."""
         return mark_of(self.deployment.kind, self.price)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiOffer:
-    """An API's price of a million tokens of the requests in question."""
+    """The cost at an API of a million tokens of the requests in question."""
 
     api: ApiPrice
     per_million: Decimal
 
     @property
     def reservation(self) -> str:
-        """Why it is no answer while others are; empty if it may be one."""
+        """The reason why other offers are preferred as an answer; empty without one."""
         if self.api.valid_until is not None and self.api.valid_until < today():
             return "no longer offered"
         return DOUBTED if self.api.doubt else ""
@@ -227,7 +228,7 @@ def priced_offers(
     deployments: Iterable[tuple[Deployment, Capacity]],
     requests: Requests,
 ) -> tuple[ServingOffer, ...]:
-    """Deployments under every current plan, cheapest first, those with a reservation last."""
+    """Deployments under every current price, cheapest first; those with a reservation last."""
     plans: dict[Machine, list[tuple[Price, Decimal]]] = {}
     offers = []
     for deployment, capacity in deployments:
@@ -243,7 +244,7 @@ def priced_offers(
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
-    """Sort by cost; of equal costs, the machine that is cheaper at full load first."""
+    """Sort by cost; of two equal costs, the machine that is cheaper at full load comes first."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 
@@ -269,7 +270,7 @@ def _offer(
 
 
 def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
-    """Draws of the cost of a million tokens on whole machines [DRAWS]."""
+    """Draws [DRAWS] of the cost of a million tokens on a whole number of machines."""
     request = offer.capacity.request
     drawn = offer.capacity.draws
     if drawn is None:
@@ -296,13 +297,13 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def api_offers(apis: Iterable[ApiPrice], requests: Requests) -> tuple[ApiOffer, ...]:
-    """APIs with their price of a million tokens of such requests, cheapest first."""
+    """The cost at each API of a million tokens of such requests, cheapest first."""
     offers = [ApiOffer(api, api_per_million(api, requests)) for api in apis]
     return tuple(sorted(offers, key=lambda offer: offer.per_million))
 
 
 def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
-    """The API's price of a million tokens of such requests, read and written together."""
+    """The cost at an API of a million tokens of such requests, read and written together."""
     return api_request(api, requests) * MILLION / requests.tokens
 
 
@@ -313,9 +314,9 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 
 
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
-    """The requests a second above which one machine is cheaper than the API.
+    """Requests a second above which a machine is cheaper than the API.
 
-    None if the API is cheaper even at the machine's capacity.
+    None if the API is cheaper even at the machine's full capacity.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

@@ -1,8 +1,8 @@
-"""Times of a decoder's phases on each kind of device, in the few numbers that any traffic needs.
+"""Times of a decoder's phases on each kind of device, in a few numbers that hold for any traffic.
 
-The law of ``predict.decoders`` is a sum. A token of c sequences takes a time that grows with c, a
-share of the cache that grows with c and the context, and a wait for other prompts that grows with
-the square of their length. A few forecasts of each part determine it.
+The law of ``predict.decoders`` is a sum. To decode one token of each of c sequences takes a time
+that grows with c, another that grows with c and the context, and a wait for other prompts that
+grows with the square of their length. A few forecasts of each part determine it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on a number of devices of one kind, in a software.
 
-    ``step`` is the time of a token by sequences without a cache, ``cached`` the addition for each
-    cached token of a sequence. Prompts that are read in between add ``once``, and each of them
-    ``read``, coefficients of the prompt's length to the powers 0, 1 and 2. The first token takes
-    the first number of ``first``, plus the second for each second of ``read``. ``spread`` are the
-    ends of ranges in units of their means: of the first token, and of a token of one and of several
-    sequences. All ``layouts`` have these times.
+    ``step`` is the time to decode a token, without a cache, for 1, 2, 4, ... sequences; ``cached``
+    is the addition for each cached token of a sequence. If prompts are read in between, they add
+    ``once`` together and ``read`` each: coefficients of the prompt's length to the powers 0, 1 and
+    2. The time to the first token is ``first[0]`` plus ``first[1]`` times a prompt's ``read``.
+    ``spread`` has the ends of intervals relative to the mean: for the first token, for a token of a
+    single sequence, and for a token of several. All ``layouts`` have these times.
     """
 
     layouts: tuple[Layout, ...]
@@ -66,7 +66,7 @@ _KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffi
 
 
 def predicted_timings(market: TokenMarket, name: str) -> Iterator[DeviceTiming]:
-    """The timings of a decoder; none if its spec lacks the numbers of its form."""
+    """Yield the timings of a decoder; none if its spec lacks dimensions that the forecast needs."""
     model = ServedModel.of(name, market.inputs.catalogue.decoder(name), PRECISION)
     if model is None or not market.forecasts_tokens:
         return
@@ -92,13 +92,13 @@ def _forecast(
 
 
 def _device(layout: Layout) -> tuple[object, ...]:
-    """The key of layouts with the same times and the same room."""
+    """The key by which layouts are grouped: equal keys have equal times and room."""
     place = layout.place
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 
 
 def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
-    """The questions that give the times of a layout, in the order of ``_timing``."""
+    """Yield the questions whose answers give the times of a layout, in the order of ``_timing``."""
     first = ServingQuestion(
         form=model.form,
         model=model.name,
@@ -124,7 +124,7 @@ def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
 def _timing(
     layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
 ) -> DeviceTiming:
-    """Separate the parts of a token's time by differences."""
+    """Separate the parts of a token's time, by differences between the forecasts."""
     parts = iter(seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone

@@ -1,1 +1,1 @@
-"""Two revisions compared: changed costs with their causes, changed results, and their texts."""
+"""Compare two revisions of a project: changed costs with their causes, and changed results."""

@@ -1,4 +1,4 @@
-"""The causes of a changed cost: another time, another spec, another price.
+"""Find the causes of a changed cost: another time, another spec, another price.
 
 A measured time counts as changed only if `statistics` calls the change significant.
 """
@@ -40,7 +40,7 @@ _DESCRIPTIVE = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause of a change; ``text`` names the changed quantity and by how much it changed."""
+    """A cause of a changed cost; ``text`` names the quantity and by how much it changed."""
 
     kind: CauseKind
     text: str
@@ -48,10 +48,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under one plan before and after; None if the plan did not exist.
+    """The cost of a job under one price plan ``before`` and ``after``, None if it did not exist.
 
-    ``time`` compares the steps if the job was measured again. Without causes, only a measured time
-    differs, and not significantly.
+    ``time`` compares the steps if the job was measured again. If there are no causes, the job was
+    measured again and its time did not change significantly.
     """
 
     before: Figure | None
@@ -61,14 +61,14 @@ class ChangedCost:
 
     @property
     def figure(self) -> Figure:
-        """The later side, or the only one."""
+        """The figure after the change, or before it if there is none after."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
         return either
 
     @property
     def amount(self) -> Decimal | None:
-        """After less before; None if a side has no amount, or currencies differ."""
+        """Cost after less cost before; None if a cost is unknown or the currencies differ."""
         if self.before is None or self.after is None:
             return None
         old, new = self.before.cost, self.after.cost
@@ -77,24 +77,24 @@ class ChangedCost:
 
     @property
     def relative(self) -> float | None:
-        """The change as a share of the cost before; None without an amount or if it was free."""
+        """The change as a share of the cost before; None if unknown or if the job was free."""
         if self.amount is None or self.before is None or not self.before.cost:
             return None
         return float(self.amount / self.before.cost)
 
     @property
     def is_unpriced(self) -> bool:
-        """Whether no side has a cost, so that only a time can have changed."""
+        """Whether neither revision has a cost, so that only a time can have changed."""
         return all(side is None or side.cost is None for side in (self.before, self.after))
 
     @property
     def only_predicted(self) -> bool:
-        """Whether only the data or code of predictions changed it."""
+        """Whether only the data or code of predictions changed this cost."""
         return [cause.kind for cause in self.causes] == ["prediction"]
 
 
 def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
-    """Find the causes of a changed cost or time."""
+    """Find the causes of a change in a job's cost or time."""
     old, new = pair
     if old is None or new is None:
         came = f"{new.price} added" if new else f"{old.price if old else ''} removed"
@@ -123,7 +123,7 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
 def _timed(
     old: Figure, new: Figure, results: list[Result], time: TimeChange | None
 ) -> tuple[Cause, ...]:
-    """The cause of a changed time; none if the change is not significant."""
+    """The cause of a changed time; empty if the change is not significant."""
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
         return (Cause("prediction", "its data or code changed"),)
     if time is None or not time.significant:
@@ -137,7 +137,7 @@ def _timed(
 
 
 def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
-    """Changed keys of the model or the machine that change the bill."""
+    """Keys in the specs of model and machine that changed and affect the bill, in words."""
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""
@@ -179,7 +179,7 @@ def _days(earlier: Price, later: Price) -> str:
 def price_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
-    """Prices of machines and APIs that changed, came or went, unless a changed cost shows them."""
+    """Yield a sentence for each changed price, unless one of ``costs`` has it."""
     listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
     for name in sorted({*before.prices, *after.prices} - listed):
         yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))
@@ -195,7 +195,7 @@ def _price_line(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Ite
 
 
 def _step_change(before: Result, after: Result) -> TimeChange:
-    """Change of the step between two measurements, and whether it is significant."""
+    """The change of the step's time between two measurements, and whether it is significant."""
     rounds = min(round_count(result.measurement) for result in (before, after))
     return time_change(_step(before), _step(after), rounds=rounds)
 
@@ -206,9 +206,9 @@ def _step(result: Result) -> Bounded:
 
 
 def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = _WHOLE_SPEC) -> str:
-    """Changed keys as ``amount 0.9 → 0.8``, names and sources left out; empty if none changed.
+    """Keys that differ between two specs, such as ``amount 0.9 → 0.8``; empty if none do.
 
-    ``within`` are prefixes of the keys to compare.
+    Names and sources do not count. ``within`` has prefixes of the keys to compare.
     """
     if before == after:
         return ""
@@ -229,7 +229,7 @@ def _leaves_of(spec: Identity[BaseModel]) -> Mapping[str, Any]:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every scalar by its dotted key; empty tables and arrays yield nothing."""
+    """Yield every scalar of a spec by its dotted key; empty tables and arrays yield nothing."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if path or key not in _DESCRIPTIVE:

@@ -1,9 +1,9 @@
-"""The changes between two revisions: costs with their causes, cheapest choices and results.
+"""Find the changes between two revisions: costs with causes, cheapest choices and results.
 
-This version of epochcost computes both sides in full and compares their published tables. A site is
-compared with the revision that was published before: the publisher names it, else it is the last
-tag or the parent commit. Each site stores its own revision in ``data/publication.json``, which the
-next publication reads.
+This version of epochcost computes all figures of both revisions and compares the published tables.
+A site is compared with the revision that was published before. The publisher names that revision,
+otherwise it is the last tag or the parent commit. Each site stores its own revision in
+``data/publication.json``, which the next publication reads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The cheapest way to a goal before and after; None if nothing had a cost.
+    """A goal whose cheapest way changed: ``before`` and ``after``, None if nothing had a cost.
 
     ``wins`` is the probability that the new choice is the cheapest; None for estimates.
     """
@@ -49,11 +49,11 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes between two revisions; every part is empty if there are none.
+    """All changes between two revisions; every field is empty if nothing changed.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
-    sentences on prices that no changed cost shows. ``added`` and ``removed`` are jobs whose
-    prediction is new or gone.
+    sentences on changed prices that occur in no changed cost. ``added`` and ``removed`` are jobs
+    whose prediction is new or gone. ``problems`` are sentences on files that were left out.
     """
 
     before: str
@@ -76,7 +76,7 @@ class Difference:
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
     """Read, price and compare the files of two revisions; raises InputError on their faults.
 
-    ``cache`` as in `Inputs`; without one, both sides share computations on equal content.
+    ``cache`` is that of `Inputs`. Without one, both revisions share computations on equal content.
     """
     if before.files == after.files:
         return Difference(before.label, after.label)
@@ -90,7 +90,7 @@ def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = No
 
 
 def compare_revisions(before: Revision, after: Revision) -> Difference:
-    """Compare two revisions: costs of the same job on the same host, and what is cheapest."""
+    """Compare the costs of equal jobs on equal hosts in two revisions, and the cheapest choices."""
     table = compare_tables(before, after)
     compared = [explain(pair, before, after) for pair in table.changed]
     costs = tuple(sorted((each for each in compared if each.causes), key=_order))
@@ -111,12 +111,12 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
 
 
 def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Predicted jobs, a training once."""
+    """Keep predicted jobs only; a training counts by its epoch, not again as a full training."""
     return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 
 def _order(change: ChangedCost) -> tuple[str, ...]:
-    """Sort by workload, goal and machine."""
+    """Sort changes by workload, goal and machine."""
     job = change.figure.job
     size = f"{job.batch_size or 0:09}"
     place = (job.hardware, job.host or "", size, str(job))
@@ -124,7 +124,7 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 
 
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """The goals with a new cheapest way, or with a first one."""
+    """Yield the goals whose cheapest way changed, or that have one for the first time."""
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
@@ -140,7 +140,7 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The cheapest way and its odds; an estimate if nothing was timed."""
+    """The cheapest way to a goal and its odds; an estimate if no way was timed."""
     best = answer(rows, goal)
     if best and best.cheapest and best.odds:
         return _figure(best.cheapest.row, goal), best.odds.wins
@@ -155,7 +155,7 @@ def _figure(line: Line, goal: Goal) -> Figure:
 
 
 def _is_another(was: Figure | None, now: Figure | None, before: Revision, after: Revision) -> bool:
-    """Whether machine, batch size or plan differ; a newer price of the same plan does not count."""
+    """Whether machine, batch size or price plan differ; a plan's newer price is no difference."""
     if was is None or now is None:
         return was is not now
     if _place(was.job) != _place(now.job):
@@ -171,9 +171,9 @@ def _place(job: Job) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Publication:
-    """A site's commit and its predecessor: ``revision`` is None if the commit is unknown.
+    """A site's commit (``revision``, None if unknown) and the revision that was published before.
 
-    ``since`` is the revision to compare with, empty if there is none; ``reason`` says why.
+    ``since`` is that earlier revision, empty if there is none; ``reason`` then says why.
     """
 
     project: Path = Path()
@@ -182,7 +182,7 @@ class Publication:
     reason: str = "the project has no tag and no commit before this one"
 
     def file(self) -> str:
-        """The revision as JSON, for the next publication."""
+        """The site's revision as JSON, for the next publication to read."""
         return json.dumps({"revision": self.revision}) + "\n"
 
     def changes(self, now: Revision) -> Difference | str:
@@ -202,7 +202,7 @@ class Publication:
 
 
 def publication(project: Path, since: str) -> Publication:
-    """The project's commit, and the revision that was published before it."""
+    """The project's commit, with ``since`` as the revision that was published before it."""
     try:
         return Publication(project, commit_id(project, "HEAD"), since)
     except EpochcostError as error:

@@ -1,7 +1,7 @@
 """Result files that a revision added, removed, measured again or made stale.
 
-A result is stale if the ONNX file or the working part of the model's spec differs from the version
-that it measured.
+A result is stale if the model's ONNX file, or the part of its spec that decides the work, is no
+longer the version that was measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A file below the results folder, its workload and machine, and doubts about it."""
+    """A result file: its path below the results folder, workload, machine, and doubts about it."""
 
     path: str
     title: str
@@ -34,7 +34,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ResultChanges:
-    """Result files by kind of change; ``stale`` ones became stale between the revisions."""
+    """Result files by kind of change; ``stale`` files became stale between the revisions."""
 
     added: tuple[ResultFile, ...] = ()
     removed: tuple[ResultFile, ...] = ()
@@ -42,7 +42,7 @@ class ResultChanges:
     stale: tuple[ResultFile, ...] = ()
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The non-empty lists under the words that readers see."""
+        """The lists that are not empty, by the kind of change as readers see it."""
         lists = {
             "added": self.added,
             "removed": self.removed,
@@ -53,7 +53,7 @@ class ResultChanges:
 
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:
-    """Compare the files of results, ceilings, sweeps' ends and trainings of two revisions."""
+    """Compare the result files of two revisions, including ceilings, batch limits and trainings."""
     old, new = _files(before.inputs), _files(after.inputs)
     again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
     return ResultChanges(
@@ -65,7 +65,7 @@ def result_changes(before: Revision, after: Revision) -> ResultChanges:
 
 
 def _files(inputs: Inputs) -> Mapping[str, Path]:
-    """Every file that was read, by its path below its results folder."""
+    """Every result file that was read, by its path below its results folder."""
     return {_below(inputs, path): path for path in inputs.files}
 
 
@@ -103,7 +103,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _works(catalogue: Catalogue) -> _Works:
-    """The digests that a trial of each model and mode has today."""
+    """Digests of graph and spec that a trial of each model and mode would have today."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

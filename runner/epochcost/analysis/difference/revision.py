@@ -1,6 +1,7 @@
-"""A project at one revision: its files, read through git's objects, its inputs and all its figures.
+"""Read a project at one revision of its git repository, and compute all its figures.
 
-Neither the working tree nor the index is touched. This version of epochcost prices every revision.
+Files are read from git's objects, so neither the working tree nor the index is touched. This
+version of epochcost prices every revision.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ Files = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Revision:
-    """A project's inputs and the lines of its published table.
+    """A project's inputs at a revision, and the lines of its published table.
 
-    ``label`` is the revision's name for readers. ``rows`` are those of plain trials, cheapest
-    first, ``estimated`` those of models without a time, by id.
+    ``label`` is the revision's name for readers. ``rows`` are the priced plain trials, cheapest
+    first. ``estimated`` are rows of models without a time, by model id.
     """
 
     label: str
@@ -53,24 +54,24 @@ class Revision:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The specs."""
+        """The specs of the project."""
         return self.inputs.catalogue
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Sentences on files that were left out, with paths below the project."""
+        """Sentences on files that were left out, with paths relative to the project."""
         root = f"{self.catalogue.root.absolute()}/"
         return tuple(problem.replace(root, "") for problem in self.inputs.problems)
 
     @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
-        """Every result by its address, which is the evidence of a measured line."""
+        """Every stored result by its address on the site, which measured lines name as evidence."""
         return {result.uri: result for result in self.inputs.stored}
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of a project at a revision, by path; ``label`` as in `Revision`."""
+    """The files of a project at a revision, by path; ``label`` is its name for readers."""
 
     project: Path
     label: str
@@ -78,7 +79,7 @@ class Snapshot:
 
 
 def at_commit(project: Path, revision: str) -> Snapshot:
-    """The project at a commit.
+    """The files of the project at a commit.
 
     Raises InputError if no commit has that name, and CapabilityError without git.
     """
@@ -88,14 +89,14 @@ def at_commit(project: Path, revision: str) -> Snapshot:
 
 
 def in_working_tree(project: Path) -> Snapshot:
-    """The working tree: tracked files and new ones that git does not ignore."""
+    """The files of the working tree: tracked files, and new files that git does not ignore."""
     return Snapshot(project, WORKING_TREE, _working_files(project))
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
-    """Write a snapshot below an empty folder, read it as a project and price its figures.
+    """Write a snapshot into an empty folder, read it as a project and price its figures.
 
-    ``cache`` as in `Inputs`. Raises InputError, naming the revision, if the specs have faults.
+    ``cache`` is that of `Inputs`. Raises InputError, naming the revision, if the specs have faults.
     """
     for path, data in snapshot.files.items():
         target = folder / path
@@ -112,7 +113,7 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
-    """Time and price everything; raises InputError if a table of observations is unreadable."""
+    """Find and price all times of a project; raises InputError for an unreadable table."""
     catalogue, timed = inputs.catalogue, observe(inputs)
     predicted = predict_times(inputs, catalogue.models.values()).missing_from(timed)
     rows = price_rows(catalogue, (*timed, *predicted))
@@ -124,7 +125,7 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
 
 
 def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
-    """Output of git; raises CapabilityError without it, and InputError if it refuses."""
+    """Output of a git command; raises CapabilityError without git, InputError on failure."""
     # Nothing is locked, refreshed or fetched, whatever else runs in the repository.
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     command = ["git", "-c", "core.quotePath=false", *arguments]
@@ -142,7 +143,7 @@ def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> byt
 
 
 def earlier_revision(folder: Path) -> str:
-    """The last tag before the commit that is checked out, else its parent; empty without either."""
+    """The last tag before the checked-out commit, or else its parent; empty if there is neither."""
     for command in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
         with contextlib.suppress(EpochcostError):
             return _git(folder, *command, "HEAD^").decode(errors="replace").strip()
@@ -150,7 +151,7 @@ def earlier_revision(folder: Path) -> str:
 
 
 def commit_id(project: Path, revision: str) -> str:
-    """Full id of the commit that a revision names; raises InputError if it names none."""
+    """Full id of the commit that ``revision`` names; raises InputError if it names none."""
     named = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     try:
         return _git(project, "rev-parse", *named).decode().strip()
@@ -163,13 +164,13 @@ def commit_id(project: Path, revision: str) -> str:
 
 
 def _committed_files(project: Path, commit: str) -> Files:
-    """Specs, models, results and ratios of a commit by path; links and huge files are left out."""
+    """Specs, models, results and ratios of a commit, by path, without links and huge files."""
     blobs = dict(_tree(project, commit))
     return dict(zip(blobs, _contents(project, blobs), strict=True))
 
 
 def _working_files(project: Path) -> Files:
-    """Files of the working tree: tracked ones and new ones that git does not ignore."""
+    """Files of the working tree: tracked ones, and new ones that git does not ignore."""
     options = ("--cached", "--others", "--exclude-standard")
     listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
     paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
@@ -191,7 +192,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[bytes]:
-    """The bytes of blobs by path, in their order, from one process of git."""
+    """Yield the content of each blob, in order, from a single git process."""
     request = "".join(f"{blob}\n" for blob in blobs.values()).encode()
     data = _git(project, "cat-file", "--batch", input_bytes=request) if blobs else b""
     begin = 0

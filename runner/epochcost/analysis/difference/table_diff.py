@@ -1,7 +1,7 @@
-"""The published tables of two revisions compared: the same job under the same plan on both sides.
+"""Compare the published tables of two revisions, job by job and price plan by price plan.
 
-Lines are matched by their job, whose keys are columns, and by their price plan; a newer price of a
-plan replaces the older one. The module `causes` explains changes.
+A job is identified by columns of the table. Lines with equal jobs and price plans are compared; a
+newer price of a plan replaces the older one. The module `causes` explains the changes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "vari
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A piece of work on one machine, to one goal, by columns of the table.
+    """A workload on one machine with a goal (an epoch, say), as columns of the table name them.
 
     ``kind`` is measured, published, predicted or estimated. ``source`` distinguishes figures that
-    we did not measure; empty for measured ones. ``threads`` 0 means all cores. Estimates have no
-    batch size.
+    we did not measure; it is empty for measured figures. ``threads`` 0 means all cores. Estimates
+    have no batch size.
     """
 
     workload: str
@@ -47,13 +47,13 @@ class Job:
 
     @property
     def work(self) -> tuple[object, ...]:
-        """The job for any goal."""
+        """All fields except the goal."""
         return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The cost of a job under one price plan, with its line of the table."""
+    """The cost of a job under one price plan: a line of the published table."""
 
     job: Job
     values: Values
@@ -65,7 +65,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[Decimal, Decimal] | None:
-        """The interval of the cost; a single point without an interval."""
+        """Low and high end of the cost's range; both equal the cost if there is no range."""
         low, high = self._number("_low"), self._number("_high")
         if self.cost is None:
             return None
@@ -77,7 +77,7 @@ class Figure:
 
     @property
     def time(self) -> object:
-        """The seconds of the job; None without a time in the table."""
+        """Seconds of the job; None if the table has no time."""
         return self.values.get(f"{self.job.goal}_time_s")
 
     @property
@@ -96,7 +96,7 @@ class Figure:
         return self.text("figure").endswith("price assumed")
 
     def text(self, column: str) -> str:
-        """A value of the line, empty if it has none."""
+        """The cell of a column, empty if the line has none."""
         return str(self.values.get(column) or "")
 
 
@@ -105,9 +105,9 @@ Pair = tuple[Figure | None, Figure | None]
 
 @dataclass(frozen=True, slots=True)
 class TableDiff:
-    """Pairs whose cost or time differ, and jobs of one side only.
+    """Pairs of figures whose cost or time differ, and jobs that only one revision has.
 
-    A pair with one side belongs to a plan that the other revision does not have.
+    If a price plan exists in only one revision, the other side of its pair is None.
     """
 
     changed: tuple[Pair, ...]
@@ -116,7 +116,7 @@ class TableDiff:
 
 
 def compare_tables(before: Revision, after: Revision) -> TableDiff:
-    """Compare two tables by their key columns and by the costs and times of each line."""
+    """Compare the costs and times of equal jobs in the tables of two revisions."""
     old, new = (group_by(figures_of(each), lambda figure: figure.job) for each in (before, after))
     pairs = (
         pair
@@ -132,7 +132,7 @@ def compare_tables(before: Revision, after: Revision) -> TableDiff:
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Every cost of a table, and every job without a cost because its price is unknown."""
+    """Yield every cost of a table, and every job without a cost because its price is unknown."""
     stored = revision.stored
     for line in revision.lines:
         values = values_of(line)
@@ -145,14 +145,14 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """The job of a line for one of its goals."""
+    """The job of a line, for one of its goals."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)
 
 
 def _source(values: Values, kind: str) -> str:
-    """The source of a figure that we did not measure: its table or its software."""
+    """The source of a figure that we did not measure: a published table or a software."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -168,10 +168,10 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair the plans of one job: first those with equal ids, then newer prices with older ones.
+    """Pair the price plans of one job: plans with equal ids first, then newer with older prices.
 
-    A first price is paired with the job without one. Superseded prices stay in the table if a
-    source paid them, and are compared by their ids alone.
+    The first price of a job is paired with the earlier figure without a price. Superseded prices,
+    which stay in the table if a source paid them, are compared by id only.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

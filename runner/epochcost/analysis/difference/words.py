@@ -1,4 +1,4 @@
-"""The texts of a comparison that the terminal, the comment and the page share."""
+"""Describe the changes between revisions, for the terminal, the comment and the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 
 
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
-    """The largest changes first, without epochs of listed trainings and small predictions."""
+    """Changed costs to list, the largest change first.
+
+    Epochs are left out if the full training is listed, and small changes of predictions too.
+    """
     full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
     anew = sorted((cost for cost in ends if cost.only_predicted), key=_largest_first)
@@ -35,7 +38,7 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """The work of a cost and its prices, for any goal."""
+    """Job and prices of a cost, without the goal."""
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 
@@ -49,7 +52,10 @@ def _largest_first(cost: ChangedCost) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PredictedAnew:
-    """Jobs of which only the prediction changed; ``largest`` is the relative change of ``job``."""
+    """Summary of jobs whose cost changed only because of another prediction.
+
+    ``median`` and ``largest`` are relative changes; the largest is that of ``job``.
+    """
 
     jobs: int
     median: float
@@ -58,7 +64,7 @@ class PredictedAnew:
 
 
 def predicted_anew(costs: Iterable[ChangedCost]) -> PredictedAnew | None:
-    """Summary of the costs that only another prediction changed; None if there are none."""
+    """Summary of costs that changed only because of another prediction; None without any."""
     changes = {
         cost.figure.job: cost.relative
         for cost in costs
@@ -71,7 +77,7 @@ def predicted_anew(costs: Iterable[ChangedCost]) -> PredictedAnew | None:
 
 
 def prediction_words(difference: Difference) -> tuple[str, ...]:
-    """A sentence on each change of predictions."""
+    """Sentences on predictions that changed, were added or were removed."""
     lists = {"added": difference.added, "removed": difference.removed}
     sentences = [
         f"{_counted(len(jobs), 'prediction')} {kind}: {_shares(jobs)}"
@@ -86,7 +92,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _shares(jobs: Sequence[Job]) -> str:
-    """The number of jobs of each machine, or of each model if there are fewer models."""
+    """Number of jobs of each machine, or of each model if there are fewer models, in words."""
     machines, models = (Counter(map(attrgetter(key), jobs)) for key in ("hardware", "workload"))
     fewer = min(machines, models, key=len)
     shares = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
@@ -95,7 +101,7 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """A line that counts the costs that rise, fall, come or go, and all other changes."""
+    """A line that counts the costs that rise, fall, appear or disappear, and all other changes."""
     costs = shown_costs(difference.costs)
     relatives = [cost.relative for cost in costs]
     counts = {
@@ -133,7 +139,7 @@ def _counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def cells(change: ChangedCost) -> tuple[str, ...]:
-    """A change under ``HEADER``."""
+    """Cells of a changed cost, for a table with the columns ``HEADER``."""
     return (
         job_words(change.figure.job),
         machine_words(change.figure.job),
@@ -146,7 +152,7 @@ def cells(change: ChangedCost) -> tuple[str, ...]:
 
 
 def job_words(job: Job) -> str:
-    """The work and its goal."""
+    """Workload, goal and variant of a job, in words."""
     threads = f"{job.threads} threads" if job.threads and not job.variant else ""
     parts = (
         job.workload, GOAL_WORDS[job.goal], _batch_words(job), threads, job.variant, job.scenario,
@@ -156,7 +162,7 @@ def job_words(job: Job) -> str:
 
 
 def machine_words(job: Job) -> str:
-    """The machine's id, the host that measured, and the device."""
+    """The machine's id, the host on which the job was measured, and the device."""
     host = f" (host {job.host[:4]})" if job.host else ""
     return f"{job.hardware}{host}, {job.device}"
 
@@ -189,7 +195,7 @@ def _change_words(change: ChangedCost) -> str:
 
 
 def winner_words(winner: Winner) -> str:
-    """A sentence on the former and the new cheapest choice."""
+    """A sentence on the former and the new cheapest choice of a goal."""
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
@@ -206,13 +212,13 @@ def _choice_words(figure: Figure | None) -> str:
 
 
 def result_words(file: ResultFile) -> str:
-    """A result file and why it may not repeat."""
+    """A result file, with the reasons why its measurement may not repeat."""
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
     return f"{file.title} on {file.hardware}{doubts}"
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """The sentences that accompany the costs, by the name of their part in a comment."""
+    """Sentences that follow the table of costs, by the name of their section in a comment."""
     results = {
         f"results_{kind.replace(' ', '_')}": [result_words(file) for file in files]
         for kind, files in difference.results.by_kind().items()

@@ -1,6 +1,7 @@
-"""The dictionary of the published table: each column's meaning, unit, type and gaps.
+"""Describe the columns of the published table: meaning, unit, type, and when a cell is empty.
 
-`docs/reference/data-dictionary.md` is generated from it. `lines` computes the values.
+`docs/reference/data-dictionary.md` is generated from these descriptions. `lines` computes the
+values.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _NOT_MEASURED = "where the result is not a measurement of ours"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A column; ``unit`` is empty for texts, ``empty`` says when there is no value."""
+    """A column; ``unit`` is empty for texts, ``empty`` says when a line has no value."""
 
     name: str
     meaning: str
@@ -38,7 +39,7 @@ def _money(name: str, meaning: str) -> tuple[Entry, ...]:
 def _interval(
     name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
 ) -> tuple[Entry, ...]:
-    """A quantity and the ends of its interval."""
+    """Three columns: a quantity, and the low and high end of its interval."""
     nothing = f"{empty}; also where no interval is known"
     return (
         Entry(f"{name}{suffix}", meaning, empty, "number", unit),
@@ -189,7 +190,7 @@ _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 
 
 def dictionary_page() -> str:
-    """The page of the dictionary as Markdown."""
+    """The data dictionary as a Markdown page."""
     return "\n".join([_INTRODUCTION, _HEAD, *_rows()]) + "\n"
 
 

@@ -26,7 +26,7 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class EstimatedLine:
-    """An estimate with its model."""
+    """An estimated cost of training a model."""
 
     model: Model
     row: EstimatedRow
@@ -34,7 +34,7 @@ class EstimatedLine:
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """A variant of a trial with the cost of its job under the machine's cheapest plan."""
+    """A variant of a trial, with the cost of its job under the machine's cheapest plan."""
 
     observed: Observation
     job: JobCost
@@ -50,7 +50,7 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """A line per timed workload and price plan; variants have the prices of their pages.
+    """All lines of the table; a variant is priced as on the page of its model.
 
     ``estimated`` is by the model's id.
     """
@@ -227,7 +227,7 @@ def _time(name: str, time: Time | None) -> Values:
 
 
 def _ends(name: str, suffix: str, value: Time | Estimate) -> Values:
-    """A quantity and its ends; without an interval, the ends are unknown."""
+    """A quantity with the ends of its interval, which are None without an interval."""
     exact = value.low == value.high
     return {
         f"{name}_low{suffix}": None if exact else value.low,
