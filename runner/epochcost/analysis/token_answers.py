@@ -227,9 +227,9 @@ class TokenMarket:
     ) -> TokenAnswer:
         """Price all machines and APIs for requests to a model, in one software or in any.
 
-        Machines with more than ``devices`` devices are left out. Among answers in 16 bits are times that
-        our runtime measured in 32 bits. Raises InputError for a model that generates no tokens, for
-        requests beyond its context, and if nothing can answer.
+        Machines with more than ``devices`` devices are left out. Among answers in 16 bits are times
+        that our runtime measured in 32 bits. Raises InputError for a model without tokens,
+        for requests beyond its context, and if nothing can answer.
         """
         catalogue = self._inputs.catalogue
         decoder = catalogue.decoder(name)
