@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
+import tomli
 
 from epochcost.specs.draft import successor
 
@@ -52,3 +53,10 @@ def test_amounts_as_price_lists_print_them(amount: str, written: str) -> None:
     """An amount has two decimals at least, all of its own, and no exponent."""
     text = successor(EARLIER, {"amount": Decimal(amount)})
     assert f"\namount = {written}\n" in text
+
+
+def test_a_key_is_added_or_removed() -> None:
+    """A new key precedes the tables; a removed key may be missing."""
+    text = successor(EARLIER, {"notes": None, "sustained_use": "gce-n1", "credit": None})
+    assert tomli.loads(text)["sustained_use"] == "gce-n1"
+    assert "notes" not in tomli.loads(text)

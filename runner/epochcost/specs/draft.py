@@ -139,19 +139,20 @@ def _drafted(value: Any) -> str:
     raise TypeError(f"expected a value of TOML, got {type(value).__name__}")
 
 
-def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
-    """The TOML text of a price spec with some values replaced.
+def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | None]) -> str:
+    """The TOML text of a price spec with some values replaced or added; None removes a key.
 
     Comments and the order of keys stay, except comments on replaced values, which may no longer be
     true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. A key
-    of a table is written ``table.key``. Raises KeyError for a key that the earlier spec does not
-    have.
+    of a table is written ``table.key``.
     """
     document = tomlkit.parse(text)
     for path, value in changed.items():
         outer, _, key = path.rpartition(".")
         table: Any = document[outer] if outer else document
-        if table[key].unwrap() != value:
+        if value is None:
+            table.pop(key, None)
+        elif key not in table or table[key].unwrap() != value:
             table[key] = _item(value)
             table[key].trivia.comment_ws = table[key].trivia.comment = ""
     document.pop("valid_until", None)
@@ -162,7 +163,7 @@ def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
     return tomlkit.dumps(document)
 
 
-def _item(value: str | Decimal | dt.date) -> Item:
+def _item(value: str | int | Decimal | dt.date) -> Item:
     if not isinstance(value, Decimal):
         return tomlkit.item(value)
     digits = plain(value)

@@ -50,6 +50,22 @@ def test_first_spot_price(project: Project) -> None:
     (spec,) = new_specs(sort(project, replace(ROW, plan="spot")), project.load(), REQUEST)
     assert spec.path.stem == "box.xlarge-spot-2026-07"
     assert '\nplan = "spot"\n' in spec.text
+    assert spec.spec.free_if_taken_back_seconds == 3600
+
+
+def test_a_spot_price_has_no_discount_for_sustained_use(project: Project) -> None:
+    """Terms of one plan are not copied to another; the first hour is free at Amazon only."""
+    project.machine("n1", provider="Google Compute Engine")
+    project.price("n1", provider="Google Compute Engine", rest='sustained_use = "gce-n1"')
+    request = replace(REQUEST, provider="gcp")
+    rows = [replace(ROW, sku="n1", plan=plan) for plan in ("on-demand", "spot")]
+    specs = [
+        new.spec
+        for row in rows
+        for new in new_specs(sort(project, row, request=request), project.load(), request)
+    ]
+    assert [spec.sustained_use for spec in specs] == ["gce-n1", None]
+    assert [spec.free_if_taken_back_seconds for spec in specs] == [0, 0]
 
 
 def test_a_spec_for_a_region(project: Project) -> None:

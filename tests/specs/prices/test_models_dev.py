@@ -66,3 +66,13 @@ def test_a_checkout_is_demanded(table: Path) -> None:
     (table.parent / "providers/they/models/new.toml").write_text("input: 1")
     with pytest.raises(InputError, match=r"new\.toml: expected a model's TOML"):
         renewed(table, table.parent, _STATED)
+
+
+def test_a_price_of_writing_to_the_cache_of_zero_is_none(table: Path) -> None:
+    """The tokens are still read at the price of the input."""
+    header = _HEADER.replace("output", "cache_write_per_million,output", 1)
+    table.write_text(header + _ROW.format("new").replace(",1,,2,", ",1,,,2,"))
+    new = table.parent / "providers/they/models/new.toml"
+    for written, cell in ((0, ""), (1.25, "1.25")):
+        new.write_text(f"[cost]\ninput = 1\noutput = 3\ncache_write = {written}\n")
+        assert f"They,new,1,,{cell},3," in renewed(table, table.parent, _STATED).text

@@ -16,7 +16,7 @@ from epochcost.specs.api import ApiPrice
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
 
 # Least and most of a price as a share of the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
-# Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1.25 to 2 (Anthropic).
+# Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
 SHARES = (
     ("output_per_million", "output", Decimal(1), Decimal(12)),
     ("cached_input_per_million", "cached input", Decimal("0.005"), Decimal(1)),

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 import tomli
 
@@ -29,6 +30,17 @@ from epochcost.units import FRESH
 
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
+_Values = dict[str, str | int | Decimal | dt.date | None]
+_TERMS_OF_A_PLAN = (
+    "sustained_use",
+    "interruptions",
+    "free_if_taken_back_seconds",
+    "maximum_lifetime_seconds",
+)
+# Seconds within which a spot machine that the provider takes back is free
+# (docs.aws.amazon.com, EC2 User Guide, "Billing for interrupted Spot Instances": no charge in the
+# first hour, Windows and Linux).
+_FREE_IF_TAKEN_BACK = MappingProxyType({"AWS EC2": 3600})
 # Leaves room for a day in an id of 80 letters.
 _LONGEST_STEM = 69
 
@@ -89,7 +101,7 @@ def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportReque
 
 def _renewed_spec(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> NewSpec:
     path = catalogue.files[f"prices/{price.previous_id}"]
-    changed: dict[str, str | Decimal | dt.date] = {
+    changed: _Values = {
         "source": _source(price, request),
         "as_of": price.key.as_of,
     }
@@ -113,7 +125,8 @@ def _new_spec(
     price: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
 ) -> NewSpec:
     model_path = catalogue.files[f"prices/{price.model.id}"]
-    changed: dict[str, str | Decimal | dt.date] = {
+    changed: _Values = _terms_of_another_plan(price) if price.key.plan != price.model.plan else {}
+    changed |= {
         "id": identifier,
         "plan": price.key.plan,
         "commitment.hourly" if price.key.months else "amount": price.amount,
@@ -123,6 +136,14 @@ def _new_spec(
     if price.key.region:
         changed["region"] = price.key.region
     return _valid_spec(model_path, changed, model_path.with_name(f"{identifier}.toml"), price)
+
+
+def _terms_of_another_plan(price: MatchedPrice) -> _Values:
+    """Changes of terms if a spec is copied for another plan of its machine."""
+    terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
+    if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
+        terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]
+    return terms
 
 
 def _source(price: MatchedPrice, request: ImportRequest) -> str:
@@ -137,7 +158,7 @@ def _source(price: MatchedPrice, request: ImportRequest) -> str:
 
 def _valid_spec(
     model: Path,
-    changed: Mapping[str, str | Decimal | dt.date],
+    changed: _Values,
     path: Path,
     price: MatchedPrice,
     *,

@@ -100,7 +100,12 @@ def _reasons(
 # Some files have binary fractions (0.049999999999999996); prices have at most these digits.
 _PRINTED = Context(prec=12)
 _PRICED = ("per_million", "above_tokens")
-_KEYS = {"input": "input", "cache_read": "cached_input", "output": "output"}
+_KEYS = {
+    "input": "input",
+    "cache_read": "cached_input",
+    "cache_write": "cache_write",
+    "output": "output",
+}
 
 
 def _prices(path: Path) -> Mapping[str, str] | None:
@@ -121,8 +126,9 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 
 
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
+    """The price columns of a table of costs; a ``cache_write`` of 0 adds nothing to the input."""
     return {
         f"{prefix}{column}_per_million": f"{_PRINTED.plus(Decimal(cost[key])).normalize():f}"
         for key, column in _KEYS.items()
-        if key in cost
+        if key in cost and (key != "cache_write" or cost[key])
     }
