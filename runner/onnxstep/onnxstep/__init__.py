@@ -1,8 +1,9 @@
 """Gradients and training steps of ONNX graphs, built from operators of stock ONNX Runtime.
 
-``vjp_graph`` differentiates a model as written. ``training_step`` adds loss, optimizer and training
-mode. ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only; both are imported
-when a name is first used, so importing ``onnxstep.errors`` is cheap.
+``vjp_graph`` builds the graph of a model's gradients. ``training_step`` adds a loss, an optimizer
+and training mode. ``evaluation_graph`` returns the model with its loss. The package needs onnx and
+numpy only. Both are imported when a public name is first used, so importing ``onnxstep.errors`` is
+fast.
 """
 
 from __future__ import annotations

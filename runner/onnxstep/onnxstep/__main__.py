@@ -1,4 +1,4 @@
-"""`python -m onnxstep`: the command."""
+"""Run the command `onnxstep` for `python -m onnxstep`."""
 
 from onnxstep.command import main
 

@@ -1,8 +1,9 @@
-"""Low-rank adapters (LoRA) of a model's products (Hu et al. 2021, arXiv 2106.09685).
+"""Low-rank adapters (LoRA) for matrix products with weights (Hu et al. 2021, arXiv 2106.09685).
 
-A product y = x W of a chosen weight becomes y + (x A) B · alpha / rank. A [inner, rank] is drawn as
-in PyTorch's ``peft``, B [rank, features] is zero. With ``wrt=ADAPTERS`` the weights do not change,
-whether they are floats, codes of MatMulNBits or codes of DequantizeLinear.
+An adapter changes the product y = x W of a chosen weight W into y + (x A) B · alpha / rank. A
+[inner, rank] is drawn as in PyTorch's ``peft``; B [rank, features] starts at zero. With
+``wrt=ADAPTERS`` a step trains only A and B. W may be stored as floats, or as codes that MatMulNBits
+or DequantizeLinear reads.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MATRIX, _SCALES = 2, 2
 
 @dataclass(frozen=True)
 class _Product:
-    """A node whose second input is computed from one stored weight, as [inner, features]."""
+    """A node that multiplies by a stored weight [inner, features], and the weight's type."""
 
     node: onnx.NodeProto
     weight: str
@@ -48,11 +49,13 @@ def with_adapters(
     patterns: Collection[str] = ("*",),
     seed: int = 0,
 ) -> onnx.ModelProto:
-    """Add an adapter to each MatMul, Gemm and MatMulNBits with a matching weight.
+    """Return a copy of the model with an adapter at each product with a matching weight.
 
-    ``alpha`` defaults to the rank. Adapters are parameters with the weight's name plus ``.lora_A``
-    or ``.lora_B``; ``seed`` draws them. Raises ModelError for a rank below 1 and for a pattern that
-    matches no weight of a product.
+    Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names of weights or shell
+    patterns such as ``*.q_proj.*``. The adapter's result is scaled by ``alpha`` / ``rank``;
+    ``alpha`` defaults to ``rank``. The adapter's matrices are parameters with the weight's name
+    plus ``.lora_A`` or ``.lora_B``; ``seed`` draws A. Raises ModelError if ``rank`` is below 1 or
+    if a pattern matches no weight of a product.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -111,7 +114,7 @@ def _floats(
 def _adapter_nodes(
     node: onnx.NodeProto, product: _Product, scale: float
 ) -> Iterator[onnx.NodeProto]:
-    """Emit the adapter's nodes and rename the product's result."""
+    """Yield the adapter's nodes, whose last output takes over the name of the product's output."""
     y, name = node.output[0], f"{node.output[0]}/lora"
     node.output[0] = f"{y}/base"
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
@@ -128,7 +131,7 @@ def _adapter_nodes(
 def _with_parameters(
     model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Add A and B: listed in a weightless file, stored in any other."""
+    """Add A and B as parameters: in the list of a weightless file, else as initializers."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

@@ -1,11 +1,13 @@
-"""Dot-product attention by heads, and its derivative, for all attention operators.
+"""Dot-product attention with several heads, and its derivative, for all attention operators.
 
-With  s = q kᵀ · scale,  a = c tanh(s / c) for capped scores,  p = softmax(a + bias)  and y = p v:
-dv = pᵀ dy,   da = p (dy vᵀ - Σ dy y),   ds = da (1 - (a / c)²), dq = ds k · scale,  dk = dsᵀ q ·
-scale. Only p is recomputed; Σ dy y is a sum over the width of a head, not over the keys.
+The scores are s = q kᵀ · scale, capped to a = c tanh(s / c). The weights are p = softmax(a + bias),
+and the result is y = p v. The cotangents are dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a /
+c)²), dq = ds k · scale and dk = dsᵀ q · scale. The backward pass recomputes p only. It sums dy y
+over the width of a head, which is cheaper than a sum over the keys.
 
-A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos). With its
-cotangents da', db':  d(cos) = Σ a da' + b db'  and  d(sin) = Σ a db' - b da'  over the heads.
+A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos). With the
+cotangents da', db' of the turned pair: d(cos) = Σ a da' + b db' and d(sin) = Σ a db' - b da',
+summed over the heads.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ NOTHING: Mapping[int, Value] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Attention:
-    """Operands of attention: H query heads share K key heads, H / K neighbours each.
+    """Operands of attention. H query heads share K key heads: H / K consecutive heads use the same.
 
-    ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``bias`` (float, added to the
-    scores) and ``allowed`` (bool, True for scores that count) broadcast to [B, H, L, S].
-    ``precision`` is the softmax's element type if it differs from that of q.
+    Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` limits the scores by
+    c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores; ``allowed`` (bool)
+    is True for the keys that a query may use. Both broadcast to [B, H, L, S]. ``precision`` is the
+    element type of the softmax if it differs from that of ``q``.
     """
 
     q: Value
@@ -46,7 +49,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class AttentionCotangents:
-    """The cotangents of ``Attention``'s tensors; the bias's has the scores' shape."""
+    """Cotangents of the operands of ``Attention``; the bias's has the shape of the scores."""
 
     q: Value
     k: Value
@@ -57,10 +60,11 @@ class AttentionCotangents:
 def attention_backward(
     of: Attention, y: Value, dy: Value, received: Mapping[int, Value] = NOTHING
 ) -> AttentionCotangents:
-    """The cotangents of the operands, from ``dy`` of the result ``y`` [B, H, L, F].
+    """Emit the cotangents of the operands for the cotangent ``dy`` of ``y`` [B, H, L, F].
 
-    ``received`` are cotangents [B, H, L, S] of the scores, by stage. A query without any allowed
-    key yields zeros and receives none.
+    ``y`` is the result of the attention. ``received`` maps a stage of the scores (BEFORE_CAP to
+    WEIGHTS) to a cotangent [B, H, L, S] if the model also returns the scores of that stage. A query
+    without any allowed key has the result 0 and gets no gradient.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
@@ -89,7 +93,7 @@ def _plus(first: Value, second: Value | None) -> Value:
 
 
 def _without_blind(cotangent: Value, blind: Value | None) -> Value:
-    """A cotangent [..., L, n] with zeros for queries without any allowed key."""
+    """Set a cotangent [..., L, n] to zero for the queries that have no allowed key."""
     if blind is None:
         return cotangent
     op = cotangent.op
@@ -99,10 +103,11 @@ def _without_blind(cotangent: Value, blind: Value | None) -> Value:
 def band_masks(
     like: Value, queries: int, keys: int, offset: int | Value, bounds: tuple[int, int]
 ) -> list[Value]:
-    """Masks [..., queries, keys] of the keys within a distance of each query.
+    """Masks [..., queries, keys] that are True for the keys near each query.
 
-    Query i is at position i + ``offset`` (a number, or int64 [B, 1, 1, 1]). ``bounds`` are the
-    distances backward and forward; a negative distance is unlimited.
+    Query i is at position i + ``offset``, where ``offset`` is a number or an int64 value [B, 1, 1,
+    1]. ``bounds`` are the largest distances to earlier and to later keys; a negative distance is no
+    bound and yields no mask.
     """
     op = like.op
     rows = op.constant(ascending(queries).reshape(-1, 1))
@@ -118,20 +123,23 @@ def band_masks(
 
 
 def split_heads(x: Value, heads: int) -> Value:
-    """[B, L, heads · E] as [B, heads, L, E]."""
+    """Reshape [B, L, heads · E] to [B, heads, L, E]."""
     op, (batch, length, width) = x.op, x.shape
     by_head = op.Reshape(x, op.integers(batch, length, heads, width // heads))
     return op.Transpose(by_head, perm=[0, 2, 1, 3])
 
 
 def merge_heads(x: Value) -> Value:
-    """[B, heads, L, E] as [B, L, heads · E]."""
+    """Reshape [B, heads, L, E] to [B, L, heads · E]."""
     op, (batch, heads, length, width) = x.op, x.shape
     return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.integers(batch, length, heads * width))
 
 
 def _weights(of: Attention, scores: Value) -> tuple[Value, Value | None]:
-    """P, and the mask [..., L, 1] of queries without any allowed key, whose p is meaningless."""
+    """Softmax weights p, and a mask [..., L, 1] of the queries that have no allowed key.
+
+    The weights of such queries have no meaning. The mask is None if no key is forbidden.
+    """
     op = scores.op
     bias = _total_bias(of)
     blind = None
@@ -155,13 +163,13 @@ def _total_bias(of: Attention) -> Value | None:
 
 
 def _grouped(x: Value, heads: int) -> Value:
-    """[B, H, L, n] as [B, K, H / K · L, n], the queries of a key head in one matrix."""
+    """Reshape [B, H, L, n] to [B, K, H / K · L, n]: one matrix of queries for each key head."""
     batch, _, _, width = x.shape
     return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
 
 
 def _product(x: Value, keys: Value, scale: float = 1.0) -> Value:
-    """X [B, H, L, n] times keysᵀ [B, K, S, n], scaled: [B, H, L, S]."""
+    """Scaled product of x [B, H, L, n] and keysᵀ, for keys [B, K, S, n]: [B, H, L, S]."""
     op, (batch, heads, length, _) = x.op, x.shape
     rows = _grouped(x, keys.shape[1])
     product = op.MatMul(rows if scale == 1 else rows * scale, _swapped(keys))
@@ -171,7 +179,7 @@ def _product(x: Value, keys: Value, scale: float = 1.0) -> Value:
 
 
 def _by_query(d_scores: Value, keys: Value) -> Value:
-    """Scores [B, H, L, S] times keys [B, K, S, n]: [B, H, L, n]."""
+    """Product of scores [B, H, L, S] and keys [B, K, S, n]: [B, H, L, n]."""
     op, (batch, heads, length, _) = d_scores.op, d_scores.shape
     product = op.MatMul(_grouped(d_scores, keys.shape[1]), keys)
     if keys.shape[1] == heads:
@@ -180,7 +188,10 @@ def _by_query(d_scores: Value, keys: Value) -> Value:
 
 
 def _by_key(scores: Value, x: Value, keys: Value) -> Value:
-    """Scoresᵀ [B, H, L, S] times x [B, H, L, n], summed over the queries that share a key head."""
+    """Product of scoresᵀ, for scores [B, H, L, S], and x [B, H, L, n]: [B, K, S, n].
+
+    Query heads that share a key head are summed.
+    """
     heads = keys.shape[1]
     return scores.op.MatMul(_swapped(_grouped(scores, heads)), _grouped(x, heads))
 
@@ -195,10 +206,11 @@ _PAIR_AXIS = 4
 
 @dataclass(frozen=True)
 class RotaryLayout:
-    """Pairing of a rotary embedding: two halves, or neighbours if ``interleaved``.
+    """How a rotary embedding pairs the elements of a head.
 
-    Pairs are among the first ``width`` elements of each head (0: all). ``heads`` is used for
-    tensors [B, L, heads · E] only.
+    An element is paired with its neighbour if ``interleaved``, else with the element half a width
+    later. Only the first ``width`` elements of each head are paired; 0 means all. ``heads`` is
+    needed for tensors [B, L, heads · E] only.
     """
 
     heads: int
@@ -208,17 +220,18 @@ class RotaryLayout:
     def cache_cotangents(
         self, x: Value, dy: Value, positions: Value | None, cache: Value
     ) -> tuple[Value, Value]:
-        """Cotangents of the cosines and sines, in the shape of ``cache``.
+        """Cotangents of the tables of cosines and of sines, each in the shape of ``cache``.
 
-        ``positions`` [B, L] are the rows of the cache [P, pairs] that were read; without them the
-        cache is [B, L, pairs].
+        ``x`` is the input of the embedding and ``dy`` the cotangent of its result. ``positions``
+        [B, L] are the rows that each token reads from a table [P, pairs]. If it is None, the tables
+        are [B, L, pairs].
         """
         (a, b), (da, db) = self._pairs(x), self._pairs(dy)
         d_cos, d_sin = a * da + b * db, a * db - b * da
         return _at_positions(d_cos, positions, cache), _at_positions(d_sin, positions, cache)
 
     def _pairs(self, x: Value) -> tuple[Value, Value]:
-        """The two elements of all pairs, each [B, heads, L, pairs]."""
+        """First and second elements of all pairs, each [B, heads, L, pairs]."""
         op = x.op
         x = split_heads(x, self.heads) if x.rank == _SEQUENCE else x
         turning = cut_along(x, 3, 0, self.width or x.shape[3])
@@ -231,7 +244,7 @@ class RotaryLayout:
 
 
 def _at_positions(angles: Value, positions: Value | None, cache: Value) -> Value:
-    """Sum [B, heads, L, pairs] over the heads, into the cache rows that were read."""
+    """Sum [B, heads, L, pairs] over the heads; add the sums to the table rows at ``positions``."""
     op = angles.op
     summed = op.ReduceSum(angles, op.integers(1), keepdims=0)
     if positions is None:

@@ -1,6 +1,7 @@
-"""Linear maps along axes, shared by rules: pad, cut, flip, dilate, transpose, multiply.
+"""Operations along axes that several rules share: pad, cut, flip, dilate, transpose, multiply.
 
-Also values with shapes that a runtime learns late, so that it cannot compute them early.
+``zero_after`` and ``late`` delay a computation: they hide a shape from the runtime until another
+value has been computed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _ZERO, _ALLOWS_ZERO = np.zeros(1, np.int64), 14
 
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
-    """Zeros before and after each axis of x; negative numbers cut elements off."""
+    """Add zeros before and after each axis of x; a negative number removes elements instead."""
     stops = [length + min(end, 0) for length, end in zip(x.shape, ends, strict=True)]
     inner = cut(x, [max(-begin, 0) for begin in begins], stops)
     zeros = [max(pad, 0) for pad in [*begins, *ends]]
@@ -26,7 +27,7 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
 
 
 def cut(x: Value, starts: Sequence[int], stops: Sequence[int]) -> Value:
-    """The block x[starts:stops], with a start and a stop for each axis."""
+    """The block x[starts:stops], with one start and one stop for each axis."""
     op = x.op
     bounds = zip(starts, stops, x.shape, strict=True)
     axes = [axis for axis, bound in enumerate(bounds) if bound != (0, bound[2], bound[2])]
@@ -38,14 +39,14 @@ def cut(x: Value, starts: Sequence[int], stops: Sequence[int]) -> Value:
 
 
 def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
-    """The block of x from ``start`` to ``stop`` of one axis, whole along the others."""
+    """The elements of x from ``start`` up to ``stop`` along one axis; other axes stay complete."""
     starts, stops = [0] * x.rank, list(x.shape)
     starts[axis], stops[axis] = start, stop
     return cut(x, starts, stops)
 
 
 def flip(x: Value, axes: Sequence[int]) -> Value:
-    """Reverse the order along ``axes``."""
+    """Reverse the order of the elements along ``axes``."""
     if not axes:
         return x
     integers, count = x.op.integers, len(axes)
@@ -60,10 +61,10 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
 
 
 def materialized_transpose(x: Value) -> Value:
-    """Swap the last two axes in memory, once.
+    """Swap the last two axes and store the result in memory.
 
-    ONNX Runtime would fuse a plain Transpose into a product, which then reads across memory each
-    time. The reshapes prevent this.
+    ONNX Runtime would fuse a plain Transpose into the product that reads it. Each such product then
+    reads memory in large strides. The reshapes here prevent the fusion.
     """
     op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
     order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
@@ -72,7 +73,7 @@ def materialized_transpose(x: Value) -> Value:
 
 
 def dilate(x: Value, steps: Sequence[int]) -> Value:
-    """Each element followed by step - 1 zeros, along each axis with a step above one."""
+    """Insert step - 1 zeros after each element along each axis; ``steps`` has a step per axis."""
     op = x.op
     split = [n for length, step in zip(x.shape, steps, strict=True) for n in _pair(length, step, 1)]
     zeros = [n for step in steps for n in _pair(0, step, step - 1)]
@@ -83,7 +84,10 @@ def dilate(x: Value, steps: Sequence[int]) -> Value:
 
 
 def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
-    """The product of ``matrix`` [rows, length] and each line of x along an axis."""
+    """Multiply ``matrix`` [rows, length] with each vector of x along ``axis``.
+
+    The axis has ``length`` elements in x and ``rows`` elements in the result.
+    """
     op, (rows, length) = x.op, matrix.shape
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if inner == 1:
@@ -99,17 +103,18 @@ def _pair(first: int, step: int, second: int) -> list[int]:
 
 
 def zero_after(trigger: Value) -> Value:
-    """An integer 0 [1] that depends on ``trigger``, whatever its value."""
+    """The int64 number 0, as a tensor [1] that the runtime computes from ``trigger``."""
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
     return op.Cast(first, to=TensorProto.INT64) * op.constant(_ZERO)
 
 
 def late(x: Value, zero: Value) -> Value:
-    """X in a shape that is known only once ``zero`` is computed; shares memory with x.
+    """Return x reshaped to its own shape, which the runtime learns only after ``zero`` is computed.
 
-    Nodes that read it neither equal earlier nodes nor run before then. From opset 14 on
-    ``allowzero`` keeps ONNX Runtime from fusing the Reshape away.
+    The result shares memory with x. A node that reads it cannot be merged with an earlier equal
+    node, and cannot run before ``zero`` is computed. From opset 14 on ``allowzero`` keeps ONNX
+    Runtime from removing the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
     attributes: dict[str, Any] = {"allowzero": 1} if x.op.opset >= _ALLOWS_ZERO else {}

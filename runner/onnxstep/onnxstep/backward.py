@@ -1,6 +1,7 @@
-"""Reverse-mode differentiation of a list of nodes: prune, walk backwards, accumulate.
+"""Reverse-mode differentiation of a list of nodes.
 
-The derivative of each operator is in ``rules``.
+``pull_back`` visits the nodes from last to first, applies the rule of each operator (see ``rules``)
+and adds up the cotangents. It skips nodes that no requested value reaches.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ def pull_back(
     cotangents: Mapping[str, Value],
     names: Iterable[str],
 ) -> dict[str, Value]:
-    """Cotangents of the values ``names`` from those of outputs; emits nodes through ``op``.
+    """Emit the gradient nodes through ``op``; return the cotangents of the values ``names``.
 
-    ``nodes`` are the forward nodes in topological order. A value is absent from the result if no
-    output with a cotangent depends on it. Raises ModelError for an operator without a rule.
+    ``nodes`` are the forward nodes in topological order. ``cotangents`` maps output names to their
+    cotangents. The result lacks a name if no output with a cotangent depends on its value. Raises
+    ModelError for an operator without a rule or a node that does not fit its operator, and
+    CapabilityError if a rule needs constants larger than this machine's memory.
     """
     # Ordered: the order of a set differs between processes and would change the graph.
     ordered = tuple(dict.fromkeys(names))
@@ -57,7 +60,7 @@ def pull_back(
 
 
 def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
-    """Float values that depend on ``sources`` through operators with a derivative."""
+    """Names of ``sources`` and of the float values that have a derivative with respect to them."""
     reached = set(sources)
     for proto in nodes:
         if not reached.isdisjoint(reads(proto)) and not isinstance(
@@ -68,7 +71,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Sum the cotangents that a value has received, and store the sum as its only one."""
+    """Sum of the cotangents received for a value so far; the sum replaces them in ``sums``."""
     received = sums.get(name)
     if not received:
         return None
@@ -100,7 +103,7 @@ def _node_cotangents(
 
 
 def _misfit(node: Node, error: Exception) -> ModelError:
-    """Error for a node whose attributes or inputs its operator does not allow.
+    """The error for a node whose attributes or inputs its operator does not allow.
 
     onnx's checker accepts many such nodes, and rules do not check them.
     """
@@ -115,7 +118,7 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
 
 def _of_node(node: Node, error: ModelError) -> ModelError:
-    """Add the node's label and a remedy to a rule's error."""
+    """Copy a rule's error with the node's label and a remedy added."""
     reason = str(error)
     if node.label not in reason:
         reason = f"{node.label}: its gradient cannot be built: {reason}"

@@ -1,10 +1,10 @@
-"""Convolution on ONNX Runtime's blocked layout (NCHWc), with weights that change at every step.
+"""Convolution in ONNX Runtime's blocked layout (NCHWc), for weights that change at every step.
 
-The runtime uses this layout only for constant weights, which training does not have. A graph can
-contain its operators, though: tensors are reordered, convolved and reordered back. The block size
-(8 channels with AVX2, 16 with AVX-512) is known to the runtime only, and nothing here depends on
-it. benchmarks/rules/convolution.py measures which convolutions gain; ``rules.convolution`` has the
-other forms of the gradients.
+ONNX Runtime itself uses this layout only if the weights are constant, which trained weights are
+not. A graph may contain the operators of the layout, though: they reorder the tensors, convolve
+them and reorder the result back. A block has 8 channels with AVX2 and 16 with AVX-512; the code
+here works for both. benchmarks/rules/convolution.py measures which convolutions become faster.
+``rules.convolution`` has the gradients in the plain layout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLANES = 2
 
 
 def has_kernels(op: Builder, *tensors: Value) -> bool:
-    """Whether the target provider convolves images of this type in blocks."""
+    """Whether the target provider has blocked kernels for these tensors: float32 images, rank 4."""
     return op.blocked_convolutions and all(
         t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors
     )
@@ -37,10 +37,10 @@ def has_kernels(op: Builder, *tensors: Value) -> bool:
 def convolve(
     x: Value, w: Value, view: Window, group: int = 1, bias: Value | None = None
 ) -> Value | None:
-    """X [N, C, H, W] convolved with w [M, C / group, kh, kw], plus the bias [M].
+    """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    None if blocks do not fit or do not pay: a kernel of one element is a plain matrix product.
-    Depthwise groups are the only ones supported.
+    Returns None if the channels do not fill whole blocks, if the convolution is grouped but not
+    depthwise, or if the kernel has one element: a plain matrix product is faster then.
     """
     whole = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     groups = x.shape[1] == group * w.shape[1] and (group == 1 or group == x.shape[1] == w.shape[0])
@@ -53,9 +53,10 @@ def convolve(
 def adjoint(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
 ) -> Value | None:
-    """The adjoint of ``convolve``, from dy [N, M, ...] to [N, C, *into]; None as there.
+    """Emit the cotangent of a convolution's input, [N, C, *into], from that of its result ``dy``.
 
-    With strides of 1 it is a convolution with w flipped; other strides are not supported.
+    It is a convolution of dy [N, M, ...] with the flipped kernels w. Returns None in the cases of
+    ``convolve`` and for strides other than 1.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -69,9 +70,10 @@ def adjoint(
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
-    """Cotangent of w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
+    """Cotangent of the weights w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
 
-    It is X convolved with dY, with strides and dilations swapped. None if blocks do not fit.
+    It is x convolved with dy, with strides and dilations swapped. Returns None if the channels or
+    images do not fill whole blocks, or if the kernel has one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -79,7 +81,10 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Treat every channel of every image as a group, then sum over the images."""
+    """Weight cotangent of a depthwise convolution: a group for each channel of each image.
+
+    The results are summed over the images.
+    """
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None
@@ -94,9 +99,10 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
 
 
 def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
-    """Swap batch and channels too.
+    """Weight cotangent of an ungrouped convolution: the batch takes the place of the channels.
 
-    A batch that does not divide into blocks is extended: images are cut into bands of rows.
+    If the batch does not fill whole blocks, the images are cut into bands of rows, which enlarges
+    it.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -117,7 +123,7 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
 
 
 def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Bands of rows (start, count) of x [C, N, H, W], joined as [C, bands · N, rows, W]."""
+    """Cut x [C, N, H, W] into bands of rows (start, count), joined as [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 
@@ -144,10 +150,10 @@ def _in_blocks(x: Value) -> Value:
 
 
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
-    """Reorder weights: blocks of input channels, then of output channels innermost.
+    """Reorder weights into blocks of input channels that contain blocks of output channels.
 
-    Reordering moves a block of the second axis to the end: first the input channels of each output
-    channel, unless there is only one, then the output channels.
+    ReorderInput moves a block of the second axis to the end. It is applied to the input channels of
+    each output channel (unless there is only one), then to the output channels.
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)
@@ -161,10 +167,10 @@ def _emit(
     shape: Sequence[int],
     attributes: Mapping[str, Any] | None = None,
 ) -> Value:
-    """A node of the layout's domain. Its shapes are those of the plain layout, which are declared:
+    """Append a node of the blocked layout's domain; return its output of this shape.
 
-    onnx knows nothing of the domain.
-    """  # noqa: D400, D415 - a colon
+    The shape is declared as in the plain layout, because onnx does not know the domain.
+    """
     op = inputs[0].op
     if all(entry.domain != DOMAIN for entry in op.opset_imports):
         op.opset_imports.append(helper.make_opsetid(DOMAIN, _VERSION))
@@ -177,7 +183,7 @@ def _emit(
 
 
 def forward(node: Node) -> Value | None:
-    """Result of a Conv, computed in blocks; None as for ``convolve``."""
+    """Result of a Conv node, computed in blocks; None in the cases of ``convolve``."""
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
     return convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

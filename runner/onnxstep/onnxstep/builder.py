@@ -1,7 +1,7 @@
-"""Building ONNX graphs in Python: every value knows its shape and type.
+"""Build ONNX graphs in Python, with the shape and type of every value.
 
-``op.Gemm(a, b, transB=1)`` appends a node, checks it with ONNX's shape inference and returns its
-output. Values also take ``+ - * /`` with values and numbers.
+``op.Gemm(a, b, transB=1)`` appends a node, infers its output's shape with ONNX's shape inference
+and returns the output. Values also support ``+ - * /`` with values and numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AXES_ARE_INPUTS = 18
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A tensor of the graph: its name, static shape and ONNX element type."""
+    """A tensor of the graph under construction: its name, static shape and ONNX element type."""
 
     op: Builder = field(repr=False)
     name: str
@@ -52,16 +52,16 @@ class Value:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The element type as numpy's."""
+        """The element type as a numpy dtype."""
         return helper.tensor_dtype_to_np_dtype(self.elem_type)
 
     def cast(self, elem_type: int) -> Value:
-        """The value in another element type; itself if the type is the same."""
+        """The value in another element type; the value itself if it already has this type."""
         return self if self.elem_type == elem_type else self.op.Cast(self, to=elem_type)
 
     @property
     def is_float(self) -> bool:
-        """Whether a derivative with respect to this value can exist."""
+        """Whether the element type is a float type, so that the value can have a gradient."""
         return self.elem_type in FLOAT_TYPES
 
     def __add__(self, other: Value | float) -> Value:
@@ -92,10 +92,11 @@ class Value:
         return self.op.Neg(self)
 
     def _operand(self, other: Value | float) -> Value:
-        """Convert an operand; a scalar gets the rank of a tensor that ends in an axis of one.
+        """Return the other operand of an arithmetic operator as a value.
 
-        ONNX Runtime's CPU kernels are slow for such a tensor and a scalar of rank 0:
-        benchmarks/rules/scalar.py.
+        If this value's last axis has length 1, a scalar operand gets this value's rank: ONNX
+        Runtime's CPU kernels are slow for such a tensor and a scalar of rank 0
+        (benchmarks/rules/scalar.py).
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
@@ -106,15 +107,15 @@ class Value:
 
 
 class Saved:
-    """Activations of a forward node that a pass saves for the node's rule."""
+    """Base of the activations that a pass keeps for the gradient rule of a forward node."""
 
 
 class Builder:
-    """A graph under construction: nodes, constants and the shape and type of every value.
+    """A graph under construction: nodes, constants, and the shape and type of every value.
 
-    ``provider`` is the execution provider that the graph is built for; rules may use operators that
-    only this provider runs. None keeps the graph portable. ``blocked_convolutions``: the CPU
-    provider has kernels for images in blocks of channels, as ONNX Runtime's x86-64 builds do.
+    ``provider`` is the execution provider that will run the graph; rules may then use operators
+    that only this provider has. With None the graph stays portable. ``blocked_convolutions`` says
+    that the CPU provider has kernels for the blocked layout, as ONNX Runtime's x86-64 builds have.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class Builder:
         self.saved: dict[str, Saved] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
-        """Emitter of a one-output operator of ONNX's default domain."""
+        """A function that emits this operator of ONNX's default domain and returns its output."""
         if not op_type[0].isupper():
             raise AttributeError(op_type)
 
@@ -154,7 +155,7 @@ class Builder:
 
     @property
     def opset(self) -> int:
-        """The version of ONNX's default domain that nodes are built for."""
+        """The version of ONNX's default domain that the graph uses."""
         return self._versions[""]
 
     def emit(
@@ -164,10 +165,10 @@ class Builder:
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node with fresh output names; raises ModelError if ONNX refuses it.
+        """Append a node with new output names and return its outputs.
 
-        Scattered additions of fp16 run in float32 unless the provider is CUDA: the CPU provider has
-        no fp16 kernel.
+        Raises ModelError if ONNX refuses the node. A scatter that adds fp16 numbers runs in float32
+        unless the provider is CUDA, because the CPU provider has no fp16 kernel for it.
         """
         if self._adds_fp16(inputs, attributes or {}):
             wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
@@ -187,19 +188,19 @@ class Builder:
         return adds and any(_is_fp16(value) for value in inputs)
 
     def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
-        """Append a node without output names; its output has this shape and ``like``'s type."""
+        """Append a node without outputs; return its output, of this shape and ``like``'s type."""
         node.output.append(self.fresh(node.op_type))
         self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
         return self.append(node)[0]
 
     def append(self, node: onnx.NodeProto) -> tuple[Value, ...]:
-        """Append a node whose inputs are known; return its outputs as values."""
+        """Append a node whose inputs are already declared; return its outputs."""
         self.declare_outputs(node)
         self.nodes.append(node)
         return tuple(self.values[name] for name in node.output if name)
 
     def declare_outputs(self, node: onnx.NodeProto) -> None:
-        """Infer the shape and type of a node's undeclared outputs."""
+        """Infer and declare the shapes and types of a node's outputs that are not yet declared."""
         missing = [place for place, name in enumerate(node.output) if name not in self.values]
         if not any(node.output[place] for place in missing):
             return
@@ -209,7 +210,7 @@ class Builder:
                 self._learn(node.output[place], kinds[place])
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
-        """Add a value: a graph input, or a node's output in the source graph."""
+        """Declare an input or a value of the source model; ModelError without a static shape."""
         return self._learn(name, _kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
@@ -223,13 +224,13 @@ class Builder:
         return value
 
     def input(self, name: str, shape: Sequence[int], elem_type: int) -> Value:
-        """A new graph input; raises ModelError if the name is taken."""
+        """Declare a graph input; raises ModelError if a value with this name exists."""
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
         return self.declare(name, helper.make_tensor_type_proto(elem_type, list(shape)))
 
     def constant(self, array: NDArray[Any]) -> Value:
-        """An initializer; equal constants share one."""
+        """An initializer with this array; equal arrays share an initializer."""
         array = np.asarray(array, order="C")
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._constant_names:
@@ -238,7 +239,7 @@ class Builder:
         return self.values[self._constant_names[key]]
 
     def add_initializer(self, tensor: onnx.TensorProto) -> Value:
-        """Adopt an initializer under its own name."""
+        """Add an initializer of the source model under its own name."""
         self.initializers.append(tensor)
         value = self.declare(
             tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
@@ -252,24 +253,24 @@ class Builder:
         return self.constant(np.array(number, dtype=helper.tensor_dtype_to_np_dtype(elem_type)))
 
     def zeros(self, shape: Sequence[int], elem_type: int) -> Value:
-        """A tensor of zeros that the file does not store."""
+        """A tensor of zeros that is computed by an Expand, so that the file does not store it."""
         zero = np.zeros(1 if shape else (), dtype=helper.tensor_dtype_to_np_dtype(elem_type))
         number = self.constant(zero)
         return self.Expand(number, self.integers(*shape)) if shape else number
 
     def integers(self, *numbers: int) -> Value:
-        """A rank-1 int64 constant of any length: axes, shapes, starts and ends."""
+        """A constant int64 vector of any length, for axes, shapes, starts and ends."""
         array = np.array(numbers, dtype=np.int64)
         value = self.constant(array)
         self._constants[value.name] = array
         return value
 
     def rename(self, value: Value, name: str) -> Value:
-        """Give a value its public name; raises ModelError if the name is taken.
+        """Give a value a public name; raises ModelError if a value with this name exists.
 
-        The node is relabelled when the graph is closed, which costs nothing at run time. A value
-        that has a public name already (an input, an output of the source model) gets an Identity
-        instead.
+        The name is written into the value's node when the graph is closed, so it costs nothing at
+        run time. A value that already has a public name (an input or a value of the source model)
+        is copied by an Identity node instead.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
@@ -280,7 +281,7 @@ class Builder:
         return self.values[name]
 
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
-        """Emit a reduction over ``axes``, which are an attribute before opset 18."""
+        """Reduce x over ``axes``, which are an attribute before opset 18; x if there are none."""
         keeps_dims = int(keepdims)
         if not axes:
             return x
@@ -289,22 +290,22 @@ class Builder:
         return self.emit(op_type, [x], {"keepdims": keeps_dims, "axes": list(axes)})[0]
 
     def array_of(self, value: Value | None) -> NDArray[Any] | None:
-        """The array of a small constant; None for a value computed at run time."""
+        """The array of a small constant; None for large constants and for computed values."""
         return None if value is None else self._constants.get(value.name)
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
-        """Remember the array of a Constant node."""
+        """Remember the array of a Constant node, if it is small, for shape inference."""
         if array.size <= MAX_SHAPE_CONSTANT:
             self._constants[name] = array
 
     def fresh(self, hint: str) -> str:
-        """A name that no value of this graph has."""
+        """A new name, with ``hint`` in it, that no value of this graph has."""
         self._count += 1
         name = f"epochcost/{hint}_{self._count}"
         return self.fresh(hint) if name in self.values else name
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
-        """ONNX's schema of the node's operator at this graph's opset; ModelError if unknown."""
+        """ONNX's schema of a node's operator at this graph's opset; ModelError if there is none."""
         key = node.domain, node.op_type
         if key not in self._schemas:
             self._schemas[key] = self._schema(node)
@@ -321,13 +322,13 @@ class Builder:
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
-        """The operator version of the node at this graph's opset."""
+        """The opset that introduced the form of the node's operator that this graph uses."""
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version
 
     def _kinds(self, node: onnx.NodeProto) -> _Kinds:
-        """Shape and type of each output; inferred once for equal nodes."""
+        """Shape and element type of each output; nodes with equal inputs are inferred once."""
         key = (
             node.domain,
             node.op_type,
@@ -341,7 +342,7 @@ class Builder:
         return self._inferred[key]
 
     def _identity(self, name: str) -> Hashable:
-        """Cache key of an input: everything that shape inference reads of it."""
+        """Cache key of an input: its shape, its type and, for a small constant, its array."""
         if not name:
             return None
         value, array = self.values[name], self._constants.get(name)
@@ -367,13 +368,13 @@ class Builder:
 
 
 def ascending(count: int) -> NDArray[np.int64]:
-    """The numbers 0 to count - 1 as int64; ModelError if they are too many."""
+    """The int64 array 0, 1, …, count - 1; raises ModelError if it is too large for a constant."""
     require_room(count)
     return np.arange(count, dtype=np.int64)
 
 
 def require_room(*shape: int) -> None:
-    """Raise ModelError for a constant that is too large."""
+    """Raise ModelError if a constant of this shape would have more than 2**24 elements."""
     if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
         raise ModelError(
             f"expected constants of at most 2**24 elements, got one of the shape {list(shape)}"
@@ -385,7 +386,7 @@ def _is_fp16(value: Value | None) -> bool:
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
-    """Shape and element type; None for a shape that is not static."""
+    """Static shape and element type; None if the shape is not static."""
     shape = static_shape(type_proto)
     return (
         None if type_proto is None or shape is None else (shape, type_proto.tensor_type.elem_type)

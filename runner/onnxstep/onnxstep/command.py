@@ -1,4 +1,4 @@
-"""The command `onnxstep`: write a model's training step and its first values to files."""
+"""The command `onnxstep`: write a model's training step, and the first values of its weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NO_BF16_ON_CPUS = (
 
 
 def main() -> None:
-    """Run the command; an expected failure becomes one line and an exit code."""
+    """Run the command `onnxstep`; report an expected error in one line and with an exit code."""
     warnings.formatwarning = _warning_line
     try:
         _run(_parser().parse_args())
@@ -189,7 +189,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """A written step, its source, and the FLOPs of its forward pass."""
+    """The printed report of a written step; ``forward_flops`` counts its forward pass."""
 
     step: TrainingStep
     forward_flops: int
@@ -251,7 +251,7 @@ class _Report:
 
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
-    """Numbers and reasons of untrained tensors; no lines if all are trained."""
+    """Lines that count the untrained tensors and give the reasons; none if all are trained."""
     if left_out:
         numbers = sum(tensor.size for tensor in left_out)
         yield f"  not trained  {numbers:,} numbers in {len(left_out)} tensors"

@@ -1,8 +1,9 @@
-"""Sums of cotangents: undone broadcasting, added contributions, rows added to a table.
+"""Sums of cotangents: over broadcast axes, over several readers, and over the rows of a table.
 
-A table whose rows are read receives their cotangents at the places of the rows. If it also receives
-another gradient, like an embedding that is tied to the last layer, the rows are added to that one
-without a table of zeros. Scatters cannot add before opset 16: see ``rules.indexing``.
+If a model reads rows of a table (an embedding), the table's gradient is zero except in these rows.
+If another node uses the table too, as a last layer with tied weights does, the rows are added to
+the gradient from that node, without a table of zeros. ScatterND adds only from opset 16 on;
+``rules.indexing`` covers older opsets.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ _FEW = 32
 
 @dataclass(frozen=True, eq=False)
 class ScatteredRows(Value):
-    """Zeros of a table's shape with rows [*places.shape[:-1], ...] added at ``places`` [..., 1]."""
+    """A table of zeros to which rows were added: ``rows`` [*places.shape[:-1], ...].
+
+    ``places`` [..., 1] are the indices of the table rows.
+    """
 
     places: Value
     rows: Value
 
 
 def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
-    """Sum a cotangent of a broadcast result back to the ``shape`` of the operand.
+    """Sum the cotangent of a broadcast result so that it gets the ``shape`` of the operand.
 
-    Broadcasting copies an operand along new leading axes and along axes of length one; the
-    derivative of copying is summing. Shapes that differ by axes of length one only are reshaped.
+    Broadcasting copies an operand along new leading axes and along axes of length 1; the gradient
+    sums over the copies. If no axis was stretched, the cotangent is only reshaped.
     """
     if cotangent.shape == shape:
         return cotangent
@@ -49,7 +53,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
 
 
 def add_cotangents(first: Value, second: Value) -> Value:
-    """The sum of two cotangents of one value; scattered rows are added in place."""
+    """Sum of two cotangents of one value; scattered rows are added to the other cotangent."""
     if isinstance(first, ScatteredRows) and not isinstance(second, ScatteredRows):
         first, second = second, first
     return _add_rows(first, second) if isinstance(second, ScatteredRows) else first + second
@@ -58,14 +62,17 @@ def add_cotangents(first: Value, second: Value) -> Value:
 def scatter_rows(
     op: Builder, shape: tuple[int, ...], elem_type: int, places: Value, rows: Value
 ) -> ScatteredRows:
-    """Zeros of ``shape`` with rows [*places.shape, *shape[1:]] added at their places."""
+    """A table of zeros of ``shape`` to which ``rows`` [*places.shape, *shape[1:]] are added.
+
+    ``places`` are the indices of the table rows. Rows at the same place are summed.
+    """
     at = op.Unsqueeze(places, op.integers(-1))
     table = op.ScatterND(op.zeros(shape, elem_type), at, rows, reduction="add")
     return ScatteredRows(op, table.name, table.shape, table.elem_type, at, rows)
 
 
 def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """Add scattered rows to a table that receives another gradient too."""
+    """Add the row gradients of a look-up to ``table``, the gradient from the table's other uses."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

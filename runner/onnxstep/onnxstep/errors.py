@@ -1,11 +1,11 @@
-"""Errors that users see, and the exit code of a command that ends with one.
+"""Errors that users see, and the exit code of a command that fails with one.
 
 A message says where the problem is, what was expected, what was there and what to do.
 
 Error:
-    ├── InputError             exit 1   values of arguments are wrong
+    ├── InputError             exit 1   an argument has a wrong value
     │   └── ModelError         exit 1   an ONNX file that cannot be read, bound or differentiated
-    └── CapabilityError        exit 3   this machine or this package lacks something the work needs
+    └── CapabilityError        exit 3   this machine or this package lacks something required
 
 """
 
@@ -18,7 +18,7 @@ __all__ = ["CapabilityError", "Error", "InputError", "ModelError", "ModelWarning
 
 
 class Error(Exception):
-    """Base of every error that is raised on purpose."""
+    """Base class of the errors that this package raises for its user."""
 
     exit_code: ClassVar[int] = 1
 
@@ -28,18 +28,18 @@ class Error(Exception):
 
 
 class InputError(Error):
-    """The user's input or data is wrong."""
+    """An argument or the user's data is wrong."""
 
 
 class ModelError(InputError):
-    """An ONNX model cannot be read, bound or differentiated."""
+    """An ONNX model cannot be read, its dimensions cannot be bound, or it has no gradient."""
 
 
 class ModelWarning(UserWarning):
-    """A file is ambiguous, or was repaired; commands print the warning and go on."""
+    """A file is ambiguous or was repaired; commands print the warning and continue."""
 
 
 class CapabilityError(Error):
-    """A requirement is missing: a library, a permission, memory or disk space."""
+    """Something required is missing: a library, a permission, memory or disk space."""
 
     exit_code = 3

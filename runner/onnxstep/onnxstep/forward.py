@@ -1,6 +1,7 @@
-"""Opening a model's graph for differentiation, and closing it as a model again.
+"""Copy a model's graph into a Builder, and build a model from a Builder's graph.
 
-Nodes are copied in the order of the file. ``passes``, ``vjp`` and ``step`` transform them.
+Nodes keep the order of the file. The modules ``passes``, ``vjp`` and ``step`` change the graph in
+between.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 
 @dataclass(frozen=True)
 class Forward:
-    """A model's graph inside a Builder: values by name, nodes in topological order.
+    """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
-    ``op.nodes`` are executed, ``nodes`` are differentiated. They differ if a pass runs other
-    operators instead of a node. ``moves`` are values that a pass carries from step to step.
+    ``op.nodes`` are the nodes that run; ``nodes`` are the nodes that are differentiated, in
+    topological order. They differ if a pass runs other operators instead of a node. ``moves`` are
+    tensors that a pass updates in each step, such as running statistics.
     """
 
     op: Builder
@@ -45,7 +47,7 @@ class Forward:
     moves: tuple[Transition, ...] = ()
 
     def value(self, name: str) -> Value:
-        """A value of the graph by name; raises ModelError listing the outputs if unknown."""
+        """The value with this name; if it is unknown, raises ModelError that lists the outputs."""
         if name not in self.op.values:
             outputs = ", ".join(value.name for value in self.outputs)
             raise ModelError(f"no value is named {name!r}; the graph's outputs are {outputs}")
@@ -59,10 +61,10 @@ def open_model(
     *,
     blocked_convolutions: bool = False,
 ) -> Forward:
-    """Copy a model, as ``passes.prepare`` returns it, into a Builder.
+    """Copy a model that ``passes.prepare`` returned into a Builder.
 
-    ``provider`` and ``blocked_convolutions``: as in ``Builder``. Raises ModelError for an output
-    that no node computes.
+    ``provider`` and ``blocked_convolutions`` are those of ``Builder``; ``builder`` is the class to
+    use. Raises ModelError for an output that no node computes.
     """
     graph, ir_version = model.graph, min(model.ir_version, NEWEST_IR_VERSION)
     op = builder(model.opset_import, ir_version, provider, blocked_convolutions)
@@ -89,7 +91,10 @@ def open_model(
 def close_model(
     forward: Forward, inputs: Sequence[Value], outputs: Sequence[Value], name: str
 ) -> onnx.ModelProto:
-    """A checked ModelProto of the Builder's graph, without nodes that no output needs."""
+    """Build a model named ``name`` from the Builder's graph, without nodes that no output needs.
+
+    Raises ModelError if onnx's checker refuses the model.
+    """
     op = forward.op
     nodes = live_nodes(relabelled(op.nodes, op.labels), [value.name for value in outputs])
     used = {name for node in nodes for name in reads(node)} | {v.name for v in outputs}
@@ -115,9 +120,10 @@ def close_model(
 
 
 def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give every node a unique name, derived from its output if it has none.
+    """Give every node a unique name; a node without a name gets that of its first output.
 
-    ONNX Runtime names fused nodes after their parts, and up to 1.20 refuses duplicate names.
+    ONNX Runtime derives names of fused nodes from these names, and versions up to 1.20 refuse
+    duplicates.
     """
     used: set[str] = set()
     for node in nodes:
@@ -145,8 +151,8 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
 def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
     """Append a matrix-vector product as a product with a matrix of one column.
 
-    ONNX Runtime 1.31 computes the former wrongly if the matrix comes from a Transpose, or if its
-    optimizer moves a Transpose there.
+    ONNX Runtime 1.31 computes a matrix-vector product wrongly if the matrix comes from a Transpose,
+    or if its optimizer moves a Transpose there.
     """
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
@@ -159,10 +165,10 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
 
 
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
-    """Whether ONNX Runtime would move a Transpose through this Resize and fail.
+    """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    Up to 1.31 its optimizer does so on the CPU for every tensor of rank 4. But its cubic kernel
-    expects the channels first, and the optimizer does not permute ``axes``.
+    On the CPU, the optimizer of versions up to 1.31 does so for every tensor of rank 4. But the
+    cubic kernel expects the channels first, and the optimizer does not permute ``axes``.
     """
     if node.op_type != "Resize" or node.domain:
         return False
@@ -178,9 +184,9 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
 
 
 def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
-    """Append a Resize of [N, C, H, W] as one of [N · C, 1, H, W].
+    """Append a Resize of [N, C, H, W] as a Resize of [N · C, 1, H, W] between two Reshapes.
 
-    No Transpose moves through a Reshape.
+    ONNX Runtime moves no Transpose across a Reshape.
     """
     x, y = op.values[node.input[0]], op.values[node.output[0]]
     planes = (x.shape[0] * x.shape[1], 1)
@@ -203,7 +209,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
 def _between(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """Type information of intermediate values, so that readers need not infer shapes."""
+    """Shapes and types of the intermediate values, so that readers need not infer them."""
     yielded = [name for node in nodes for name in node.output if name]
     return [_info(op.values[name]) for name in yielded if name not in outer]
 
@@ -214,9 +220,9 @@ def names(values: Iterable[Value]) -> tuple[str, ...]:
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
-    """Copy a model with these outputs only, and without nodes that no output needs.
+    """Copy a model with these outputs only, without the nodes that only other outputs need.
 
-    All inputs stay, so feeds do not depend on the chosen outputs.
+    All inputs stay, so every choice of outputs takes the same feeds.
     """
     copy = copied(model)
     graph = copy.graph
@@ -230,7 +236,7 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.Model
 
 
 def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> list[onnx.NodeProto]:
-    """Rename values in nodes as ``labels`` says; unaffected nodes are not copied."""
+    """The nodes with values renamed by ``labels``; nodes without such values are not copied."""
     return [_relabel(node, labels) for node in nodes]
 
 

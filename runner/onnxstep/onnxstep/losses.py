@@ -1,8 +1,8 @@
-"""Losses: a scalar to minimise, and its cotangent at the model's output, both in closed form.
+"""Losses: the nodes that compute a scalar to minimise, and its gradient at the model's output.
 
 Definitions and settings are those of PyTorch's torch.nn losses with ``reduction="mean"``. The last
-axis of the output holds class scores. A running step does not check class indices: PyTorch raises
-for negative ones, ONNX counts -classes to -1 from the last class.
+axis of the output contains the class scores. A running step does not check class indices: for a
+negative index PyTorch raises an error, but ONNX counts it from the last class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _SCATTER_ADDS = 16
 
 
 def classes_of(scores: Value) -> int:
-    """Length of the class axis, the last one; raises ModelError for scores without it."""
+    """Number of classes: the length of the last axis.
+
+    Raises ModelError for scores that are not floats or have fewer than two axes.
+    """
     if not scores.is_float or scores.rank < 2:
         raise ModelError(
             f"expected float class scores [..., classes]; output {scores.name!r} has shape "
@@ -33,19 +36,22 @@ def classes_of(scores: Value) -> int:
 
 
 def pick(scores: Value, classes: Value) -> Value:
-    """scores[..., classes]: [..., C] and [...] int64 to [...]."""
+    """The score of the class at each position: scores [..., C], classes and result [...]."""
     op = scores.op
     chosen = op.GatherElements(scores, op.Unsqueeze(classes, op.integers(-1)), axis=scores.rank - 1)
     return op.Squeeze(chosen, op.integers(-1))
 
 
 def as_column(values: Value) -> Value:
-    """[...] as [..., 1], to broadcast over classes; a scalar stays a scalar."""
+    """Reshape [...] to [..., 1], which broadcasts over classes; a scalar stays a scalar."""
     return values.op.Unsqueeze(values, values.op.integers(-1)) if values.rank else values
 
 
 def add_at(scores: Value, classes: Value, amount: Value) -> Value:
-    """Add ``amount`` (scalar or [...]) to scores[..., classes]."""
+    """Add ``amount`` (scalar or [...]) to the score of the class at each position.
+
+    Shapes: scores [..., C], classes [...] int64.
+    """
     op = scores.op
     index = op.Unsqueeze(classes, op.integers(-1))
     if op.opset < _SCATTER_ADDS:
@@ -59,7 +65,7 @@ def add_at(scores: Value, classes: Value, amount: Value) -> Value:
 
 @dataclass(frozen=True)
 class Target:
-    """Graph input that a loss compares the output with: its shape and element type."""
+    """Shape and element type of the graph input with which a loss compares the output."""
 
     shape: tuple[int, ...]
     elem_type: int
@@ -67,21 +73,24 @@ class Target:
 
 @dataclass(frozen=True)
 class Loss:
-    """The scalar ``value`` and its derivative with respect to the model's output."""
+    """The scalar loss ``value`` and ``cotangent``, its gradient at the model's output."""
 
     value: Value
     cotangent: Value
 
 
 class LossFunction(Protocol):
-    """A loss: its target for an output, and the nodes that compute it."""
+    """A loss: the form of its target, and the nodes that compute it."""
 
     def target_of(self, output: Value) -> Target | None:
-        """The target, None if there is none; raises ModelError on an unsuitable output."""
+        """Shape and type of the target for this output; None if the loss needs no target.
+
+        Raises ModelError if the loss does not fit the output.
+        """
         ...
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the loss and its cotangent."""
+        """Emit the nodes of the loss and of its gradient at ``output``."""
         ...
 
 
@@ -89,10 +98,10 @@ class LossFunction(Protocol):
 class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
 
-    ``weights`` (one for each class) weigh positions by their target's class. Positions whose target
-    is ``ignore_index`` do not count. ``label_smoothing`` spreads that share of the target evenly
-    over the classes. With p = softmax(z) the derivative at a position of weight s is ``s (p -
-    onehot)``.
+    ``weights`` has a number for each class, by which positions with that target are weighted.
+    Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` spreads this share
+    of the target evenly over all classes. With p = softmax(z), the gradient at a position with the
+    weight s is ``s (p - onehot)``.
     """
 
     weights: tuple[float, ...] | None = None
@@ -100,7 +109,10 @@ class SoftmaxCrossEntropy:
     label_smoothing: float = 0.0
 
     def target_of(self, output: Value) -> Target:
-        """Class indices, one for each position."""
+        """The target is a class index for each position.
+
+        Raises ModelError unless ``weights`` has a number for each class.
+        """
         if self.weights is not None and len(self.weights) != classes_of(output):
             raise ModelError(
                 f"class weights: expected {classes_of(output)}, one for each class, "
@@ -109,7 +121,7 @@ class SoftmaxCrossEntropy:
         return Target(output.shape[:-1], TensorProto.INT64)
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the loss with LogSoftmax, which does not overflow."""
+        """Emit the loss and its gradient; LogSoftmax avoids overflow."""
         assert target is not None
         log_p = op.LogSoftmax(output, axis=-1)
         classes, share, even = self._shares(op, output, target)
@@ -123,9 +135,10 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Valid class indices, weight shares and count shares of positions.
+        """Class indices, weights and counts of the positions, the last two over the sum of weights.
 
-        A share is divided by the sum of all weights.
+        An ignored position gets the class 0, the weight 0 and the count 0; a counted one has the
+        count 1 before the division.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
@@ -140,7 +153,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """The part of the loss that label smoothing spreads over all classes."""
+        """The part of the loss that label smoothing adds for all classes."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
@@ -157,9 +170,10 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class _Smooth:
-    """Smoothed part of the loss; ``label`` [..., classes] is each class's share of the target.
+    """The part of a loss that label smoothing spreads over all classes.
 
-    The derivative is slope · p - label, with ``slope`` the label's sum over the classes.
+    ``label`` [..., classes] is the share of the target that each class gets, ``slope`` its sum over
+    the classes. The gradient is slope · p - label.
     """
 
     value: Value
@@ -169,15 +183,15 @@ class _Smooth:
 
 @dataclass(frozen=True)
 class NegativeLogLikelihood:
-    """Mean over positions of ``-y[t]``: y [..., classes] log-probabilities, t [...] int64."""
+    """Mean over positions of ``-y[t]``: log-probabilities y [..., classes], targets t [...]."""
 
     def target_of(self, output: Value) -> Target:
-        """Class indices, one for each position."""
+        """The target is a class index for each position."""
         classes_of(output)
         return Target(output.shape[:-1], TensorProto.INT64)
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the mean of -y at the targets, and -1/n at each of them."""
+        """Emit the mean of -y[t] over the n positions; the gradient is -1/n at each target."""
         assert target is not None
         share = op.scalar(1 / (output.size // classes_of(output)), output.elem_type)
         zeros = op.Expand(op.scalar(0.0, output.elem_type), op.integers(*output.shape))
@@ -186,24 +200,24 @@ class NegativeLogLikelihood:
 
 
 class _Elementwise:
-    """A loss that compares each element of the output with a number."""
+    """Base of losses that compare each element of the output with a target number."""
 
     def target_of(self, output: Value) -> Target:
-        """A number for each element, of the output's shape and type."""
+        """The target is a number for each element, in the output's shape and type."""
         return Target(output.shape, output.elem_type)
 
 
 @dataclass(frozen=True)
 class SigmoidCrossEntropy(_Elementwise):
-    """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and y in [0, 1].
+    """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and a target y in [0, 1].
 
-    ``positive_weight`` w weighs the positive class: (1 - y) z + (1 + (w - 1) y) softplus(-z).
+    ``positive_weight`` w weights the positive class: (1 - y) z + (1 + (w - 1) y) softplus(-z).
     """
 
     positive_weight: float = 1.0
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the loss with Softplus, which does not overflow."""
+        """Emit the loss and its gradient; Softplus avoids overflow."""
         assert target is not None
         scale = 1 / output.size
         if self.positive_weight == 1.0:
@@ -217,10 +231,10 @@ class SigmoidCrossEntropy(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanSquaredError(_Elementwise):
-    """Mean of (y - t)²; the derivative is 2 (y - t) / n."""
+    """Mean of (y - t)² over the n elements; the gradient is 2 (y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the mean of squares, and 2/n of the error at each element."""
+        """Emit the loss and its gradient by the formulas of the class."""
         assert target is not None
         error = op.Sub(output, target)
         return Loss(_total(error * error) * (1 / output.size), error * (2 / output.size))
@@ -228,10 +242,10 @@ class MeanSquaredError(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError(_Elementwise):
-    """Mean of |y - t|; the derivative is sign(y - t) / n, 0 at 0."""
+    """Mean of |y - t| over the n elements; the gradient is sign(y - t) / n, which is 0 at y = t."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the mean of magnitudes, and 1/n of the error's sign at each element."""
+        """Emit the loss and its gradient by the formulas of the class."""
         assert target is not None
         error = output - target
         scale = 1 / output.size
@@ -240,15 +254,15 @@ class MeanAbsoluteError(_Elementwise):
 
 @dataclass(frozen=True)
 class Huber(_Elementwise):
-    """Mean of e²/2 where |e| ≤ delta, else delta (|e| - delta/2); e = y - t.
+    """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2), with e = y - t.
 
-    With c = clip(e, -delta, delta) both branches are c (e - c/2), and the derivative is c / n.
+    With c = clip(e, -delta, delta) both cases are c (e - c/2), and the gradient is c / n.
     """
 
     delta: float = 1.0
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the mean of c (e - c/2), and c/n at each element."""
+        """Emit the loss and its gradient by the formulas of the class."""
         assert target is not None
         error = output - target
         low, high = (op.scalar(sign * self.delta, output.elem_type) for sign in (-1, 1))
@@ -259,10 +273,10 @@ class Huber(_Elementwise):
 
 @dataclass(frozen=True)
 class OwnOutput:
-    """The loss is the model's output, a single number, whose derivative is 1."""
+    """The loss is the model's output itself, which must be a single number."""
 
     def target_of(self, output: Value) -> None:
-        """Return None; raises ModelError unless the output is one number."""
+        """Return None: there is no target. Raises ModelError unless the output is one number."""
         if output.size != 1:
             raise ModelError(
                 f"loss own_output: expected one number; output {output.name!r} has shape "
@@ -270,7 +284,7 @@ class OwnOutput:
             )
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:  # noqa: ARG002
-        """Emit the output as a scalar, and 1 as its derivative."""
+        """Emit the output as a scalar, and 1 as its gradient."""
         shape = op.integers(*output.shape)
         derivative = op.Expand(op.scalar(1.0, output.elem_type), shape)
         return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), derivative)

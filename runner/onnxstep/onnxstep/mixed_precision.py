@@ -1,9 +1,9 @@
-"""Mixed precision: rules compute in the half type of their inputs, and sum in float32.
+"""Mixed precision: gradient rules compute in the half type of their inputs, and sum in float32.
 
 ``graphs.precision`` rewrites the forward pass; ``MixedBuilder`` does the same for each emitted node
-of the backward pass. Dynamic loss scaling keeps fp16 gradients from vanishing or overflowing: the
-loss is multiplied by a scale before differentiation and the gradients are divided by it. If a
-gradient is not finite, the step changes only the scale, which is carried like optimizer state.
+of the backward pass. Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: the
+loss is multiplied by a scale before differentiation, and the gradients are divided by it. If a
+gradient is not finite, the step changes only the scale, which it carries like optimizer state.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
 
 
 class MixedBuilder(Builder):
-    """A Builder that emits operators in float32, between casts, if half is unsuitable.
+    """A Builder that emits an operator in float32, between casts, if half is unsuitable for it.
 
-    That is the case for ``precision.WIDE_IN_TRAINING`` and for operators without a half form in
-    ONNX. A value cast from float32 to half and back is the float32 value, so such gradients are not
-    rounded.
+    These are the operators in ``precision.WIDE_IN_TRAINING`` and operators that ONNX does not
+    define for half types. If a float32 value is cast to half and back, the builder reuses the
+    float32 value, so that gradients between such operators are not rounded.
     """
 
     def __init__(self, *settings: Any) -> None:
@@ -49,7 +49,7 @@ class MixedBuilder(Builder):
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node and the casts around it; see ``Builder.emit``."""
+        """Append a node, and casts around it if it computes in float32; see ``Builder.emit``."""
         settings = dict(attributes or {})
         halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
         if op_type == "Cast" and inputs[0] is not None:
@@ -67,7 +67,7 @@ class MixedBuilder(Builder):
         )
 
     def _knows(self, op_type: str, inputs: Sequence[Value | None], domain: str, half: int) -> bool:
-        """Whether the operator computes in half precision on these inputs."""
+        """Whether the operator computes in half precision if its inputs are half."""
         names = ["" if value is None else value.name for value in inputs]
         node = onnx.NodeProto(op_type=op_type, domain=domain, input=names)
         schema = None if domain == DOMAIN else self.schema(node)
@@ -77,7 +77,7 @@ class MixedBuilder(Builder):
         )
 
     def _cast(self, value: Value, elem_type: int) -> Value:
-        """A value in another type; each cast is emitted once."""
+        """The value in another element type; equal casts share a node."""
         if value.elem_type == elem_type:
             return value
         key = value.name, elem_type
@@ -98,10 +98,10 @@ _LARGEST = 2.0**127
 
 @dataclass(frozen=True)
 class LossScaling:
-    """Dynamic loss scaling; the defaults are those of PyTorch's ``torch.amp.GradScaler``.
+    """Settings of dynamic loss scaling; the defaults are those of ``torch.amp.GradScaler``.
 
-    A step with infinite gradients multiplies the scale by ``backoff``. ``growth_interval`` finite
-    steps in a row multiply it by ``growth``.
+    ``initial`` is the first scale. A step whose gradients are not finite multiplies the scale by
+    ``backoff``. After ``growth_interval`` consecutive finite steps it is multiplied by ``growth``.
     """
 
     initial: float = 2.0**16
@@ -111,9 +111,9 @@ class LossScaling:
 
 
 def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
-    """The loss scale of a step; None for fp32 and bf16, unless ``scaling`` is set.
+    """The loss scale of a step; None for fp32 and bf16 unless ``scaling`` is set.
 
-    ``scaling`` None means PyTorch's defaults for fp16.
+    For fp16, None as ``scaling`` means PyTorch's defaults.
     """
     if precision != "fp16" and scaling is None:
         return None
@@ -121,7 +121,7 @@ def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None
 
 
 class Scale:
-    """The loss scale of a step, a carried float32 scalar, and operations with it."""
+    """The loss scale of a step, a float32 scalar that the step carries, and operations with it."""
 
     def __init__(self, op: Builder, scaling: LossScaling) -> None:
         self._op, self._scaling = op, scaling
@@ -129,16 +129,19 @@ class Scale:
         self._good_steps = op.input(GOOD_STEPS, (), _FLOAT)
 
     def scaled(self, cotangents: Mapping[str, Value]) -> dict[str, Value]:
-        """Cotangents of the scaled loss, in their own types."""
+        """Multiply cotangents by the loss scale; they keep their types."""
         return {name: _times(value, self.before) for name, value in cotangents.items()}
 
     def unscaled(self, gradients: Mapping[str, Value]) -> dict[str, Value]:
-        """Gradients of the unscaled loss."""
+        """Divide gradients by the loss scale; they keep their types."""
         inverse = 1.0 / self.before
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
-        """The next scale and count of finite steps; ``finite``: this step's gradients are."""
+        """Emit the next scale and the next count of consecutive finite steps.
+
+        ``finite`` is a bool scalar: whether this step's gradients are finite.
+        """
         op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0
         grows = op.Equal(count, op.scalar(scaling.growth_interval, _FLOAT))
@@ -156,10 +159,10 @@ def _times(value: Value, factor: Value) -> Value:
 
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
-    """Whether all numbers of the gradients are finite: a bool scalar at run time.
+    """Emit a bool scalar: whether all numbers of all gradients are finite.
 
-    The sum of all squares is infinite or NaN otherwise; finite numbers overflow it only beyond
-    1e19. Clipping needs the same squares.
+    It tests the sum of all squares, which clipping also needs. The sum of squares of finite numbers
+    overflows only beyond about 1e19.
     """
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.constant(np.zeros(0, np.int64)))
     return op.Less(total, op.scalar(np.inf, total.elem_type))

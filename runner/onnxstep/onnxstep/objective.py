@@ -1,6 +1,6 @@
-"""The loss of a step: a weighted sum of terms, each of one output, and its cotangents.
+"""The objective of a training step: a weighted sum of losses, and its gradient at the outputs.
 
-Single losses are defined in ``losses``.
+Each loss in the sum is a term of one output. ``losses`` defines single losses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from onnxstep.losses import LOSSES, Loss, LossFunction
 
 @dataclass(frozen=True)
 class Term:
-    """``weight`` times a loss of the model's ``output`` (None: its only float output)."""
+    """``weight`` times a loss of the model's ``output``; None means the only float output."""
 
     loss: str | LossFunction = "softmax_cross_entropy"
     output: str | None = None
@@ -31,9 +31,9 @@ class Term:
 
 @dataclass(frozen=True)
 class Objective:
-    """The minimised scalar ``value`` and its derivative by each output in it.
+    """The scalar to minimise, and its gradient at each output with a term (``cotangents``).
 
-    ``targets`` has the target input of each term, None for a term without a target.
+    ``targets`` has the target input of each term; None for a term without a target.
     """
 
     value: Value
@@ -42,12 +42,12 @@ class Objective:
 
     @property
     def target_inputs(self) -> list[Value]:
-        """The graph inputs that hold targets."""
+        """The graph inputs that receive the targets."""
         return [target for target in self.targets if target is not None]
 
 
 def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> tuple[Term, ...]:
-    """The terms of a loss: one loss of ``output``, or a list of terms.
+    """The terms of an objective that is a single loss of ``output`` or a list of terms.
 
     Raises ModelError for an empty list, and for a list together with an ``output``.
     """
@@ -64,9 +64,10 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
 def keep_term_outputs(
     model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """Remove model parts that serve neither a term nor a ``carried`` output.
+    """Copy of the model with only the nodes that a term or a ``carried`` output needs.
 
-    A model that lacks such an output stays whole, so that an error can list its outputs.
+    If the model lacks such an output, it is returned unchanged, so that a later error can list its
+    outputs.
     """
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""
@@ -76,7 +77,7 @@ def keep_term_outputs(
 
 
 def objective(forward: Forward, terms: Sequence[Term]) -> Objective:
-    """Sum the terms; their target inputs are ``target``, ``target_2``, ….
+    """Emit the sum of the terms; their target inputs are called ``target``, ``target_2``, ….
 
     Raises ModelError for an unknown loss or output, and if a loss does not fit its output.
     """

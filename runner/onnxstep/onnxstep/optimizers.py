@@ -1,7 +1,8 @@
-"""Optimizers: update rules of a parameter and its states, as ONNX nodes.
+"""Optimizers: ONNX nodes that compute the next value of a parameter and of its states.
 
-Formulas, defaults and settings are those of PyTorch's torch.optim. ``weight_decay`` adds
-weight_decay · w to the gradient, except in AdamW.
+Formulas, defaults and settings are those of PyTorch's torch.optim. In the formulas w is the
+parameter, g its gradient, and a prime marks the next value. ``weight_decay`` adds weight_decay · w
+to the gradient, except in AdamW.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from onnxstep.builder import Builder, Value
 
 @dataclass(frozen=True)
 class Update:
-    """The next parameter, and the next value of each state in the order of ``states``."""
+    """The next value of a parameter, and of its states in the order of ``Optimizer.states``."""
 
     parameter: Value
     states: tuple[Value, ...] = ()
@@ -29,8 +30,8 @@ class Update:
 class Pace:
     """Learning rate and step count, which all parameters share.
 
-    ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar, 1 at the first
-    step, for rules with ``counts_steps``.
+    ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar, 1 in the first
+    step; None unless the optimizer has ``counts_steps``.
     """
 
     rate: Value
@@ -38,16 +39,16 @@ class Pace:
 
 
 class Optimizer:
-    """An update rule: computes a parameter and its states from a gradient."""
+    """Base of the update rules, which compute the next parameter and states from a gradient."""
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the states of each parameter; a state has the parameter's shape."""
+        """Names of the states that each parameter has; a state has the parameter's shape."""
         return ()
 
     @property
     def initial_state(self) -> float:
-        """First value of every element of the states."""
+        """The number that all elements of the states have before the first step."""
         return 0.0
 
     @property
@@ -56,11 +57,11 @@ class Optimizer:
         return False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next parameter and states, by the formulas of the class."""
+        """Emit the nodes that compute the next value of the parameter ``w`` and of its states."""
         raise NotImplementedError
 
     def undecayed(self) -> Self:
-        """The same rule without weight decay."""
+        """The same update rule without weight decay."""
         rule: Any = self
         undecayed: Self = replace(rule, weight_decay=0.0)
         return undecayed
@@ -68,12 +69,12 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Sgd(Optimizer):
-    """w' = w - rate · g."""
+    """Gradient descent: w' = w - rate · g."""
 
     weight_decay: float = 0.0
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
-        """Emit the formulas of the class."""
+        """Emit the next values by the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         return Update(op.Sub(w, g * pace.rate))
 
@@ -88,7 +89,7 @@ class Momentum(Optimizer):
     states: ClassVar[tuple[str, ...]] = ("momentum",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the formulas of the class."""
+        """Emit the next values by the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         velocity = op.Add(states[0] * self.momentum, g)
         direction = g + velocity * self.momentum if self.nesterov else velocity
@@ -100,8 +101,8 @@ class RmsProp(Optimizer):
     """s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
 
     With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon is
-    under the root, s starts at 1, and v includes the rate. The stored states are s / (1 - rho) and
-    v · √(1 - rho), which saves a pass over memory.
+    under the root, s starts at 1, and v includes the rate. The step stores s / (1 - rho) and v ·
+    √(1 - rho) as states, which saves a pass over memory.
     """
 
     rho: float = 0.99
@@ -111,11 +112,11 @@ class RmsProp(Optimizer):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The mean of squares, and the velocity if momentum is not 0."""
+        """The average of squared gradients, and the velocity if ``momentum`` is not 0."""
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the formulas of the class."""
+        """Emit the next values by the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0] * self.rho, g * g)
         root = math.sqrt(1 - self.rho)
@@ -128,7 +129,7 @@ class RmsProp(Optimizer):
 
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
-    """s' = s + g², starting at ``initial_accumulator``; w' = w - rate · g / (√s' + epsilon)."""
+    """s' = s + g²; w' = w - rate · g / (√s' + epsilon); s starts at ``initial_accumulator``."""
 
     epsilon: float = 1e-10
     initial_accumulator: float = 0.0
@@ -137,11 +138,11 @@ class Adagrad(Optimizer):
 
     @property
     def initial_state(self) -> float:
-        """The first sum of squares."""
+        """The first value of the sum of squared gradients."""
         return self.initial_accumulator
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the formulas of the class."""
+        """Emit the next values by the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0], g * g)
         return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
@@ -149,7 +150,7 @@ class Adagrad(Optimizer):
 
 @dataclass(frozen=True)
 class Adadelta(Optimizer):
-    """Step sizes are ratios of the running root mean squares of steps and gradients.
+    """Scale gradients by the ratio of the running root mean squares of past steps and gradients.
 
     s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 -
     rho) · d²; w' = w - rate · d.
@@ -161,7 +162,7 @@ class Adadelta(Optimizer):
     states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the formulas of the class."""
+        """Emit the next values by the formulas of the class."""
         g = _decayed(w, gradient, self.weight_decay)
         squares, deltas = states
         square = op.Add(squares * self.rho, g * g * (1 - self.rho))
@@ -174,9 +175,10 @@ class Adadelta(Optimizer):
 class Adam(Optimizer):
     """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both bias-corrected.
 
-    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is AdamW:
-    the decay shrinks the parameter by rate · weight_decay and does not change the gradient. The
-    stored states are m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
+    At step t: w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes it
+    AdamW: the decay multiplies the parameter by 1 - rate · weight_decay and leaves the gradient as
+    it is. The step stores m / (1 - β₁) and v / (1 - β₂) as states, which saves two passes over
+    memory.
     """
 
     beta1: float = 0.9
@@ -188,7 +190,7 @@ class Adam(Optimizer):
     counts_steps: ClassVar[bool] = True
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the formulas of the class."""
+        """Emit the next values by the formulas of the class."""
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)
@@ -204,7 +206,7 @@ class Adam(Optimizer):
 
 
 def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
-    """1 - betaᵗ, computed in float64: float32 would lose most of the difference's digits."""
+    """1 - betaᵗ at step t, computed in float64, since float32 would lose most of its digits."""
     assert pace.count is not None, "an optimizer that counts steps needs the count"
     power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
     return op.Cast(1.0 - power, to=elem_type)

@@ -18,28 +18,30 @@ from onnxstep.passes.recompute import Rematerialisation
 class StepOptions:
     """Settings of a training step: loss, optimizer, trained parameters and target provider.
 
-    ``output`` is the output that the loss is computed from (default: the only float output).
-    Several losses are a list of terms. ``optimizer`` is a name or an Optimizer.
+    ``loss`` is a name, a loss function or a list of terms. ``output`` is the output from which a
+    single loss is computed (default: the only float output). ``optimizer`` is a name or an
+    Optimizer.
 
     The following take parameter names or shell patterns. ``freeze``: parameters that do not change;
-    a BatchNormalization whose running statistics are frozen normalizes with them. ``wrt``: train
-    these only, constants and buffers of the file included. ``no_weight_decay``: parameters without
-    decay.
+    a BatchNormalization with frozen running statistics normalizes with them. ``wrt``: train only
+    these tensors, which may be constants or buffers of the file. ``no_weight_decay``: parameters to
+    which weight decay does not apply.
 
-    ``dimensions`` binds symbolic dimensions. ``seed`` makes Dropout repeatable. ``clip_norm``
-    bounds the global 2-norm of the gradients before weight decay. ``micro_batches`` above 1
-    averages the gradients of that many runs before each update. ``carry`` maps an input to the
-    output that feeds it in the next step, such as a recurrent state; it starts at zeros, and no
-    gradient flows between steps.
+    ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
+    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. ``micro_batches``
+    above 1: average the gradients of this number of runs before each update. ``carry`` maps an
+    input to the output that feeds it in the next step, such as a recurrent state. A carried input
+    starts at zeros, and no gradient flows from one step to the previous.
 
-    ``provider`` allows operators that only this execution provider runs; None allows portable ones
-    only. ``blocked_convolutions``: the CPU provider convolves images in blocks of channels, as ONNX
-    Runtime's x86-64 builds do.
+    ``provider``: the execution provider that will run the step, whose special operators may be
+    used; None allows portable operators only. ``blocked_convolutions``: use the CPU provider's
+    convolutions in blocks of channels, which ONNX Runtime's x86-64 builds have.
 
-    ``precision`` fp16 or bf16 computes in half precision, except operators that
-    ``graphs.precision`` keeps in float32. Weights, loss, gradient sums and update are float32.
-    ``loss_scaling`` applies to fp16 (default: as PyTorch's GradScaler). ``rematerialise`` "sqrt"
-    saves memory: it stores part of the activations and recomputes the others in the backward pass.
+    ``precision`` fp16 or bf16 computes in half precision, except for operators that
+    ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are
+    float32. ``loss_scaling`` applies to fp16 (default: as in PyTorch's GradScaler).
+    ``rematerialise`` "sqrt" saves memory: the step stores part of the activations and recomputes
+    the others in the backward pass.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"
@@ -61,12 +63,12 @@ class StepOptions:
 
     @property
     def terms(self) -> Sequence[Term]:
-        """The terms of the loss."""
+        """The terms of the loss; raises ModelError as ``terms_of`` does."""
         return terms_of(self.loss, self.output)
 
     @property
     def update_rule(self) -> Optimizer:
-        """The optimizer; raises ModelError for an unknown name."""
+        """The optimizer itself, looked up if it is a name; raises ModelError for an unknown name."""
         if isinstance(self.optimizer, str):
             return choose("optimizer", OPTIMIZERS, self.optimizer)
         return self.optimizer

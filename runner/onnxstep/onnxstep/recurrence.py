@@ -1,8 +1,9 @@
-"""Common parts of LSTM, GRU and RNN: directions, layouts, lengths, products batched over time.
+"""Parts that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
 
-A rule sees one direction at a time, with steps in processing order and tensors as rows [T·B, ...].
-A reverse direction is flipped before and after, each sequence within its length. Steps beyond a
-sequence's end receive zero cotangents, so the sweep needs no mask.
+A rule computes one direction at a time, with the steps in processing order and the tensors as rows
+[T·B, ...], so that one product can cover all steps. The steps of a reverse direction are flipped
+before and after, each sequence within its own length. Steps beyond the end of a sequence get zero
+cotangents, so the backward steps need no mask.
 """
 
 from __future__ import annotations
@@ -39,24 +40,25 @@ _SLOPES: dict[str, Callable[[Value, Value, Value], Value]] = {
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function whose derivative follows from its value."""
+    """An activation function whose derivative can be computed from its result."""
 
     name: str
 
     def __call__(self, x: Value) -> Value:
-        """Emit the function."""
+        """Emit the function of ``x``."""
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative at function value ``y``.
-
-        ``product`` is factor · y if it is computed already.
-        """
+        """``factor`` times the derivative for the result y; ``product`` is factor · y if known."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
 class DirectionInputs(NamedTuple):
-    """Inputs of a direction: x [T·B, I], weights, summed biases [G·H], first states."""
+    """Inputs of a direction with G gates and H hidden units.
+
+    ``x`` [T·B, I]; weights ``w`` [G·H, I] and ``r`` [G·H, H]; ``bias`` [G·H], the sum of both
+    biases; the first states ``h0`` and ``c0`` [B, H].
+    """
 
     x: Value
     w: Value
@@ -70,11 +72,12 @@ class DirectionInputs(NamedTuple):
 class Direction:
     """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
 
-    ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` of x Wᵀ and of h Rᵀ [G·H], or none.
-    ``h`` and ``h_before`` [T·B, H] are the hidden states after and before each step. ``c0`` [B, H],
-    three ``peepholes`` [H]. ``coupled`` forget gates are 1 - i. ``clip`` bounds the gates'
-    arguments. ``dh`` and ``dc`` are cotangents of the states from outside, T values of [B, H] or
-    None.
+    Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
+    [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
+    before each step; ``c0`` [B, H] is the first cell state. ``peepholes`` is empty or has three
+    vectors [H]. If ``coupled``, the forget gate is 1 - i. ``clip`` bounds the gates' arguments; 0
+    means no bound. ``dh`` and ``dc`` have, for each step, the loss's own cotangent [B, H] of its
+    states, or None.
     """
 
     op: Builder
@@ -94,25 +97,25 @@ class Direction:
     dc: Sequence[Value | None]
 
     def per_step(self, rows: Value) -> list[Value]:
-        """[T·B, n] as T values of [B, n]."""
+        """Split rows [T·B, n] into T values [B, n], one for each step."""
         return split(rows, self.steps, axis=0)
 
     def over_steps(self, values: Sequence[Value]) -> Value:
-        """T values of [B, n], the last step first, as [T·B, n] in step order."""
+        """Join T values [B, n], listed from last to first step, to rows [T·B, n] in step order."""
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """Outside cotangent of the hidden state after a step, zeros for none."""
+        """The loss's own cotangent of the hidden state after a step; zeros if there is none."""
         cotangent = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """The cotangents of a direction's inputs.
+    """Cotangents of a direction's inputs; ``z`` [T·B, G·H] belongs to x Wᵀ.
 
-    ``z`` [T·B, G·H] belongs to x Wᵀ, the others to the weights [G·H, I] and [G·H, H], the biases
-    [G·H], the initial states [B, H] and the peepholes [3·H].
+    The others have the shapes of the weights, of the biases [G·H], of the first states [B, H], and
+    of all peepholes [3·H].
     """
 
     z: Value
@@ -127,10 +130,11 @@ class DirectionCotangents:
 def through_time(
     node: Node, sweep: Callable[[Direction], DirectionCotangents], *received: Value | None
 ) -> Cotangents:
-    """The cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P.
+    """Cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P of a recurrent node.
 
-    ``received`` are those of Y, Y_h and Y_c. ``sweep`` goes back through the steps of a direction.
-    Raises ModelError for clipped gates of GRU and RNN, and for activations without a slope here.
+    ``received`` are those of Y, Y_h and Y_c; ``sweep`` computes those of one direction. Raises
+    ModelError for GRU and RNN with ``clip``, for activations other than Sigmoid, Tanh and Relu, and
+    for inputs of wrong rank.
     """
     if node.attribute("clip") and node.proto.op_type != "LSTM":
         raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
@@ -158,7 +162,7 @@ def through_time(
 
 
 def split(x: Value, count: int, axis: int) -> list[Value]:
-    """X in ``count`` equal parts along an axis."""
+    """Split x into ``count`` equal parts along an axis."""
     if count == 1:
         return [x]
     attributes = {"axis": axis} | ({"num_outputs": count} if x.op.opset >= _SPLIT_COUNTS else {})
@@ -166,19 +170,19 @@ def split(x: Value, count: int, axis: int) -> list[Value]:
 
 
 def concat(values: Sequence[Value], axis: int) -> Value:
-    """The values one after the other along an axis."""
+    """Concatenate the values along an axis."""
     return values[0] if len(values) == 1 else values[0].op.Concat(*values, axis=axis)
 
 
 def sum_rows(x: Value) -> Value:
-    """[rows, n] summed to [n]."""
+    """Sum the rows of x [rows, n]: [n]."""
     return x.op.ReduceSum(x, x.op.integers(0), keepdims=0)
 
 
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
-    """The sum of x Wᵀ over the columns x [rows, n] and weights W [m, n], plus the bias [m].
+    """Sum of x Wᵀ over pairs of ``columns`` x [rows, n] and ``weights`` W [m, n], plus bias [m].
 
-    It is one product, with a column of ones for the bias.
+    It is a single product, with a column of ones for the bias.
     """
     op = columns[0].op
     if bias is not None:
@@ -188,7 +192,7 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Cotangents of the weights of ``affine`` and, last, of its bias if it has one."""
+    """Cotangents of the weights of ``affine``, then of its bias if ``biased``, from ``dz``."""
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
     widths = [column.shape[1] for column in columns] + [1] * biased
@@ -209,9 +213,9 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Refuse a recurrence whose state and gates differ in width.
+    """Raise ModelError if the hidden state and the gates differ in width.
 
-    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` in this form; ONNX has no such LSTM.
+    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so, but ONNX has no such LSTM.
     """
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
@@ -224,7 +228,7 @@ def _demand_square(node: Node) -> None:
 
 
 class Directions:
-    """A recurrent node's tensors by direction, and back to the node's layout."""
+    """Splits the tensors of a recurrent node by direction, and joins results in its layout."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._op = node, node.op
@@ -243,7 +247,7 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """One direction in processing order; ``dy``, ... are cotangents of Y, Y_h and Y_c."""
+        """Inputs, states and cotangents of a direction; ``dy``, ... are those of the outputs."""
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -269,7 +273,7 @@ class Directions:
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
-        """Inputs of a direction of a node with whole sequences."""
+        """Inputs of a direction of a node without sequence lengths."""
         w, r = (_selected(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._weights(index, 3)
         halves = [] if biases is None else split(biases, 2, axis=0)
@@ -283,17 +287,17 @@ class Directions:
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
-        """Rows of one direction [T·B, n] in the order and layout of X."""
+        """Rows [T·B, n] of one direction as a sequence in the order and layout of X."""
         shape = self._op.integers(self.steps, self._batch, rows.shape[1])
         return self._time_first(self._flipped(index, self._op.Reshape(rows, shape)))
 
     def stacked(self, values: Sequence[Value]) -> Value | None:
-        """Stack weights of each direction along a new first axis; None without weights."""
+        """Stack one tensor per direction along a new first axis; None for an empty list."""
         op = self._op
         return concat([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
 
     def states(self, values: Sequence[Value]) -> Value | None:
-        """Stack states [B, H] of each direction in the layout of initial_h and initial_c."""
+        """Stack states [B, H], one per direction, in the layout of initial_h; None without any."""
         stacked = self.stacked(values)
         return None if stacked is None else self._time_first(stacked)
 
@@ -313,7 +317,7 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """Outside cotangents of a state after each step, in processing order."""
+        """Cotangents of a state after each step, from those of Y and of Y_h or Y_c."""
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:
@@ -327,7 +331,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Cotangents of steps: zero beyond a sequence's end, plus ``last`` [B, H] at its end."""
+        """Zero the cotangents after each sequence's end; add ``last`` [B, H] at its last step."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
@@ -342,29 +346,29 @@ class Directions:
         return op.Cast(op.Unsqueeze(chosen, op.integers(-1)), to=like.elem_type)
 
     def _own_lengths(self, lengths: Value | None) -> Value | None:
-        """The lengths [B] as int64; None if every sequence is as long as X."""
+        """The sequence lengths [B] as int64; None if every sequence has as many steps as X."""
         constant = self._op.array_of(lengths)
         if lengths is None or (constant is not None and bool(np.all(constant == self.steps))):
             return None
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
     def _outputs(self, index: int, y: Value) -> Value:
-        """Y, or its cotangent, of one direction as [T, B, H]."""
+        """The part of Y, or of its cotangent, of one direction: [T, B, H] in time order."""
         return self._time_first(_selected(y, 2 if self._batch_first else 1, index))
 
     def ordered(self, index: int, y: Value) -> Value:
-        """Y, or its cotangent, of one direction as [T, B, H] in processing order."""
+        """The part of Y, or of its cotangent, of one direction: [T, B, H] in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:
-        """[T, B, n] as [T·B, n] in processing order."""
+        """Convert [T, B, n] in time order to rows [T·B, n] in processing order."""
         return self._as_rows(self._flipped(index, value))
 
     def _as_rows(self, value: Value) -> Value:
         return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
 
     def _flipped(self, index: int, value: Value) -> Value:
-        """Convert [T, B, n] between time order and processing order."""
+        """Convert [T, B, n] from time order to processing order, or back."""
         if index == 0 and self._node.attribute("direction") != "reverse":
             return value
         if self._lengths is None:
@@ -376,21 +380,21 @@ class Directions:
         return None if value is None else _selected(value, 0, index)
 
     def state(self, index: int, value: Value | None) -> Value:
-        """A state [B, H] of one direction, zeros if omitted."""
+        """The state [B, H] of one direction; zeros if the node omits this input."""
         if value is None:
             hidden = self._node.input(2).shape[-1]
             return self._op.zeros((self._batch, hidden), self._x.elem_type)
         return _selected(value, 1 if self._batch_first else 0, index)
 
     def _time_first(self, value: Value) -> Value:
-        """Swap the first two axes if the batch comes first, and back."""
+        """Swap the first two axes if the node's layout has the batch first; also swaps back."""
         if not self._batch_first:
             return value
         return self._op.Transpose(value, perm=[1, 0, *range(2, value.rank)])
 
 
 def _selected(value: Value, axis: int, index: int) -> Value:
-    """The part at an index of an axis, without the axis."""
+    """The slice at ``index`` along an axis, without this axis."""
     op = value.op
     if value.shape[axis] == 1:
         return op.Squeeze(value, op.integers(axis))

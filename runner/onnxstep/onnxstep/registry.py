@@ -1,7 +1,8 @@
-"""Table of operators' derivatives: a rule, zero by nature, or refused with a reason.
+"""Table of the derivatives of operators: a rule, always zero, or a reason for refusal.
 
-Keys are domain, operator and the version that last changed the operator's meaning. A rule answers
-only for the versions it lists, so a new version is refused until somebody has reviewed it.
+Keys are the domain, the operator and the version that last changed the operator's meaning. An entry
+holds only for the versions that it lists, so a new version is refused until somebody has reviewed
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from onnxstep.graphs.nodes import reads
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the forward graph; ``dependent`` has the names that need a cotangent."""
+    """A node of the forward graph, as a gradient rule sees it.
+
+    ``dependent`` has the names of all values of the graph that need a cotangent.
+    """
 
     op: Builder
     proto: onnx.NodeProto
@@ -30,25 +34,26 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
-        """The inputs in order, None for an omitted optional one."""
+        """The node's inputs in order; None for an omitted optional input."""
         return tuple(self.op.values[name] if name else None for name in self.proto.input)
 
     def input(self, index: int) -> Value:
-        """A required input; raises ModelError if it is missing."""
+        """The input at this index; raises ModelError if it is missing."""
         value = self.optional_input(index)
         if value is None:
             raise ModelError(f"{self.label}: input {index} is missing")
         return value
 
     def optional_input(self, index: int) -> Value | None:
-        """An input, or None if it is omitted."""
+        """The input at this index; None if it is omitted."""
         name = self.proto.input[index] if index < len(self.proto.input) else ""
         return self.op.values[name] if name else None
 
     def constant(self, index: int, subject: str) -> NDArray[Any] | None:
-        """The array of an optional input that the derivative must know while it is built.
+        """The array of an optional input that the rule must know when the graph is built.
 
-        None if omitted; raises ModelError, naming the ``subject``, if it is computed at run time.
+        None if the input is omitted. Raises ModelError, with ``subject`` as its name, if the input
+        is computed at run time.
         """
         value = self.optional_input(index)
         if value is None:
@@ -72,7 +77,7 @@ class Node:
         return self.output(0)
 
     def output(self, index: int) -> Value:
-        """An output; an omitted optional one is added to the node."""
+        """The output at this index; an omitted optional output is added to the node."""
         while len(self.proto.output) <= index:
             self.proto.output.append("")
         if not self.proto.output[index]:
@@ -81,13 +86,13 @@ class Node:
         return self.op.values[self.proto.output[index]]
 
     def wants(self, index: int) -> bool:
-        """Whether an input needs a cotangent; rules may skip the others."""
+        """Whether the input at this index needs a cotangent; rules may skip the others."""
         return index < len(self.proto.input) and self.proto.input[index] in self.dependent
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute, else the default of the operator's schema, else ``default``.
+        """The node's attribute, or the schema's default, or else ``default``; strings are decoded.
 
-        ONNX Runtime's contributed operators have no schema.
+        ONNX Runtime's own operators have no schema.
         """
         for entry in self.proto.attribute:
             if entry.name == name:
@@ -101,7 +106,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """The node's name and operator, for messages."""
+        """The node's name and operator, for error messages."""
         return f"node {self.proto.name or self.proto.output[0]!r} ({self.proto.op_type})"
 
 
@@ -117,33 +122,33 @@ Cotangents = Value | Sequence[Value | None]
 
 
 class Rule(Protocol):
-    """A vector-Jacobian product: cotangents of the outputs in, cotangents of the inputs out.
+    """A vector-Jacobian product: computes cotangents of a node's inputs from those of its outputs.
 
-    ``dy`` holds the cotangents of the float outputs, None if the loss does not depend on one; at
-    least one is a value. A result may have the broadcast shape: the caller sums it to the input's
-    shape.
+    ``dy`` are the cotangents of the node's float outputs, None for an output on which the loss does
+    not depend; at least one is a value. A returned cotangent may have the shape of the broadcast
+    operand: the caller sums it to the operand's shape.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
-        """Emit the backward nodes of ``node`` through ``op``."""
+        """Emit the backward nodes of ``node`` through ``op``; return the inputs' cotangents."""
         ...
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """The derivative that this rule emits."""
+    """The operator has a derivative, which ``rule`` emits."""
 
     rule: Rule
 
 
 @dataclass(frozen=True)
 class Zero:
-    """The derivative is zero wherever it exists: shapes, comparisons, rounding."""
+    """The derivative is zero wherever it exists, as for shapes, comparisons and rounding."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """No derivative, for this reason."""
+    """The operator is not differentiated, for this reason."""
 
     reason: str
 
@@ -157,7 +162,7 @@ _ANSWERS: dict[Key, Answer] = {}
 
 
 def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callable[[Rule], Rule]:
-    """Register the decorated rule for the operator's ``versions``."""
+    """Decorator that registers a rule for these ``versions`` of an operator."""
 
     def register(rule: Rule) -> Rule:
         _register(domain, op_type, versions, Gradient(rule))
@@ -167,27 +172,27 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
 
 
 def zero(op_type: str, versions: Iterable[int], domain: str = "") -> None:
-    """Register that the operator's derivative is zero by nature."""
+    """Register that the derivative of an operator is zero wherever it exists."""
     _register(domain, op_type, versions, Zero())
 
 
 def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = "") -> None:
-    """Register that the operator is not differentiated, and why."""
+    """Register that an operator is not differentiated; error messages give the ``reason``."""
     _register(domain, op_type, versions, Refused(reason))
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:
-    """The registered answer; None for an unknown operator."""
+    """The table's entry for an operator version; None if there is none."""
     return _ANSWERS.get((domain, op_type, version))
 
 
 def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
-    """The registered answer for a node's operator at the opset of its graph."""
+    """The table's entry for the operator of a node, at the opset of its graph."""
     return answer(proto.domain, proto.op_type, op.since_version(proto))
 
 
 def refusal(domain: str, op_type: str) -> str | None:
-    """The operator's reason of refusal in any version; None if it is not refused."""
+    """The reason why any version of an operator is refused; None if none is."""
     return next(
         (
             answer_of_operator.reason
@@ -199,7 +204,7 @@ def refusal(domain: str, op_type: str) -> str | None:
 
 
 def registered() -> dict[Key, Answer]:
-    """The whole table."""
+    """A copy of the whole table."""
     return dict(_ANSWERS)
 
 
@@ -213,9 +218,9 @@ def _register(domain: str, op_type: str, versions: Iterable[int], value: Answer)
 def undifferentiable(
     node: Node, answer_of_node: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
 ) -> ModelError:
-    """Error for a node without a rule: operator, version, reason, and its path.
+    """The error for a node without a rule: operator, version, reason, and the path to the node.
 
-    ``nodes`` are all nodes of the graph; the path begins at one of ``targets``.
+    ``nodes`` are all nodes of the graph; the path begins at one of the values in ``targets``.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
     reason = (
@@ -238,7 +243,10 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_to(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """The names from a target to the node's output, along each node's first dependent input."""
+    """Names of the values on a path from a target to the node's output.
+
+    The path follows the first input of each node that needs a cotangent.
+    """
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto

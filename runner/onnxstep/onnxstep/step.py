@@ -1,7 +1,7 @@
-"""A whole training step as one ONNX graph: forward, loss, backward and update.
+"""A whole training step as a single ONNX graph: forward pass, loss, backward pass and update.
 
-Parameters and optimizer state are graph inputs and outputs, so a caller can keep them on the device
-without copies. This module only builds graphs.
+Parameters and optimizer state are inputs and outputs of the graph, so a caller can keep them on the
+device without copies. This module only builds graphs.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph for all micro-batches but the last: it adds gradients to their sums.
+    """A graph to run for every micro-batch but the last; it adds gradients to their sums.
 
-    It also updates running statistics. Its inputs are those of the step without the learning rate
-    and the optimizer state. It reads the loss scale, if there is one, and does not change it.
+    It also updates running statistics. Its inputs are those of the step, without the learning rate
+    and the optimizer state. If there is a loss scale, the graph reads it and leaves it unchanged.
+    ``loss`` is the name of the output with the loss; ``carried`` are the sums and running
+    statistics.
     """
 
     model: onnx.ModelProto
@@ -81,13 +83,14 @@ class Accumulation:
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """A step's graph and the names of its inputs and outputs.
+    """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are the model's data inputs. ``frozen`` are parameters that are fed and do not
-    change. ``targets`` has the target input of each loss term, None for a term without a target.
-    ``learning_rate`` is a float32 scalar input, ``loss`` the scalar output. ``trained_set`` lists
-    trained and untrained tensors with reasons. Run ``accumulation`` for each micro-batch but the
-    last.
+    ``inputs`` are the model's data inputs. ``frozen`` are parameters that the caller feeds and that
+    do not change. ``targets`` has the target input of each loss term; None for a term without a
+    target. ``learning_rate`` is a float32 scalar input, ``loss`` the scalar output. ``carried`` are
+    the values that each step passes to the next. ``trained_set`` lists trained and untrained
+    tensors with reasons. ``accumulation`` is the graph to run for every micro-batch but the last;
+    None for a single micro-batch.
     """
 
     model: onnx.ModelProto
@@ -102,23 +105,31 @@ class TrainingStep:
 
     @property
     def target(self) -> str | None:
-        """Target input of the first loss term."""
+        """Name of the target input of the first loss term."""
         return self.targets[0]
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the trained parameters."""
+        """Names of the trained parameters."""
         return tuple(c.input for c in self.carried if c.role == "parameter")
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Names of the carried running statistics, optimizer states and sums."""
+        """Names of the carried values that are not parameters.
+
+        They are running statistics, optimizer states, sums of gradients, carried model inputs and
+        the loss scale.
+        """
         return tuple(c.input for c in self.carried if c.role == "state")
 
 
 @dataclass(frozen=True)
 class _Tensors:
-    """A model's stored or listed tensors, by their role in a step."""
+    """The tensors of a model that are stored or listed, by their role in a step.
+
+    ``untrained`` has the reason for each constant or buffer; ``frozen`` and ``undecayed`` name the
+    parameters and statistics that do not change, and the parameters without weight decay.
+    """
 
     declared: tuple[Parameter, ...]
     untrained: Mapping[str, str]
@@ -132,7 +143,7 @@ class _Tensors:
 
     @property
     def masters(self) -> frozenset[str]:
-        """Parameters and running statistics, which stay float32."""
+        """Names of the parameters and running statistics, which stay float32."""
         return frozenset([*self.parameters, *self.statistics])
 
     @property
@@ -161,9 +172,9 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _Pulled:
-    """A model inside one Builder with its loss and the gradient of each trained parameter.
+    """A differentiated model inside a Builder: its loss, and the gradient of each parameter.
 
-    Gradients are those of the unscaled loss.
+    The gradients are those of the unscaled loss.
     """
 
     forward: Forward
@@ -178,17 +189,18 @@ class _Pulled:
 
     @property
     def fixed(self) -> list[Value]:
-        """The graph inputs that no step changes: data and frozen tensors."""
+        """The graph inputs that a step does not change: data and frozen tensors."""
         moving = {*self.gradients, *(move.before.name for move in self.forward.moves)}
         return [value for value in self.forward.inputs if value.name not in moving]
 
 
 def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
-    """Differentiate a model into a training step; ``first_values`` has its first inputs.
+    """Build the training step of a model; ``first_values`` returns its first inputs.
 
-    A parameter that does not reach the output is not trained. Warns with ModelWarning if the file
-    does not say clearly which tensors its author trains. Raises ModelError for unknown names and
-    for operators that cannot be differentiated.
+    Parameters on which the loss does not depend are not trained. Warns with ModelWarning if the
+    file does not say clearly which tensors its author trains. Raises ModelError for unknown names,
+    for dimensions without a size, for operators that cannot be differentiated, and if no parameter
+    would be trained.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
@@ -242,9 +254,10 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
 def first_values(
     step: TrainingStep, model: onnx.ModelProto, seed: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """First values of all carried and frozen tensors of a step of ``model``, by input name.
+    """First value of each carried and frozen tensor of a step, by input name.
 
-    Parameters come from the file; a weightless file's are drawn with ``seed``.
+    ``model`` is the model of the step. Stored parameters keep their values; those of a weightless
+    file are drawn with ``seed``.
     """
     weights = materialise(model, seed)
     values = {name: weights[name] for name in step.frozen}
@@ -264,13 +277,14 @@ def evaluation_graph(
     batch_statistics: bool = False,
     freeze: Collection[str] = (),
 ) -> onnx.ModelProto:
-    """Build the model in inference form with its loss, for held-out batches.
+    """Build the model in inference mode with its loss, for held-out batches.
 
-    Inputs are the model's inputs, the targets, and the parameters and running statistics, so that
-    trained values can be fed. Outputs are the model's outputs and ``loss``. With
-    ``batch_statistics`` BatchNormalization uses each batch's statistics, except layers whose
-    running statistics ``freeze`` names. Running statistics need some hundred steps to be useful.
-    Raises ModelError like ``training_step``.
+    ``loss``, ``output``, ``dimensions`` and ``freeze`` are as in ``StepOptions``. Inputs are the
+    model's inputs, the targets, the parameters and the running statistics, so that a caller can
+    feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``
+    BatchNormalization uses the statistics of each batch, except in layers whose running statistics
+    ``freeze`` names: running statistics are useful only after some hundred steps. Raises ModelError
+    as ``training_step`` does.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -292,7 +306,10 @@ def _pull(
     micro_batches: int,
     scale: Scale | None,
 ) -> _Pulled:
-    """Differentiate the loss; each micro-batch contributes its share of the gradients."""
+    """Differentiate the loss; gradients are divided by the number of micro-batches.
+
+    Raises ModelError if the loss depends on no trained parameter.
+    """
     op, shares = forward.op, _shares(built, micro_batches)
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
@@ -326,7 +343,10 @@ def _transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """Carried values of a whole step: parameters, states, loss scale, sums, passes' values."""
+    """The values that a step carries to the next, before and after it.
+
+    They are parameters, optimizer states, the loss scale, sums of gradients and running statistics.
+    """
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None
@@ -341,7 +361,7 @@ def _carrying(forward: Forward, carry: Mapping[str, str]) -> Forward:
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
-    """Pair each carried input with its output; ModelError if shapes or types differ."""
+    """Pair each carried input with its output; ModelError if their shapes or types differ."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
             raise unknown_name("carried input", before, names(forward.inputs))

@@ -1,4 +1,4 @@
-"""Report of the tensors that a step trains and does not train, with reasons and doubts."""
+"""Report which tensors a step trains and which it does not, with reasons and doubts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A float tensor of the model, of ``size`` numbers, that a step does not train."""
+    """A float tensor of the model that a step does not train, and the reason.
+
+    ``size`` is its number of elements.
+    """
 
     name: str
     size: int
@@ -23,7 +26,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TrainedSet:
-    """Names of the trained parameters, untrained tensors with reasons, doubts as sentences."""
+    """The tensors that a step trains and those that it does not train.
+
+    ``doubts`` are sentences about tensors whose role the file leaves unclear.
+    """
 
     trained: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -37,10 +43,11 @@ def trained_set(
     trained: Collection[str],
     frozen: Collection[str],
 ) -> TrainedSet:
-    """Report a step's ``trained`` parameters, and all others as ``frozen`` or unused.
+    """Report the parameters that a step trains, and all other float tensors with a reason.
 
-    ``listed`` and ``untrained`` are the model's ``parameters`` and ``untrained``, computed once by
-    the caller. The scales of a quantized weight count as its stored codes.
+    ``listed`` and ``untrained`` are the results of ``parameters`` and ``untrained`` for the model.
+    ``trained`` and ``frozen`` are names of parameters. The size of a tensor of scales is the number
+    of quantized values that it scales.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

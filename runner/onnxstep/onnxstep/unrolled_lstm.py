@@ -1,9 +1,9 @@
-"""LSTM layers unrolled over time, so that gates are saved for the backward pass.
+"""LSTM layers unrolled over time on the CPU, so that their gates are saved for the backward pass.
 
-The runtime's LSTM returns only its states, and recomputing gates costs as much as the forward pass.
-An unrolled step is a product and a few small operators, which is faster on the CPU
-(benchmarks/rules/kept_gates.py) but would be too many kernels on CUDA. Gates have ONNX's names and
-order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
+ONNX Runtime's LSTM returns only its states, and recomputing the gates costs as much as the forward
+pass. An unrolled step is a product and a few small operators. It is faster on the CPU
+(benchmarks/rules/kept_gates.py), but on CUDA it would start too many kernels. The gates have ONNX's
+names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ _LENGTHS, _PEEPHOLES = 4, 7
 
 
 class Step(NamedTuple):
-    """Saved values of a step: gates i, o, f, candidate c, tanh(C'), the cell state C and h'."""
+    """Saved values of a step: the gates i, o, f, the candidate c, tanh(C'), C and h'.
+
+    ``tanh_cell`` is tanh(C') for the cell state C' after the step, ``cell_before`` the cell state C
+    before it, ``h`` the hidden state h' after it.
+    """
 
     i: Value
     o: Value
@@ -37,10 +41,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class LstmActivations(Saved):
-    """Saved values of an unrolled LSTM, steps in processing order.
+    """Saved values of an unrolled LSTM, with the steps in processing order.
 
-    ``inputs`` has those of each direction. ``h0`` is the first hidden state; it and the steps
-    are values of ``layout``.
+    ``inputs`` has the inputs of each direction. ``h0`` is the first hidden state. Values of ``h0``
+    and ``steps`` have the form that ``layout`` describes.
     """
 
     layout: TimeLayout
@@ -50,12 +54,15 @@ class LstmActivations(Saved):
 
     @property
     def h_before(self) -> list[Value]:
-        """The hidden states before each step."""
+        """Hidden states before each step, one value per step."""
         return [self.h0, *(step.h for step in self.steps[:-1])]
 
 
 def is_plain(node: Node) -> bool:
-    """Whether the LSTM has whole sequences, usual activations and no rare options."""
+    """Whether the LSTM can be unrolled: no sequence lengths, peepholes or rare options.
+
+    Its activations must be the default ones.
+    """
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
     ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
@@ -65,7 +72,7 @@ def is_plain(node: Node) -> bool:
 
 
 def unroll(node: Node) -> None:
-    """Emit the forward pass step by step, under the node's output names, and save it."""
+    """Emit an LSTM's forward pass step by step, under its output names, and save its gates."""
     op, view = node.op, Directions(node)
     saved, last_cell = _forward_steps(view, TimeLayout(op, view.steps, view.directions))
     op.saved[node.y.name], layout = saved, saved.layout
@@ -79,10 +86,10 @@ def unroll(node: Node) -> None:
 
 
 def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
-    """H' = o tanh(C'), C' = f C + i c, with gates and candidate from W x + R h + b.
+    """Emit h' = o tanh(C') and C' = f C + i c for all steps; also returns the last cell state.
 
-    Gates and candidates are separate products, so the runtime fuses each with its activation.
-    Returns the last cell state too.
+    Gates and candidate come from W x + R h + b. They are separate products, so that the runtime
+    fuses each product with its activation.
     """
     op = layout.op
     direction_inputs = [view.inputs_of(index) for index in range(view.directions)]
@@ -106,7 +113,7 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
 
 
 def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
-    """Split a direction's weights into those of the gates and those of the candidate."""
+    """Split a direction's weights into the weights of the gates and those of the candidate."""
     op, hidden = run.w.op, run.r.shape[1]
     sizes = op.integers(3 * hidden, hidden)
     cut = [
@@ -118,7 +125,7 @@ def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, Directi
 
 
 def _inputs(run: DirectionInputs) -> Value:
-    """W x + b of all steps, [n, T·B]."""
+    """W x + b of all steps: [n, T·B]."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)
@@ -131,10 +138,10 @@ UNITS = -2
 
 @dataclass(frozen=True)
 class TimeLayout:
-    """Layout of T steps, D directions and B sequences.
+    """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
 
-    The value of a step is [n, B], or [2, n, B] for two directions: the first in time order, the
-    second reversed. All steps are rows [n, T·B] for each direction.
+    A step's value is [n, B], or [2, n, B] for two directions: the first runs forward in time, the
+    second backward. The values of all steps are rows [n, T·B] for each direction.
     """
 
     op: Builder
@@ -142,17 +149,17 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Cut all steps [n, T·B] of each direction into T values of a step."""
+        """Split the rows [n, T·B] of each direction into T step values."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
-        """Join T values of a step into [n, T·B] for each direction."""
+        """Join T step values to rows [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
 
     def product(self, weights: Value, value: Value, added: Value | None = None) -> Value:
-        """Weights [m, n] or [2, m, n] times the value of a step, plus ``added``."""
+        """Multiply weights [m, n] or [2, m, n] by a step value, and add ``added``."""
         op = self.op
         if added is None:
             return op.MatMul(weights, value)
@@ -161,18 +168,18 @@ class TimeLayout:
         return op.MatMul(weights, value) + added
 
     def from_states(self, states: Sequence[Value]) -> Value:
-        """A state [B, n] of each direction as the value of a step."""
+        """Convert a state [B, n] of each direction to a step value."""
         materialized_transpose = [self.op.Transpose(state, perm=[1, 0]) for state in states]
         return self.stacked(materialized_transpose)
 
     def as_states(self, value: Value) -> list[Value]:
-        """The value of a step as [B, n] of each direction."""
+        """Convert a step value to a state [B, n] of each direction."""
         op, (rows, batch) = self.op, value.shape[-2:]
         flat = op.Reshape(value, op.integers(self.directions * rows, batch))
         return [op.Transpose(s, perm=[1, 0]) for s in split(flat, self.directions, axis=0)]
 
     def stacked(self, values: Sequence[Value]) -> Value:
-        """Stack values [m, n] of each direction."""
+        """Stack the values [m, n] of all directions; a single value stays as it is."""
         op = self.op
         if len(values) == 1:
             return values[0]
@@ -180,9 +187,9 @@ class TimeLayout:
 
 
 def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -> Cotangents:
-    """The cotangents of X, W, R, B, sequence_lens, initial_h and initial_c.
+    """Cotangents of X, W, R, B, sequence_lens, initial_h and initial_c of an unrolled LSTM.
 
-    ``received`` are those of Y, Y_h and Y_c.
+    ``received`` are the cotangents of Y, Y_h and Y_c.
     """
     view, layout, op = Directions(node), saved.layout, node.op
     dz, dh0, dc0 = _backward_steps(view, saved, *received)
@@ -209,7 +216,7 @@ def _backward_steps(
     dy_h: Value | None = None,
     dy_c: Value | None = None,
 ) -> tuple[Sequence[Value], Value, Value]:
-    """The cotangents of all W x + R h + b, and of the first states."""
+    """Cotangents of W x + R h + b of each step, and of the first hidden and cell states."""
     layout, op = saved.layout, saved.h0.op
     right = materialized_transpose(layout.stacked([run.r for run in saved.inputs]))
     outside = _received(view, layout, dy)
@@ -225,9 +232,10 @@ def _backward_steps(
 
 
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Cotangents of W x + R h + b and of the previous cell state.
+    """Cotangents of W x + R h + b of a step, and of the cell state before it.
 
-    Slopes are computed in the order of use, so that they stay in the cache.
+    ``dh`` and ``d_cell`` are those of the states after the step. The slopes are computed in the
+    order of use, so that they stay in the cache.
     """
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h

@@ -1,4 +1,4 @@
-"""Next values of parameters and state from gradients: clipping, accumulation, optimizer."""
+"""Next values of parameters and states from gradients: clipping, accumulation, optimizer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _NORM_GUARD = 1e-6
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that lives across steps: this step's output is the next step's input.
+    """A value that lives across steps: the output of a step is the input of the next step.
 
-    ``initial`` "model": parameters and running statistics start with the model's values
-    (``graphs.parameters.materialise``). A number fills every other state.
+    ``role`` is "parameter", or "state" for everything else. ``initial`` "model" means that the
+    first value is the model's (``graphs.parameters.materialise``), as for parameters and running
+    statistics. A number means that all elements start with this number.
     """
 
     input: str
@@ -36,13 +37,13 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """First value of every element if the model has none."""
+        """The number with which all elements start if the model has no first value."""
         return 0.0 if self.initial == "model" else self.initial
 
 
 @dataclass(frozen=True)
 class Transition:
-    """A carried value before and after a run of the graph."""
+    """A carried value before and after a run; ``role`` and ``initial`` are those of ``Carried``."""
 
     before: Value
     after: Value
@@ -51,7 +52,7 @@ class Transition:
 
     @property
     def carried(self) -> Carried:
-        """Names, shape and first value, for the caller."""
+        """Names, shape, type and first value of the carried value, for the caller of a step."""
         before, after = self.before, self.after.name
         return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
 
@@ -64,10 +65,10 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """Emit the update of each parameter and its states, and the step count if the rule needs it.
+    """Emit the update of each parameter and its states, and of the step count if it is needed.
 
-    The weights of ``undecayed`` parameters do not decay. ``finite`` is a bool scalar: if it is
-    false at run time, no value changes.
+    ``rate`` is the learning rate. Weight decay does not apply to the parameters in ``undecayed``.
+    ``finite`` is a bool scalar: if it is false at run time, all values stay as they are.
     """
     count = None
     if optimizer.counts_steps:
@@ -87,7 +88,7 @@ def updates(
 def _changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Each value before and after the update, its role and its first value."""
+    """Yield for a parameter and each of its states: value before and after, role, first value."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"
@@ -102,7 +103,10 @@ def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
 def clip_by_global_norm(
     op: Builder, gradients: Mapping[str, Value], max_norm: float | None
 ) -> Mapping[str, Value]:
-    """Scale all gradients down together if their global 2-norm exceeds ``max_norm``."""
+    """Scale all gradients by the same factor if their global 2-norm exceeds ``max_norm``.
+
+    None as ``max_norm`` means no limit.
+    """
     if max_norm is None:
         return gradients
     kinds = {gradient.elem_type for gradient in gradients.values()}
@@ -114,7 +118,7 @@ def clip_by_global_norm(
 
 
 def sum_of_squares(op: Builder, gradients: Mapping[str, Value], elem_type: int) -> Value:
-    """Sum of the squares of all gradients [1], in this type."""
+    """Sum of the squares of all numbers of all gradients, as a tensor [1] of this type."""
     squares = [
         op.Reshape(op.ReduceSumSquare(g.cast(elem_type), keepdims=0), op.integers(1))
         for g in gradients.values()
@@ -123,7 +127,7 @@ def sum_of_squares(op: Builder, gradients: Mapping[str, Value], elem_type: int) 
 
 
 def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
-    """Sums of gradients before and after this micro-batch, by parameter."""
+    """Sums of gradients before and after this micro-batch, by parameter name."""
     return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
 
 
@@ -133,7 +137,7 @@ def _summed(op: Builder, name: str, gradient: Value) -> Transition:
 
 
 def reset_to_zero(op: Builder, total: Transition) -> Transition:
-    """Set the sum back to zero, after the last micro-batch."""
+    """Set a sum of gradients to zero after the last micro-batch."""
     before = total.before
     zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
     return Transition(before, op.rename(zeros, f"{before.name}.next"), "state")

@@ -1,4 +1,4 @@
-"""The vector-Jacobian product of a model, as an ONNX graph."""
+"""Build the vector-Jacobian product of a model as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from onnxstep.passes import prepare
 def vjp_graph(
     model: onnx.ModelProto, wrt: Sequence[str], dimensions: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
-    """Build the model with gradients, differentiated exactly as written.
+    """Return a model that also computes gradients, without training mode, loss or optimizer.
 
-    Each float output ``y`` gets an input ``y_cotangent`` of the same shape. Each float input or
-    initializer in ``wrt`` (names or shell patterns) gets an output ``<name>_gradient`` of its
-    shape, zeros if no output depends on it. ``dimensions`` binds symbolic dimensions. Raises
-    ModelError for unknown names, unbound dimensions and operators that cannot be differentiated
-    (naming node, operator, version and path).
+    The graph has all inputs and outputs of ``model``. Each float output ``y`` gets an additional
+    input ``y_cotangent`` of its shape: the gradient of some scalar with respect to ``y``. Each
+    float input or initializer in ``wrt`` (names or shell patterns) gets an output
+    ``<name>_gradient`` of its shape, with zeros if no output depends on it. ``dimensions`` has the
+    sizes of symbolic dimensions. Raises ModelError for unknown names, for dimensions without a
+    size, and for operators that cannot be differentiated; the message names node, operator, version
+    and path.
     """
     chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
@@ -53,7 +55,7 @@ def vjp_graph(
 
 
 def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """Resolve names and shell patterns to float inputs and initializers."""
+    """Names of the float inputs and initializers that match a pattern; unmatched patterns stay."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -1,4 +1,4 @@
-"""Sliding windows of convolution and pooling: geometry, and convolutions with them."""
+"""Sliding windows of convolution and pooling: their geometry, and convolutions with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _MOST_TAPS = 2**22
 
 @dataclass(frozen=True)
 class Window:
-    """A window over the spatial axes; ``begins`` and ``ends`` are pads; all in elements."""
+    """A sliding window, with a number for each spatial axis, in elements.
+
+    ``begins`` and ``ends`` are the padding before and after each axis.
+    """
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -28,21 +31,21 @@ class Window:
 
     @property
     def pads(self) -> list[int]:
-        """Pads as ONNX writes them: all begins, then all ends."""
+        """The padding as ONNX writes it: all begins, then all ends."""
         return [*self.begins, *self.ends]
 
     @property
     def is_partition(self) -> bool:
-        """Whether windows touch without overlap, gap or pad."""
+        """Whether the windows divide the input without overlap, gap or padding."""
         flat = not any(self.pads) and all(d == 1 for d in self.dilations)
         return flat and self.kernel == self.strides
 
     def extent(self, axis: int) -> int:
-        """The number of elements that a window spans along a spatial axis."""
+        """Number of elements that a window spans along an axis, including gaps from dilation."""
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """Fit ``ends`` so that ``out`` windows cover ``into`` elements exactly.
+        """The window with end padding such that ``out`` windows cover ``into`` elements exactly.
 
         An end is negative if the last elements are in no window.
         """
@@ -54,7 +57,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes of Conv, ConvTranspose and pooling; negative pads become 0."""
+        """Attributes for Conv, ConvTranspose and pooling nodes; negative padding becomes 0."""
         return {
             "kernel_shape": self.kernel,
             "strides": self.strides,
@@ -80,7 +83,7 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
 
 
 def crop_uncovered(x: Value, fitted: Window) -> Value:
-    """X without the last elements, which are in no window."""
+    """Remove the last elements of x that no window contains."""
     for axis, end in enumerate(fitted.ends, start=2):
         if end < 0:
             covered = x.op.integers(x.shape[axis] + end)
@@ -91,14 +94,14 @@ def crop_uncovered(x: Value, fitted: Window) -> Value:
 def convolve_transposed(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """The adjoint of ``convolve``: dy [N, M, ...] through w [M, C/group, ...] to [N, C, *into]."""
+    """The adjoint of ``convolve``: from dy [N, M, ...] and w [M, C/group, ...] to [N, C, *into]."""
     fitted = view.fitted(into, dy.shape[2:])
     left_over = [max(-end, 0) for end in fitted.ends]
     return dy.op.ConvTranspose(dy, w, group=group, output_padding=left_over, **fitted.attributes)
 
 
 def window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The node's window with ``auto_pad`` resolved against the shapes of its input and output."""
+    """The window of a convolution or pooling node, with ``auto_pad`` replaced by padding."""
     rank = len(kernel)
     plain = _unpadded(node, kernel)
     auto_pad = node.attribute("auto_pad", "NOTSET")
@@ -111,10 +114,10 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window of a transposed convolution, which slides over y at the positions of x.
+    """The window of a transposed convolution: it slides over y, with a window per element of x.
 
-    With ``output_shape`` or SAME the pads follow from the shapes. The larger half comes first,
-    except for SAME_UPPER.
+    With ``output_shape`` or ``auto_pad`` SAME the shapes determine the padding. If it is odd, the
+    larger half comes first, except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)
@@ -147,7 +150,10 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """A list attribute of the window; shape inference does not check all lengths."""
+    """A list attribute of a node; raises ModelError for a wrong length.
+
+    Shape inference does not check all lengths.
+    """
     numbers = tuple(node.attribute(name) or [default] * count)
     if len(numbers) != count:
         raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(numbers)}")

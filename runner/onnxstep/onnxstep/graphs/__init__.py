@@ -1,4 +1,4 @@
-"""ONNX graphs: load files safely, bind symbolic dimensions, find parameters and first values.
+"""ONNX graphs: load files safely, bind symbolic dimensions, and find parameters.
 
-Needs onnx and numpy only. Nothing here runs or differentiates a graph.
+The modules need onnx and numpy only. They neither run nor differentiate a graph.
 """

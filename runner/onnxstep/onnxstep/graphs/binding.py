@@ -1,6 +1,6 @@
-"""Replace symbolic dimensions by numbers and give every tensor of the graph a static shape.
+"""Bind symbolic dimensions to sizes, so that every tensor of the graph has a static shape.
 
-Gradients, buffers and counts need the shapes that ``bind_dimensions`` sets.
+Gradients, memory plans and counts of operations need static shapes.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
 
 
 class UnknownShapeError(ModelError):
-    """The shape of a value depends on data, or its operator is unknown.
+    """A value has a shape that depends on data, or an operator that onnx does not know.
 
-    ``domain`` and ``op_type`` name the operator; "" is ONNX's own domain.
+    ``domain`` and ``op_type`` name the operator; the domain "" is ONNX's own.
     """
 
     def __init__(self, message: str, domain: str, op_type: str) -> None:
@@ -50,7 +50,7 @@ class UnknownShapeError(ModelError):
 
 
 def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
-    """Names of the inputs' symbolic dimensions, in graph order, each once.
+    """Names of the inputs' symbolic dimensions, each once, in the order of the inputs.
 
     A dimension with neither name nor size is called ``input[axis]``.
     """
@@ -66,11 +66,12 @@ def bind_dimensions(
     """Copy the model with a static shape for every tensor of the main graph.
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
-    tensors that must not be treated as constants. Loops and readers of sequences are unrolled if
-    loops make at most ``unrolled_nodes`` nodes. Raises ModelError for an unknown name, a size that
-    is not a positive integer, an unbound dimension, contradicting shapes, and a tensor whose shape
-    depends on data. A size of 0 is allowed for an input that other inputs make optional, such as
-    the cache of a decoder without a past: such inputs become constants.
+    tensors that must not be treated as constants. Loops, and nodes that read sequences, are
+    replaced by plain nodes if all loops together become at most ``unrolled_nodes`` nodes. Raises
+    ModelError for an unknown name, a size that is not a positive integer, an unbound dimension,
+    contradicting shapes, and a tensor whose shape depends on data. A size of 0 is allowed for a
+    dimension that makes every input with it empty, such as the cache of a decoder without past
+    tokens: these inputs become constants.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -123,7 +124,7 @@ def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
 
 
 def _store_empty(graph: onnx.GraphProto) -> None:
-    """Turn inputs without elements into initializers: they need no feed."""
+    """Turn inputs without elements into initializers, so that callers need not feed them."""
     for value in [value for value in graph.input if 0 in (static_shape(value.type) or ())]:
         kind = value.type.tensor_type.elem_type
         shape = static_shape(value.type) or ()
@@ -143,9 +144,10 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
-    """Write the sizes of named dimensions, in nested graphs too.
+    """Write the sizes of named dimensions into all declarations, including nested graphs.
 
-    Other names, such as ``floor(height/2 - 1/2) + 1``, are removed and inferred again.
+    Other names, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference computes them
+    again.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]
@@ -159,9 +161,9 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 
 def _keep_live(graph: onnx.GraphProto) -> None:
-    """Drop nodes that no output needs, and declarations of values that no node computes.
+    """Remove nodes that no output needs, and declarations of values that no node computes.
 
-    Exporters and graph cutters leave both, and their symbolic sizes could not be bound.
+    Exporters and tools that cut graphs leave both behind, with symbolic sizes that nothing binds.
     """
     nodes = live_nodes(graph.node, [value.name for value in graph.output])
     del graph.node[:]
@@ -171,7 +173,7 @@ def _keep_live(graph: onnx.GraphProto) -> None:
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Infer shapes with onnx from types; constants are folded before.
+    """Infer shapes with onnx, without its data propagation: constants are already folded.
 
     With data propagation onnx 1.23.2 would store whole tensors, however long.
     """
@@ -186,7 +188,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """The node of the operator that onnx's error names, if the graph has exactly one."""
+    """The node of the operator that onnx's error names; None unless exactly one node has it."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -195,9 +197,10 @@ def _named_in(error: str, model: onnx.ModelProto) -> str | None:
 def _inferred_anew(
     model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
-    """Infer shapes from the nodes and inputs only, ignoring declared ones.
+    """Infer shapes from the inputs and nodes only, and warn about declared shapes that differ.
 
-    ONNX Runtime does the same with a warning. Raises ``error`` if that does not help.
+    ONNX Runtime also ignores wrong declared shapes with a warning. Raises ``error`` if inference
+    fails again.
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:
@@ -217,7 +220,10 @@ def _inferred_anew(
 
 
 def _check_positive(model: onnx.ModelProto) -> None:
-    """Name a node whose window is longer than its input: onnx infers a negative size."""
+    """Raise ModelError for a node whose window is longer than its input.
+
+    onnx infers a negative size for it.
+    """
     sizes = {
         value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         for value in declared_values(model.graph)
@@ -257,7 +263,10 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
 
 
 def _check_constants(graph: onnx.GraphProto) -> None:
-    """Refuse huge constant results and long constant work: runtimes compute them at load."""
+    """Raise ModelError if constants alone need a huge tensor or much arithmetic.
+
+    Runtimes compute such nodes when they load the file.
+    """
     shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
     moving = {value.name for value in graph.input}
     moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
@@ -283,7 +292,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
 
 
 def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Operations of a node; an Einsum counts as if its operands shared no label."""
+    """Upper bound of a node's operations; an Einsum counts as if its operands shared no label."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":
@@ -295,7 +304,7 @@ def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def _is_static(kind: onnx.TypeProto) -> bool:
-    """Whether all sizes of a tensor are known; True for values that are no tensors."""
+    """Whether all sizes of a tensor are known; True for values that are not tensors."""
     if not kind.HasField("tensor_type"):
         return kind.WhichOneof("value") is not None
     return static_shape(kind) is not None

@@ -1,4 +1,4 @@
-"""Selection by name: exact names, shell patterns, and errors that list the choices."""
+"""Select from names by exact name or shell pattern; errors list the possible names."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ _MOST_LISTED, _NEAREST, _FIRST = 16, 6, 8
 
 
 def choose(kind: str, table: Mapping[str, T], name: str) -> T:
-    """``table[name]``; raises ModelError with the choices and the nearest name."""
+    """``table[name]``; for an unknown name, raises ModelError that lists the names in the table.
+
+    ``kind`` says in the message what the name stands for, such as "loss".
+    """
     if name not in table:
         raise unknown_name(kind, name, table)
     return table[name]
 
 
 def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
-    """The choices with these names, or matching a shell pattern such as ``encoder.*``.
+    """The names in ``choices`` that equal a pattern or match it, such as ``encoder.*``.
 
-    Raises ModelError with the nearest choice for a pattern without a match.
+    ``kind`` says in the message what the names are. Raises ModelError for a pattern that matches no
+    name; the error suggests the nearest.
     """
     chosen: set[str] = set()
     names = frozenset(choices)
@@ -38,7 +42,7 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
 
 
 def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
-    """The error for an unknown name."""
+    """The error for an unknown name; it lists the choices and suggests the nearest."""
     names = list(choices)
     near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -46,7 +50,7 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
 
 
 def first_names(names: Collection[str]) -> str:
-    """The first names of a long list, and the number of the others."""
+    """The first 8 names, joined by commas, and the number of further names."""
     more = len(names) - _FIRST
     return ", ".join([*names][:_FIRST]) + (f" and {more} more" if more > 0 else "")
 

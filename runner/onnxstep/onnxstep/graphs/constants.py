@@ -1,9 +1,9 @@
-"""Which stored float tensors are constants or buffers, and so not trained.
+"""Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter writes the kind of each input, and the origin of each folded tensor. Other
-tensors are judged by the way they reach the data. A bound, an exponent, or a tensor that only
-shapes and angles depend on is no weight. A factor or summand is no weight if its numbers look typed
-by a person. All others are parameters, see ``parameters``.
+PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
+folded. For other files, the readers and the numbers of a tensor decide. A bound, an exponent, or a
+tensor that only shapes and angles depend on is not a weight. A factor or summand is not a weight if
+its numbers look typed by a person. All other tensors are parameters (see ``parameters``).
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ _FEWEST_SPACED, _FEWEST_WAVES = 3, 8
 
 
 class _Use(NamedTuple):
-    """A node that reads a tensor together with data, and the input's index."""
+    """A node that reads a tensor together with data: its operator and the index of the input."""
 
     op_type: str
     place: int
 
 
 def constants(model: onnx.ModelProto) -> dict[str, str]:
-    """Reasons why stored float tensors are not trained, by name."""
+    """Names of the stored float tensors that are not trained, each with the reason."""
     exporter_kinds, computed = kinds(model), folded(model)
     graph = (inline_functions(model) if model.functions else model).graph
     tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
@@ -117,7 +117,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
-    """A copy in which tensors are marked as an exporter marks its parameters."""
+    """Copy the model with these tensors marked as parameters, as PyTorch's exporter marks them."""
     copy = copied(model)
     chosen = set(names)
     for tensor in copy.graph.initializer:
@@ -127,7 +127,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Reason why a folded tensor is no weight; "" if its use and numbers must decide."""
+    """Why a tensor that the exporter folded is not a weight; "" if its use and numbers decide."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
@@ -140,13 +140,13 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_gate(tensor: onnx.TensorProto) -> bool:
-    """Whether a single number is an attribute of the traced module, and masks nothing."""
+    """Whether a tensor is a single number, an attribute of the traced module, and not a mask."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
 
 class _Uses:
-    """Readers of each value, and the values that depend on data."""
+    """The readers of each value of a graph, and the values that depend on the graph's inputs."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         # By value: its readers, the index of the input, and whether the reader also reads data.
@@ -163,9 +163,10 @@ class _Uses:
                 fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
-        """Uses together with data of a tensor and its constant results, or why it is no weight.
+        """Yield the nodes that use a tensor together with data, or reasons why it is not a weight.
 
-        ``alone``: the tensor is one number, so only its first use counts.
+        Nodes that read no data are followed to their outputs. ``alone`` says that the tensor is a
+        single number: then a node that computes with it counts as a use even without data.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -189,7 +190,10 @@ class _Uses:
 
 
 def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
-    """The first input at which a node reads each value; subgraphs are counted separately."""
+    """Index of the first input at which a node reads each value.
+
+    A value that only a nested graph reads gets its position in ``read``.
+    """
     places: dict[str, int] = {}
     for place, name in enumerate(node.input):
         places.setdefault(name, place)
@@ -197,7 +201,7 @@ def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
 
 
 def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
-    """Why a tensor is a constant; "" for a parameter."""
+    """The reason why a tensor is a constant, by its uses and numbers; "" if it is a parameter."""
     met = list(uses.of(tensor.name, alone=math.prod(tensor.dims) == 1))
     places = [use for use in met if isinstance(use, _Use)]
     for reason in (use for use in met if isinstance(use, str)):
@@ -213,7 +217,7 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether training is unlikely to find, or start with, these numbers at this input."""
+    """Whether the numbers look typed: a weight hardly starts with them, or learns them."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
@@ -226,7 +230,10 @@ def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether a weight may start with these numbers: all equal, without effect if alone."""
+    """Whether the numbers may be the first values of a weight.
+
+    They are if several are equal, or if a single number has no effect: 1 as factor, 0 as summand.
+    """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
     nothing = {0.0, 1.0} if use.op_type in _SCALING else {0.0}
@@ -235,7 +242,7 @@ def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _is_typed(number: float) -> bool:
-    """Whether a number has few digits, or is a root or a reciprocal of an integer."""
+    """Whether a number has at most 5 digits, or is simple: a root or reciprocal of an integer."""
     digits = np.format_float_scientific(np.float32(number), trim="-").split("e")[0]
     if sum(map(str.isdigit, digits)) <= _TYPED_DIGITS:
         return True
@@ -245,7 +252,7 @@ def _is_typed(number: float) -> bool:
 
 
 def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether several numbers are positions, knots or a mask."""
+    """Whether several numbers look like positions, grid points or a mask."""
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)
     switching = set(values[:3]) <= {0.0, 1.0}
@@ -256,7 +263,7 @@ def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether every row has equal steps, at least two."""
+    """Whether every row has at least three numbers with equal steps between them."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False
@@ -265,7 +272,7 @@ def _evenly_spaced(array: NDArray[np.float64]) -> bool:
 
 
 def _on_the_unit_circle(array: NDArray[np.float64]) -> bool:
-    """Whether a table has sines and cosines of equal angles, in halves or alternating."""
+    """Whether rows contain sines and cosines of the same angles, in two halves or alternating."""
     if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
         return False
     half = array.shape[-1] // 2

@@ -1,6 +1,6 @@
-"""Shapes of operators without inference in onnx: ONNX Runtime's own, and those of ai.onnx.ml.
+"""Output shapes of operators that onnx cannot infer: ONNX Runtime's own and some of ai.onnx.ml.
 
-Each function maps the types of a node's inputs, with its attributes, to those of its outputs.
+Each function computes the types of a node's outputs from those of its inputs and its attributes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ML_DOMAIN = "ai.onnx.ml"
 
 
 class TensorType(NamedTuple):
-    """An element type of ONNX and a static shape."""
+    """An ONNX element type and a static shape."""
 
     elem_type: int
     shape: tuple[int, ...]
@@ -33,14 +33,14 @@ Attributes = Mapping[str, Any]
 
 
 def is_known(node: onnx.NodeProto) -> bool:
-    """Whether this module infers the shapes of the node's operator."""
+    """Whether this module is responsible for the shapes of the node's operator."""
     return node.domain == DOMAIN or (node.domain, node.op_type) in _RULES
 
 
 def output_types(
     node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
 ) -> dict[str, onnx.TypeProto]:
-    """Types of a node's outputs by name; empty if the operator or a shape is unknown."""
+    """Types of a node's outputs by name; empty if the operator or an input's shape is unknown."""
     rule = _RULES.get((node.domain, node.op_type))
     tensors = [_tensor(types.get(name)) for name in node.input]
     if rule is None or any(
@@ -69,7 +69,7 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """The result, mean and inverse deviation of each row, and the normalized sum."""
+    """Outputs: the result, each row's mean and inverse standard deviation, and input plus skip."""
     x = _input_type(inputs, 0)
     statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]
@@ -93,7 +93,10 @@ def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:
-    """``whole`` moves the first axis behind the other batch axes; ``last`` swaps the last two."""
+    """The shape after the transposes that FusedMatMul applies to an operand.
+
+    ``whole`` moves the first axis behind the other batch axes; ``last`` swaps the last two axes.
+    """
     if len(shape) == 1:
         return shape
     moved = (*shape[1:-1], shape[0], shape[-1]) if whole else shape
@@ -101,7 +104,7 @@ def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int
 
 
 def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Queries [B, L, D], keys and values [B, S, D]; the result and the present keys and values."""
+    """Inputs: queries [B, L, D], keys and values [B, S, D]. Outputs: result, keys and values."""
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
@@ -114,7 +117,7 @@ def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """X [B, L, D] and the weights [D, 3 · hidden] of queries, keys and values side by side."""
+    """Inputs: x [B, L, D] and weights [D, 3 · hidden] for queries, keys and values."""
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
@@ -124,9 +127,10 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Queries [B, L, D], or packed with keys and values; a cache [B, heads, S, D] keeps S.
+    """Inputs: queries [B, L, D], which may contain keys and values, and a cache [B, heads, S, D].
 
-    Without a cache, or with an empty one, the present keys and values are the new ones.
+    The output cache has the length of the input cache; without one, or with an empty one, it has
+    the new keys and values.
     """
     query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape
@@ -145,7 +149,7 @@ def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Rows of a table [rows, ...] that packs several numbers of the last axis in a byte."""
+    """Rows of a table [rows, ...] whose bytes each contain several numbers of the last axis."""
     table, places, scales = (_input_type(inputs, place) for place in range(3))
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")
@@ -159,7 +163,7 @@ def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """A row of features for each example, a number for each target."""
+    """Input: a row of features for each example. Output: a number for each example and target."""
     batch, _ = _input_type(inputs, 0).shape
     return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 

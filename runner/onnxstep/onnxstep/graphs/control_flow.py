@@ -1,8 +1,8 @@
-"""Control flow as plain nodes: the branch of an If, or a loop's iterations.
+"""Replace an If by the nodes of its branch, and a loop by the nodes of its iterations.
 
-The branch and the number of iterations must follow from constants and shapes. ``folding`` folds
-each iteration before the next, since the iteration number selects elements and the condition may
-end the Loop.
+The condition and the number of iterations must follow from constants and shapes. Each iteration is
+folded before the next is written, because its number may select elements and its condition may end
+the Loop (see ``folding``).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Fold = Callable[[Iterable[onnx.NodeProto]], list[onnx.NodeProto]]
 
 
 def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
-    """The nodes of the taken branch, in the surrounding graph, with the If's outputs.
+    """The nodes of the branch that an If takes; they compute the If's outputs.
 
-    ``number`` is a suffix that keeps values of different branches apart. Names of surrounding
-    values do not change, so they do not grow with nested Ifs.
+    ``number`` becomes a suffix of the branch's values, so that values of different branches have
+    different names. Values of the surrounding graph keep theirs.
     """
     name_of_branch = "then_branch" if condition else "else_branch"
     [branch] = (attribute.g for attribute in node.attribute if attribute.name == name_of_branch)
@@ -53,7 +53,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename values in nested graphs too, which may not redefine outer names."""
+    """Rename values of a node and of its nested graphs, which may not redefine outer names."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(node):
@@ -64,7 +64,7 @@ def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
 
 
 class Loop:
-    """A Loop or Scan that becomes nodes; ``tag`` keeps its values apart from other loops'."""
+    """A Loop or Scan that is replaced by nodes; ``tag`` makes the names of its values unique."""
 
     def __init__(self, node: onnx.NodeProto, tag: str) -> None:
         self._node, self._tag, self._given = node, tag, node_attributes(node)
@@ -88,8 +88,9 @@ class Loop:
     ) -> list[onnx.NodeProto] | None:
         """The nodes of all iterations; None if their number is unknown, zero or too large.
 
-        ``types`` and ``arrays`` are known types and values; ``fold`` adds to them for the nodes it
-        takes. ``has_room`` is called with the number of each iteration's nodes.
+        ``types`` and ``arrays`` are the known types and constant values by name; ``fold`` folds
+        nodes and adds their results to both. ``has_room`` is called with the number of nodes of
+        each iteration, and returns False if the limit is reached.
         """
         most = self._most(types, arrays)
         if most is None or (self._is_scan and most > MAX_UNROLLED_NODES):
@@ -110,7 +111,7 @@ class Loop:
     def _most(
         self, types: Mapping[str, onnx.TypeProto], arrays: Mapping[str, NDArray[Any]]
     ) -> int | None:
-        """The maximum iterations, -1 if only the condition ends them; None if unknown."""
+        """The most iterations; -1 if only the condition ends them; None if unknown."""
         if not self._is_scan:
             if not self._node.input[0]:
                 return -1
@@ -120,7 +121,7 @@ class Loop:
         return shape[self._place("scan_input_axes", 0)] if shape else None
 
     def _place(self, attribute: str, number: int) -> int:
-        """Axis or direction of a scanned value; 0 by default, the first axis and forward."""
+        """Axis or direction of a scanned value; by default 0, for the first axis and forward."""
         index = self._given.get(attribute)
         return int(index[number]) if index else 0
 
@@ -128,7 +129,7 @@ class Loop:
         return f"{name}/{self._tag}{part}"
 
     def _begin(self, most: int) -> Iterator[onnx.NodeProto]:
-        """Emit the values that iterations share: constants of the body, slices of inputs."""
+        """Yield nodes for the values that iterations share: constants and slices of inputs."""
         for name, array in self._constants.items():
             if isinstance(array, onnx.TensorProto):
                 yield helper.make_node("Constant", [], [self._unique_name(name)], value=array)
@@ -165,7 +166,7 @@ class Loop:
         self._yielded.append(yielded[len(self._states) :])
 
     def _end(self) -> Iterator[onnx.NodeProto]:
-        """Emit the loop's outputs: the last states, and the joined values of all iterations."""
+        """Yield nodes for the loop's outputs: its last states, and its joined iteration results."""
         states = self._states if self._is_scan else self._states[1:]
         for inner, outer in zip(states, self._node.output, strict=False):
             if outer:

@@ -1,9 +1,9 @@
-"""Floating-point operations of a graph's run, counted from its static shapes.
+"""Count the floating-point operations of one run of a graph from its static shapes.
 
-Counts matrix products, convolutions, recurrences and attention, two operations for each multiply
-and add, as in the literature; elementwise operators are omitted. A convolution with one-hot kernels
-only moves data and counts nothing. ``BatchInterpolation`` gives shapes at other batch sizes.
-``peak_memory`` counts memory.
+Matrix products, convolutions, recurrent layers and attention count, with two operations for each
+multiply-add, as in the literature. Elementwise operators do not count. A convolution whose kernels
+are one-hot only moves data and does not count either. ``BatchInterpolation`` computes the shapes at
+other batch sizes. ``peak_memory`` counts bytes of memory.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _PAST_KEYS = {CONTRIBUTED: 6}
 
 
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """Floating-point operations of one run.
+    """Number of floating-point operations of one run.
 
-    ``shapes`` replaces the declared ones. Raises ModelError for a shape that is not static, and for
-    a branch or loop, which runs an unknown number of times.
+    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static, and
+    for a branch or loop, because the graph does not say how often its body runs.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
@@ -45,7 +45,10 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
 
 
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
-    """Operations of a node; ``moving`` names one-hot kernels. Raises ModelError as ``flops``."""
+    """Number of floating-point operations of a node; raises ModelError as ``flops`` does.
+
+    ``shapes`` has the shape of each value; ``moving`` are the names of one-hot kernels.
+    """
     if node.op_type in NESTED:
         raise ModelError(
             f"node {node.output[0]!r}: expected a graph without {node.op_type} to count with: how "
@@ -64,9 +67,9 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of the main graph; ModelError if one is not static.
+    """The shape of every tensor of the main graph by name; ModelError if one is not static.
 
-    Values that are no tensors, such as sequences, are omitted.
+    Values that are not tensors, such as sequences, are omitted.
     """
     shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
     declared = set(shapes)
@@ -85,7 +88,7 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
-    """Initializers in which every filter has a single non-zero element."""
+    """Names of the kernels in which every filter has a single non-zero element."""
     return frozenset(
         tensor.name
         for tensor in model.graph.initializer
@@ -99,10 +102,10 @@ def _attribute(node: onnx.NodeProto, name: str) -> int:
 
 
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each element of the result sums over the inner axis, which transposes move.
+    """Each element of the result is a sum over the inner axis, whose place transposes change.
 
-    ``transBatchA`` moves the first axis behind the other batch axes, so that with ``transA`` it is
-    the inner one.
+    ``transBatchA`` moves the first axis behind the other batch axes; with ``transA`` it becomes the
+    inner axis.
     """
     a = shapes[node.input[0]]
     inner = a[-1]
@@ -120,26 +123,29 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Kernels [features, channels / group, ...]; positions in the padding count too."""
+    """Operations with kernels [features, channels / group, ...]; padded positions count too."""
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Kernels [channels, features / group, ...]; each input element meets all of its kernels."""
+    """Each input element is multiplied with each kernel [features / group, ...] of its channel."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
 def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """W [directions, gates · hidden, input] and R [directions, gates · hidden, hidden]."""
+    """Products with the matrices W and R in each step and direction.
+
+    Shapes: W [directions, gates · hidden, input], R [directions, gates · hidden, hidden].
+    """
     steps_and_batch = math.prod(shapes[node.input[0]][:2])
     products = math.prod(shapes[node.input[1]]) + math.prod(shapes[node.input[2]])
     return 2 * steps_and_batch * products
 
 
 def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Queries [B, L, heads · D] or [B, heads, L, D]; masked positions count too.
+    """Every query is multiplied with every key, and every weight with a value.
 
-    Every query meets every key, and every element of the result every value.
+    Queries are [B, L, heads · D] or [B, heads, L, D]. Masked positions count too.
     """
     key = shapes[node.input[1]]
     positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _past(
@@ -150,13 +156,16 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Every query meets every position of the cache, else of its call, masked ones too."""
+    """Every query attends to all positions of the cache, or of the call if there is no cache.
+
+    Masked positions count too.
+    """
     positions = _past(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each token of [..., width] meets its selected experts' weights [experts, ...]."""
+    """Each token of [..., width] is multiplied with the weights of its k selected experts."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
@@ -164,12 +173,12 @@ def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def expert_weights(node: onnx.NodeProto) -> list[str]:
-    """The inputs of a mixture of experts that hold weights, without biases."""
+    """The inputs of a mixture-of-experts node that are weights; biases are omitted."""
     return [name for name in node.input[2::2] if name]
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """X [B, L, width] times [width, queries + keys + values], then attention."""
+    """Product of x [B, L, width] and [width, queries + keys + values], followed by attention."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
@@ -180,13 +189,13 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """Number of cached positions: [..., heads, positions, D] at this input, 0 without it."""
+    """Number of cached positions, from an input [..., heads, positions, D]; 0 if it is absent."""
     name = node.input[place] if len(node.input) > place else ""
     return shapes[name][-2] if name else 0
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each combination of indices is a multiply and add; a single operand needs none."""
+    """A multiply-add for each combination of indices; none for a single operand."""
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
     terms = equation.split("->")[0].replace(" ", "")
     if len(node.input) < 2 or "..." in terms:
@@ -228,10 +237,10 @@ _COUNTS: Mapping[tuple[str, str], Count] = {
 
 
 class BatchInterpolation:
-    """Linear interpolation of all shapes from a graph at two batch sizes.
+    """Shapes of a graph at any batch size, interpolated from the graph at two batch sizes.
 
-    The smaller batch comes first; shapes have the names of the larger. ``shapes`` returns None if
-    the graphs differ in their nodes, or if a dimension is not linear in the batch.
+    Tensors have the names of the graph with the larger batch. ``shapes`` returns None if the nodes
+    of the two graphs differ, or if a dimension is not a linear function of the batch size.
     """
 
     def __init__(
@@ -246,7 +255,7 @@ class BatchInterpolation:
         return _counterparts(*self._models, self._small)
 
     def shapes(self, batch: int) -> Shapes | None:
-        """Shapes of all tensors of the larger graph at a batch size; None if unknown."""
+        """Shapes of all tensors at a batch size; None if they cannot be interpolated."""
         if batch == self._batches[1]:
             return self._large
         if self._names is None:
@@ -274,9 +283,10 @@ class BatchInterpolation:
 def _counterparts(
     small: onnx.ModelProto, large: onnx.ModelProto, small_shapes: Shapes
 ) -> Mapping[str, str] | None:
-    """Tensors of the smaller graph by their name in the larger; None if nodes differ.
+    """Names of the smaller graph's tensors by the names of the larger's; None if the nodes differ.
 
-    Names may differ, since equal constants share one, and equality depends on the batch.
+    The names can differ, because equal constants share an initializer and equality may depend on
+    the batch size.
     """
     if len(small.graph.node) != len(large.graph.node):
         return None

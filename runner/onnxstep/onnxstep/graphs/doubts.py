@@ -1,4 +1,4 @@
-"""Doubts about which tensors a file's author trains, as sentences with a remedy."""
+"""Warnings about tensors that are perhaps trained, or left untrained, against the author's will."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
 def doubts(
     model: onnx.ModelProto, trained: Collection[str], reasons: Mapping[str, str]
 ) -> Iterator[str]:
-    """Sentences about a model whose merged tensors were separated, one for each kind of doubt.
+    """Yield one sentence, with a remedy, for each kind of doubt about the trained tensors.
 
-    ``trained`` names a step's parameters; ``reasons`` has the reason for each untrained tensor.
+    ``model`` is the result of ``exported.separated``. ``trained`` are the names of a step's
+    parameters; ``reasons`` has the reason for each untrained tensor.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
@@ -55,10 +56,10 @@ def doubts(
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Parameters that probably were several equal ones, with the number of layers that read them.
+    """Parameters that probably replace equal ones of several layers, with the number of layers.
 
-    Their numbers are all equal, or an optimizer that merges ran, and layers read them in the same
-    way.
+    A tensor counts if its numbers are all equal or an optimizer that merges tensors ran, and if the
+    layers read it with the same operator.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -76,13 +77,13 @@ def _shared(
 
 
 def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes of the most frequent operator; empty if that is a table look-up."""
+    """The nodes with the most frequent operator; none if this operator is Gather (an embedding)."""
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """The layer of a node; repeated calls of a traced module count as one."""
+    """Path of the layer that contains a node; repeated calls of a traced module count as one."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -1,8 +1,8 @@
-"""Origins of tensors and nodes, as PyTorch's exporters write them.
+"""Origins of tensors and nodes, from the notes that PyTorch's exporters write into a file.
 
-The tracing exporter merges equal tensors and leaves an Identity with the name of each removed one.
-The dynamo exporter writes the kind of each input and the origin of each folded tensor. Both write
-the module's layer of each node.
+The tracing exporter merges equal tensors and leaves an Identity node with the name of each removed
+tensor. The dynamo exporter writes the kind of each input and the origin of each folded tensor. Both
+write the path of the module that a node belongs to.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BUFFER = re.compile(
 
 @dataclass(frozen=True)
 class Folded:
-    """Origin of a tensor that an optimizer computed: parameters, buffers and operators."""
+    """Parameters, buffers and operators from which an exporter's optimizer computed a tensor."""
 
     parameters: tuple[str, ...]
     buffers: tuple[str, ...]
@@ -43,7 +43,10 @@ class Folded:
 
 
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
-    """Kinds of inputs as the dynamo exporter writes them; a tensor's own mark takes precedence."""
+    """Kind of each input by name, as the dynamo exporter writes it, such as "PARAMETER".
+
+    If both an initializer and its declaration have a kind, the initializer's counts.
+    """
     graph = model.graph
     return {
         value.name: entry.value
@@ -54,7 +57,7 @@ def kinds(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def folded(model: onnx.ModelProto) -> dict[str, Folded]:
-    """Tensors that the dynamo exporter's optimizer computed, by name."""
+    """Origins of the tensors that the dynamo exporter's optimizer computed, by name."""
     computed = {name for node in model.graph.node for name in node.output}
     return {
         value.name: _folded(value.name, _TEXTS.findall(entry.value), computed)
@@ -65,7 +68,11 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 
 
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
-    """Only a module's attributes have dots; those of the outermost module are plain names."""
+    """Sort the names that the exporter lists into parameters, buffers and operators.
+
+    Names with dots are attributes of modules. Names without dots are operators, unless the list has
+    a single name: an attribute of the outermost module.
+    """
     steps = {
         step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)
     }
@@ -76,26 +83,26 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an initializer of a traced file is named like an attribute that is no buffer.
+    """Whether an initializer of a traced file has the name of an attribute that is not a buffer.
 
-    Numbers of the program are Constant nodes in such files, and folded tensors have names such as
+    In such files typed numbers are Constant nodes, and folded tensors have names such as
     ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
 
 def is_traced(model: onnx.ModelProto) -> bool:
-    """Whether PyTorch's tracing exporter wrote a file."""
+    """Whether PyTorch's tracing exporter wrote the file."""
     return model.producer_name == "pytorch" and not tells_origins(model)
 
 
 def tells_origins(model: onnx.ModelProto) -> bool:
-    """Whether nodes have origins, as the dynamo exporter writes them."""
+    """Whether the nodes have metadata about their origin, as the dynamo exporter writes."""
     return any(node.metadata_props for node in model.graph.node)
 
 
 def layer(node: onnx.NodeProto) -> str:
-    """Path of the module that a node is in, else a key that is unique to the node."""
+    """Path of the module that contains a node; if the file has none, a name unique to the node."""
     scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), "")
     path = _TEXTS.findall(scopes)
     if path:
@@ -106,11 +113,12 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """Initializers that tracing replaced by an equal one, with the remaining name.
+    """Names of the initializers that tracing removed, each with the equal one that replaces it.
 
-    A shared tensor usually has one name only. It has several in a scripted module, or if parameters
-    share memory. Then it stays merged if its readers differ, as those of an embedding and a tied
-    head.
+    Tensors that the module shares on purpose usually have one name, and are not listed. A scripted
+    module, or parameters that share memory, can give a shared tensor several names. Such a name is
+    not listed if its readers differ from those of the replacement, as those of an embedding and a
+    tied last layer do.
     """
     if not is_traced(model):
         return {}
@@ -137,7 +145,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with an initializer for each merged tensor; itself if there are none."""
+    """Copy of the model with an initializer for each merged tensor; the model itself if none is."""
     origins = merged(model)
     if not origins:
         return model
@@ -156,12 +164,12 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def taken_apart(model: onnx.ModelProto) -> list[str]:
-    """Names of the tensors that ``separated`` restored."""
+    """Names of the initializers that ``separated`` added."""
     tensors = model.graph.initializer
     return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 
 
 def is_uniform(tensor: onnx.TensorProto) -> bool:
-    """Whether all numbers of a tensor are equal, as in fresh biases and scales."""
+    """Whether all numbers of a tensor are equal, as in untrained biases and scales."""
     array = numpy_helper.to_array(tensor)
     return bool(array.size) and bool((array == array.flat[0]).all())

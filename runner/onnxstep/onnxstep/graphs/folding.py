@@ -1,8 +1,9 @@
-"""Constant folding: nodes that depend on shapes and constants only become constants.
+"""Constant folding: replace nodes that depend only on shapes and constants by constants.
 
-Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); they are numbers once the
-dimensions are bound. An If with a constant condition becomes its branch. Float initializers may be
-trained, so the caller names those that are constants. ``binding`` infers the shapes.
+Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
+bound, these shapes are constant numbers. An If with a constant condition is replaced by its branch.
+Float initializers may be trained, so the caller says which are constants. ``binding`` infers the
+shapes.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 def fold_constants(
     model: onnx.ModelProto, fixed: Collection[str] = (), unrolled_nodes: int = 0
 ) -> onnx.ModelProto:
-    """Copy a model with bound dimensions, its constant nodes evaluated.
+    """Copy a model with bound dimensions, with its constant nodes evaluated.
 
-    ``fixed`` names the float initializers that are constants. Loops and readers of sequences are
-    unrolled if loops make at most ``unrolled_nodes`` nodes. Nodes that onnx infers wrongly are
-    rewritten. A node that cannot be evaluated stays: this function raises no errors.
+    ``fixed`` names the float initializers that are constants. Loops, and nodes that read sequences,
+    are replaced by plain nodes if all loops together become at most ``unrolled_nodes`` nodes. Nodes
+    whose shapes onnx infers wrongly are rewritten. A node that cannot be evaluated stays; this
+    function raises no errors.
     """
     answer = copied(model)
     values = _Known(answer, fixed, unrolled_nodes)
@@ -75,7 +77,7 @@ def fold_constants(
 
 
 def misfit(model: onnx.ModelProto) -> str | None:
-    """First node whose inputs ONNX refuses, with their shapes; None if there is none."""
+    """Text naming the first node whose inputs ONNX refuses, with their shapes; None without one."""
     values = _Known(model, ())
     for node in model.graph.node:
         if values.infer(node) is not None:
@@ -87,14 +89,14 @@ def misfit(model: onnx.ModelProto) -> str | None:
 
 
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Correct shapes that onnx inferred wrongly before the file was written."""
+    """Correct the declared shapes of a file whose writer inferred them wrongly with onnx."""
     for value in [*graph.value_info, *graph.output]:
         if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declare types that onnx cannot infer; they override declared ones."""
+    """Declare types that onnx cannot infer; warn where a declared shape differs."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
@@ -125,9 +127,10 @@ def _folded_nodes(
 def _written_out(
     node: onnx.NodeProto, values: _Known, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes of a taken branch, a loop's iterations, or a reader of a sequence.
+    """The folded nodes that replace an If, a loop, or a node that reads a sequence.
 
-    None if they are unknown. Nodes that create sequences stay, for their readers.
+    None if they cannot be determined. Nodes that create sequences stay, because their readers may
+    not be replaced.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -166,7 +169,7 @@ def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.N
 
 
 class _Known:
-    """Types and constants of a graph's values, collected node by node."""
+    """The types and constant values of a graph's values, collected node by node."""
 
     def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
         graph = model.graph
@@ -191,7 +194,7 @@ class _Known:
         }
 
     def branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
-        """The branch that an If takes; None if it is decided at run time."""
+        """The nodes of the branch that an If takes; None if its condition is not constant."""
         condition = self.arrays.get(node.input[0])
         if condition is None or condition.size != 1:
             return None
@@ -199,12 +202,12 @@ class _Known:
         return branch_nodes(node, bool(condition.item()), self.written_out)
 
     def has_room(self, nodes: int) -> bool:
-        """Subtract nodes from the allowance of loops; False if it is exhausted."""
+        """Subtract nodes from the number that loops may still write; False if none are left."""
         self.room = max(self.room - nodes, 0)
         return self.room > 0
 
     def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """The node, or its replacement if onnx infers a wrong shape."""
+        """The node, or the nodes that replace it if onnx infers a wrong shape for it."""
         if not is_misinferred(node, self._opset):
             return [node]
         input_shapes = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
@@ -219,7 +222,7 @@ class _Known:
         return parts
 
     def infer(self, node: onnx.NodeProto) -> Exception | None:
-        """Learn the types of the node's outputs; the error if ONNX refuses its inputs."""
+        """Store the types of the node's outputs; return ONNX's error if it refuses the inputs."""
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
             return None
@@ -252,9 +255,9 @@ class _Known:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Cache key of a node's output types; None if it would be too large.
+        """Cache key of the types of a node's outputs; None if the key would be too large.
 
-        Models of many layers have many equal nodes.
+        Models with many layers contain many equal nodes.
         """
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
@@ -269,7 +272,7 @@ class _Known:
         )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs if they are small constants."""
+        """The values of a node's outputs by name; None unless they are small constants."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
@@ -284,7 +287,7 @@ class _Known:
         return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
 
     def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """Shape and Size need only the shape of their input."""
+        """Value of a Shape or Size node, which needs only the shape of its input."""
         shape = static_shape(self.types.get(node.input[0]))
         if shape is None:
             return None
@@ -297,7 +300,7 @@ class _Known:
     def _evaluated(
         self, node: onnx.NodeProto, feeds: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
-        """Evaluate a node; equal nodes of equal values are evaluated once."""
+        """Evaluate a node; nodes with equal attributes and input values are evaluated once."""
         key = (
             node.op_type,
             tuple(attribute.SerializeToString() for attribute in node.attribute),
@@ -330,6 +333,6 @@ def _identity(array: Array | None) -> Hashable:
 
 
 def _bounds(node: onnx.NodeProto) -> Sequence[str]:
-    """The values that determine how large the node's outputs can be."""
+    """Names of the values whose sizes limit how large the node's outputs can be."""
     names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
     return [name for name in names if name]

@@ -1,4 +1,4 @@
-"""Local functions of a model, inlined after a check of the resulting size."""
+"""Inline a model's local functions, after checking how large the graph becomes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _Key = tuple[str, str, str]
 
 
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy without local functions.
+    """Copy of the model in which calls of local functions are replaced by their bodies.
 
-    Raises ModelError for a call that does not fit its function, and as ``check_calls`` does.
+    Raises ModelError for a call that does not fit its function, and in the cases of
+    ``check_calls``.
     """
     check_calls(model)
     try:
@@ -36,7 +37,7 @@ def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
 def check_calls(model: onnx.ModelProto) -> None:
     """Raise ModelError if functions call themselves, or if inlining makes the graph too large.
 
-    The limits are multiples of the nodes and bytes that the file contains.
+    The limits grow with the number of nodes and bytes in the file.
     """
     if not model.functions:
         return
@@ -71,7 +72,7 @@ def _written(nodes: Iterable[onnx.NodeProto]) -> _Size:
 
 
 def _called(nodes: Iterable[onnx.NodeProto], sizes: dict[_Key, _Size]) -> _Size:
-    """Number of nodes including the bodies of called functions and nested graphs."""
+    """Number and bytes of nodes, including nested graphs and bodies of the functions they call."""
     total = _Size(0, sum(node.ByteSize() for node in nodes))
     for node in nested_nodes(nodes):
         total += sizes.get(_call_key(node), _Size()) + _Size(1)
@@ -84,7 +85,10 @@ def _measure(
     sizes: dict[_Key, _Size],
     callers: tuple[_Key, ...],
 ) -> None:
-    """Compute the size of a function's body after those of the functions it calls."""
+    """Store the size of a function's body in ``sizes``, after those of the functions it calls.
+
+    Raises ModelError if calls are nested too deeply or a function calls itself.
+    """
     if key in callers or len(callers) >= _DEEPEST:
         raise ModelError(
             f"function {key[1]!r}: expected calls nested at most {_DEEPEST} deep, got more, or a "

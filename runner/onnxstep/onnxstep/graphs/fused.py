@@ -1,8 +1,9 @@
-"""Fused and withdrawn experimental operators, rewritten as plain ONNX.
+"""Rewrite fused operators, and operators that ONNX withdrew, as operators of today's ONNX.
 
-ONNX Runtime's optimizers fuse operators. Some results have ONNX's domain, which has no such
+ONNX Runtime's optimizers fuse operators. Some fused nodes claim ONNX's domain, which has no such
 operator, so onnx's checker refuses the file. Others are a product or convolution with an
-activation. ONNX Runtime fuses the rewritten nodes again when it loads the model.
+activation. ONNX Runtime fuses the rewritten nodes again when it loads the model. Early opsets had
+experimental operators that ONNX later withdrew.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _EPSILON = 1e-5
 
 
 def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without fused nodes; a copy if there are any.
+    """Copy of the model with fused nodes rewritten; the model itself if there are none.
 
-    Raises ModelError for a fused node that does not fit its definition.
+    Raises ModelError for a fused node whose inputs or attributes do not fit its operator.
     """
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
     if not any(_rule(node, opset) for node in model.graph.node):
@@ -48,7 +49,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Parts:
-    """The nodes that replace a fused node; their values are named after its first output."""
+    """The nodes that replace a fused node; names of their values begin with its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self.elem_type = node, opset, elem_type
@@ -56,13 +57,13 @@ class _Parts:
         self.attributes: Mapping[str, Any] = node_attributes(node)
 
     def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Append a node of one output and return the output's name."""
+        """Append a node with one output; return the output's name."""
         name = output or f"{self.node.output[0]}/{op_type}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, list(inputs), [name], **attributes))
         return name
 
     def output(self, place: int) -> str:
-        """The fused node's output, "" if omitted."""
+        """Name of the fused node's output with this index; "" if the node omits it."""
         return self.node.output[place] if place < len(self.node.output) else ""
 
     def constant(self, number: float, elem_type: int) -> str:
@@ -73,14 +74,15 @@ class _Parts:
         return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
 
     def cast(self, x: str, before: int, after: int) -> str:
-        """A value in another element type; itself if the type is the same."""
+        """Name of a value in the type ``after``; its own name if ``before`` is the same type."""
         return x if before == after else self.add("Cast", x, to=after)
 
 
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
-    """Element types by name; undeclared values get that of the node's first float operand.
+    """Element types of all values by name.
 
-    onnx infers nothing after an operator that it does not know.
+    onnx infers no types after an operator that it does not know. An undeclared value therefore gets
+    the type that its node's attributes name, else that of the node's first float operand.
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}
@@ -125,19 +127,19 @@ def _over_last(node: onnx.NodeProto) -> bool:
 
 
 def _simplified_layer_normalization(parts: _Parts) -> None:
-    """X / √(mean x² + ε) · scale; the second output is the reciprocal."""
+    """Emit x / √(mean x² + ε) · scale; the second output is 1 / √(mean x² + ε)."""
     _normalized(parts, _wide(parts))
 
 
 def _layer_normalization(parts: _Parts) -> None:
-    """Normalized x - mean with scale and bias; the second output is the mean."""
+    """Emit (x - mean) / √(variance + ε) · scale + bias; further outputs: the mean, 1 / the root."""
     x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
 
 
 def _group_normalization(parts: _Parts) -> None:
-    """InstanceNormalization with the groups as channels; scale and bias per group."""
+    """Emit InstanceNormalization with groups as channels; each group has a scale and a bias."""
     x, scale, bias = parts.node.input
     groups = parts.attributes["num_groups"]
     rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
@@ -148,7 +150,7 @@ def _group_normalization(parts: _Parts) -> None:
 
 
 def _scaled(parts: _Parts) -> None:
-    """Inputs times a factor plus an offset; an ImageScaler's offset is per channel."""
+    """Emit x · factor + offset; the offset of an ImageScaler has a number for each channel."""
     attributes = parts.attributes
     dtype = helper.tensor_dtype_to_np_dtype(parts.elem_type)
     offset = (
@@ -163,7 +165,11 @@ def _scaled(parts: _Parts) -> None:
 
 
 def _cropped(parts: _Parts) -> None:
-    """Images without their borders, or of a given height and width from the first borders."""
+    """Emit a Slice that cuts the borders off images.
+
+    With the attribute ``scale`` the result has this height and width, and only the top and left
+    borders are used.
+    """
     left, top, right, bottom = parts.attributes["border"]
     sizes = parts.attributes.get("scale")
     ends = [top + sizes[0], left + sizes[1]] if sizes else [-bottom or _WHOLE, -right or _WHOLE]
@@ -172,12 +178,15 @@ def _cropped(parts: _Parts) -> None:
 
 
 def _wide(parts: _Parts) -> str:
-    """The input in the element type of the statistics."""
+    """The node's input, cast to the type in which mean and variance are computed."""
     return parts.cast(parts.node.input[0], parts.elem_type, _statistics(parts))
 
 
 def _statistics(parts: _Parts) -> int:
-    """Mean and variance, in float32 for half inputs, whose squares overflow, as in the runtime."""
+    """Element type of mean and variance: float32 for half inputs, as in ONNX Runtime.
+
+    Squares overflow in half precision.
+    """
     return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
 
 
@@ -218,7 +227,7 @@ def _fused_conv(parts: _Parts) -> None:
 
 
 def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
-    """The activation by its name; a fused convolution's "Clip" has its bounds as numbers."""
+    """Append the activation that the fused node names; "Clip" takes its bounds from ``numbers``."""
     op_type = parts.attributes.get("activation", b"").decode()
     if op_type == "Clip":
         bounds = [parts.constant(number, parts.elem_type) for number in numbers.values()]

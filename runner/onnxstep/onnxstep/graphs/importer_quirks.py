@@ -1,8 +1,8 @@
-"""Peculiar forms that exporters write, brought to plain ONNX.
+"""Convert peculiar forms that exporters write into standard ONNX.
 
 Some exporters, such as Paddle's, write an open dimension as -1, and weights as Constant nodes. Old
-ones list every initializer among the inputs, as IR version 3 requires. Fields that onnx's checker
-requires and ONNX Runtime does not are added.
+exporters list every initializer among the inputs, as IR version 3 requires. Some files lack fields
+that onnx's checker requires and ONNX Runtime does not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INITIALIZERS_APART = 4
 
 
 def initializers_apart(model: onnx.ModelProto) -> None:
-    """Remove inputs that have an initializer, in place."""
+    """Remove the inputs that have an initializer, in place."""
     model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
     stored = {tensor.name for tensor in model.graph.initializer}
     fed = [value for value in model.graph.input if value.name not in stored]
@@ -48,8 +48,8 @@ def initializers_apart(model: onnx.ModelProto) -> None:
 def complete_header(model: onnx.ModelProto) -> None:
     """Add fields that onnx's checker requires and ONNX Runtime does not, in place.
 
-    These are the graph's name, the version of ONNX Runtime's operators if the graph has any, and an
-    IR version that allows initializers that are not inputs.
+    The fields are the graph's name, the version of ONNX Runtime's operators if the graph uses any,
+    and an IR version that allows initializers which are not inputs.
     """
     model.graph.name = model.graph.name or "graph"
     imported = {entry.domain for entry in model.opset_import}
@@ -61,9 +61,9 @@ def complete_header(model: onnx.ModelProto) -> None:
 
 
 def sort_nodes(model: onnx.ModelProto) -> None:
-    """Sort nodes topologically, in place; an already sorted graph stays as it is.
+    """Sort nodes topologically, in place and with a warning; a sorted graph stays as it is.
 
-    Nodes on a cycle go to the end, where the checker names them.
+    A graph with a cycle also stays as it is: onnx's checker reports it.
     """
     for graph in graphs(model):
         if _is_sorted(graph):
@@ -101,7 +101,7 @@ def _is_sorted(graph: onnx.GraphProto) -> bool:
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:
-    """Turn sizes of -1 into unnamed open dimensions, in place."""
+    """Turn dimensions of size -1 into open dimensions without a name, in place."""
     for graph in graphs(model):
         for value in declared_values(graph):
             for dim in value.type.tensor_type.shape.dim:
@@ -110,12 +110,12 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 
 
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
-    """Give outputs without a type or shape those that onnx infers, in place.
+    """Give outputs that lack a type or shape those that onnx infers, in place.
 
-    A shape may stay unknown until the dimensions are bound. Intermediate values that are listed
-    without a type are removed. ``check`` runs on the model before onnx's inference, which crashes
-    on invalid nodes. Raises ModelError as ``check`` does, for an output whose type onnx cannot
-    infer and for an input without a type.
+    A shape may stay unknown until the dimensions are bound. Declarations of intermediate values
+    without a type are removed. ``check`` validates the model before onnx's inference, which crashes
+    on invalid nodes. Raises ModelError if ``check`` does, for an output whose type onnx cannot
+    infer, and for an input without a type.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
@@ -165,9 +165,9 @@ def _lacks_element_type(kind: onnx.TypeProto) -> bool:
 
 
 def drop_empty_scales(model: onnx.ModelProto) -> None:
-    """Remove the empty scales of a Resize that has sizes, in place.
+    """Remove the empty ``scales`` of a Resize that has ``sizes``, in place.
 
-    Up to opset 11 all inputs were required; later versions allow only one of the two.
+    Opset 11 requires both inputs; later opsets allow only one of them.
     """
     empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
     for value in model.graph.input:
@@ -186,9 +186,9 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 
 
 def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
-    """Remove declared shapes of Constant nodes, in place.
+    """Remove the declared shapes of Constant nodes, in place.
 
-    onnxruntime-genai's builder declares scalars for constants that are lists of one number.
+    onnxruntime-genai's builder declares scalars for constants that are vectors of one number.
     """
     for graph in graphs(model):
         origins = {
@@ -198,9 +198,9 @@ def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:
-    """Turn Constant nodes of several floats into initializers, in place.
+    """Turn Constant nodes with more than one float into initializers, in place.
 
-    Models that have float initializers or a list of parameters are not changed.
+    A model that has float initializers or a list of parameters is not changed.
     """
     graph = model.graph
     listed = any(entry.key == METADATA_KEY for entry in model.metadata_props)

@@ -1,7 +1,8 @@
-"""Which carried values of a step can be written over their old value.
+"""Find the carried tensors of a step whose next value may overwrite the current one.
 
-The next value may use the old one's memory if all readers of the old value run before the node that
-writes. The caller decides whether to bind both to one tensor.
+The next value may use the memory of the current value if all readers of the current value run
+before the node that writes the next one. The caller decides whether to bind both names to one
+tensor.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
-    """The inputs of a step over which their next values may be written.
+    """Names of the inputs whose memory may receive their next value.
 
     ``carried`` maps each input to the output, of the same type and static shape, that feeds it in
-    the next step. The answer holds for every order in which a runtime may run the nodes, and for
-    its fusions: a node whose result has a single reader may run as part of that reader.
+    the next step. The answer holds for every order in which a runtime may run the nodes. It also
+    allows for fusion: a node whose result has a single reader may run as part of that reader.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))
 
 
 class _Step:
-    """A step's nodes, by the values they read and write and the carried outputs they lead to."""
+    """The nodes of a step: who reads and writes each value, and which carried outputs need it."""
 
     def __init__(self, graph: onnx.GraphProto, carried: Sequence[str]) -> None:
         self._nodes = graph.node
@@ -54,7 +55,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """Carried outputs that depend on each node, as bits."""
+        """Bit masks, one for each node, of the carried outputs that depend on the node."""
         leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
@@ -64,27 +65,27 @@ class _Step:
         return leads
 
     def frees(self, before: str, after: str) -> bool:
-        """Whether all readers of the old value run before the new one is written."""
+        """Whether all readers of the value ``before`` run before ``after`` is written."""
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):
             return False
         return all(self._leads[place] & self._bits[after] for place in self._readers_of(before))
 
     def _may_overwrite(self, writer: onnx.NodeProto, before: str) -> bool:
-        """Whether the kernel that writes the new value may read the old one."""
+        """Whether the kernel that writes the next value may do so over the current value."""
         makers = [self._nodes[self._makers[name]] for name in writer.input if name in self._makers]
         fused = before in writer.input and any(maker.op_type in _PRODUCTS for maker in makers)
         viewed = any(name != before and self._viewed(name) == before for name in writer.input)
         return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
 
     def _viewed(self, name: str) -> str:
-        """The value whose memory a name refers to, through reshapes."""
+        """The value whose memory a value shares, found through reshapes."""
         while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name
 
     def _readers_of(self, before: str) -> set[int]:
-        """Nodes that may read the old value, including the one that writes the new value."""
+        """Indices of the nodes that may read the value ``before``; some may also overwrite it."""
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers
@@ -94,7 +95,7 @@ class _Step:
         return readers
 
     def _is_merged(self, place: int) -> bool:
-        """Whether the readers of a node's results may read its operands instead."""
+        """Whether the runtime may fuse the node into its readers, which then read its operands."""
         node = self._nodes[place]
         scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
         readers = [reader for name in node.output for reader in self._readers[name]]

@@ -1,7 +1,7 @@
-"""onnx's inference of types and shapes, with checks against its crashes.
+"""Type and shape inference by onnx, after checks for nodes that crash it.
 
 Some nodes send the C++ code of onnx 1.23 into an endless loop that ignores signals, or end the
-process. They are refused before; tests/fuzzing.py looks for others.
+process. The checks refuse such nodes; tests/fuzzing.py searches for further ones.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _AXES = range(-(2**31), 2**31)
 
 
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
-    """A copy of a model with the types and shapes that onnx infers.
+    """Copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict the declared ones, as ``check_nodes`` does, and with
-    ``strict`` for every node that does not fit its inputs.
+    Raises ModelError for types that contradict the declared ones, in the cases of ``check_nodes``,
+    and with ``strict`` for every node that does not fit its inputs.
     """
     check_nodes(model)
     try:
@@ -50,8 +50,8 @@ def inferred_types(
 ) -> dict[str, onnx.TypeProto]:
     """Types of a node's outputs by name; raises InferenceError if its inputs do not fit.
 
-    ``types`` has those of all inputs, ``constants`` the known values. Raises ModelError as
-    ``check_nodes`` does.
+    ``schema`` is that of the node's operator. ``types`` has the type of each input, ``constants``
+    the arrays of constant inputs. Raises ModelError in the cases of ``check_nodes``.
     """
     _check([node])
     names = [name for name in node.input if name]
@@ -78,7 +78,7 @@ def _types_of_body(
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Types of operators that onnx defines only by a body, such as LessOrEqual before 16."""
+    """Output types of an operator that onnx defines only by a body: LessOrEqual before 16."""
     inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
     graph = helper.make_graph([node], "node", inputs, outputs)
@@ -88,13 +88,13 @@ def _types_of_body(
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a node, at any depth, that crashes onnx's inference."""
+    """Raise ModelError if the model, a nested graph or a function has a node that crashes onnx."""
     functions = (node for function in model.functions for node in function.node)
     _check(nested_nodes((*model.graph.node, *functions)))
 
 
 def require_operators(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a node of ONNX's domain that the model's opset lacks."""
+    """Raise ModelError if a node's operator does not exist in the model's opset of ONNX."""
     opset = next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
     if opset not in range(1, onnx.defs.onnx_opset_version() + 1):
         return  # not caused by an operator

@@ -1,15 +1,16 @@
-"""First values: their list in a weightless file, and reproducible random draws.
+"""First values of parameters: their list in a weightless file, and reproducible random numbers.
 
-The file's metadata has JSON, which is validated here; ``parameters`` compares it with the graph:
+The file's metadata lists the distributions as JSON. This module validates the JSON; ``parameters``
+compares it with the graph:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
     epochcost.state = {"norm1.running_var": {"distribution": "constant", "scale": 1, "seed": 1}}
 
-The counter-based generator Philox 4x64, keyed by the parameter's seed and the run's seed, gives
-64-bit words whose sequence NumPy guarantees. Floats are computed from the words here, because NumPy
-may change ``Generator``. All steps of ``uniform`` and ``constant`` are exact or rounded once by
-IEEE 754. ``normal`` takes a logarithm and a cosine in float64, which may differ between math
-libraries in the last bit and then, once in millions of values, in the rounded float32.
+The counter-based generator Philox 4x64, with the parameter's seed and the run's seed as key, yields
+64-bit words. NumPy guarantees their sequence, but may change the floats of its ``Generator``; this
+module therefore computes the floats itself. All steps of ``uniform`` and ``constant`` are exact or
+rounded once by IEEE 754. ``normal`` takes a logarithm and a cosine in float64. Math libraries may
+differ in their last bit, which changes one float32 in millions.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _UNIT = 2.0**-53  # spacing of the floats made from a word's upper 53 bits
 
 @dataclass(frozen=True)
 class Initial:
-    """A distribution of first values.
+    """The distribution from which a parameter's first values are drawn.
 
     ``uniform`` is on [-scale, scale), ``normal`` has mean 0 and standard deviation ``scale``,
-    ``constant`` is ``scale``. Different ``seed`` values give different draws.
+    ``constant`` is always ``scale``. Different ``seed`` values give different numbers.
     """
 
     distribution: str
@@ -55,7 +56,10 @@ class Initial:
 def draw(
     initial: Initial, shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 0
 ) -> NDArray[Any]:
-    """Draw the values of one parameter for a run's seed, on all CPUs of this process."""
+    """Draw the first values of a parameter, on all CPUs of this process.
+
+    ``seed`` is the seed of the run; equal seeds give equal values.
+    """
     values = np.empty(math.prod(shape), dtype=dtype)
     randoms = _Words(np.array([initial.seed, seed], dtype=np.uint64))
     fill = DISTRIBUTIONS[initial.distribution]
@@ -68,7 +72,10 @@ def draw(
 
 
 def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
-    """Call ``fill`` for each first index on all CPUs of this process; re-raises its errors."""
+    """Call ``fill`` with each number in ``begins``, on all CPUs of this process.
+
+    Raises the error of a call that fails.
+    """
     if len(begins) == 1:  # starting a pool would take longer
         fill(begins[0])
     else:
@@ -78,12 +85,12 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
 
 @dataclass(frozen=True)
 class _Words:
-    """The random words of a parameter, readable from any index."""
+    """The sequence of random words of a parameter, which can be read from any index."""
 
     key: NDArray[np.uint64]
 
     def after(self, place: int) -> np.random.Philox:
-        """Generator of the words after the first ``place`` ones."""
+        """A generator that continues after the first ``place`` words of the sequence."""
         generator = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
         generator.random_raw(place % _WORDS_AT_ONCE)
         return generator
@@ -96,9 +103,9 @@ def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> N
 
 
 def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
-    """Normal, by Box and Muller (Annals of Mathematical Statistics 29, 1958).
+    """Draw normal numbers by Box and Muller (Annals of Mathematical Statistics 29, 1958).
 
-    The first half of the words gives the radii of the pairs, the second half the angles.
+    The first half of the words gives the radii of pairs of numbers, the second half the angles.
     """
     pairs = (part.size + 1) // 2
     cosines, sines = part[:pairs], part[pairs:]
@@ -121,7 +128,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _unit_interval(generator: np.random.Philox, block: slice) -> NDArray[np.float64]:
-    """Uniform on [0, 1) with 53 random bits."""
+    """Draw uniform numbers in [0, 1) with 53 random bits each."""
     upper = generator.random_raw(block.stop - block.start) >> np.uint64(11)
     return np.asarray(upper, np.float64) * _UNIT
 
@@ -142,7 +149,7 @@ _KEYS = {"distribution", "scale", "seed"}
 
 
 def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
-    """The parameters that the metadata lists, by name; None for an ordinary file.
+    """Distributions of the parameters that the metadata lists, by name; None without a list.
 
     Raises ModelError for a list in another form than the module's docstring shows.
     """
@@ -150,7 +157,10 @@ def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
 
 
 def listed_state(model: onnx.ModelProto) -> Mapping[str, Initial]:
-    """The running statistics that the metadata lists by name; ModelError as for parameters."""
+    """Distributions of the running statistics that the metadata lists, by name.
+
+    Raises ModelError as ``listed_parameters`` does.
+    """
     return _listed(model, STATE_KEY) or {}
 
 

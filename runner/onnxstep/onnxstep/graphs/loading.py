@@ -1,7 +1,7 @@
-"""Reading untrusted ONNX files: a checked ModelProto, or a ModelError of one line.
+"""Read untrusted ONNX files: return a checked model, or raise ModelError with one line of text.
 
-Owns the limits of size and shape, the confinement of external data to the model's folder, and the
-call of onnx's checker. ``binding`` infers shapes; ``parameters`` interprets the file for training.
+This module limits sizes and shapes, confines external data to the model's folder and calls onnx's
+checker. ``binding`` infers shapes; ``parameters`` finds the parameters.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _HOW_TO_SHRINK = "leave the weights out: see Weightless files in onnxstep's READ
 
 
 def load_model(path: Path) -> onnx.ModelProto:
-    """Read and check the model of a file, including its external data.
+    """Read and check an ONNX file, including its external data; return the model.
 
-    Raises ModelError, in one line that begins with the path, if the file cannot be read, is not a
-    valid ONNX model, exceeds ``MAX_MODEL_BYTES`` with its external data, refers to files outside
-    its folder or declares a tensor of absurd size.
+    Raises ModelError if the file cannot be read, is not valid ONNX, is larger than
+    ``MAX_MODEL_BYTES`` including external data, refers to files outside its folder, or declares a
+    tensor of absurd size. The message is one line that begins with the path.
     """
     try:
         model = _parse(_read(path))
@@ -57,9 +57,10 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """The external data files of an ONNX file, relative to its folder; all exist.
+    """Paths of a file's external data, relative to its folder; all these files exist.
 
-    Neither their content nor the graph is checked. Raises ModelError as `load_model` does.
+    The function checks neither their content nor the graph. Raises ModelError as ``load_model``
+    does.
     """
     try:
         return data_files(_parse(_read(path)), path.parent)
@@ -68,7 +69,10 @@ def external_files(path: Path) -> tuple[str, ...]:
 
 
 def load_model_bytes(data: bytes) -> onnx.ModelProto:
-    """The checked model of a serialized message; external data is refused. Raises ModelError."""
+    """The checked model from the bytes of an ONNX file.
+
+    Raises ModelError as ``load_model`` does, and for external data.
+    """
     model = _parse(data)
     _check_texts(model)
     load_external_data(model, None, MAX_MODEL_BYTES)
@@ -123,7 +127,10 @@ def _check(model: onnx.ModelProto) -> None:
 
 
 def _check_and_infer(model: onnx.ModelProto) -> None:
-    """Run all of onnx's C++ checks of a file, independently of each other."""
+    """Make all calls to onnx's C++ code that checking a file needs, ignoring their errors.
+
+    It runs in a copy of the process, to find calls that crash or do not end.
+    """
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,
         # Including the attributes that functions take from their calls.
@@ -152,7 +159,7 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
 
 
 def _check_texts(message: Message) -> None:
-    """Refuse texts that are not UTF-8, which protobuf returns as bytes."""
+    """Raise ModelError for text that is not UTF-8, which protobuf returns as bytes."""
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             for child in value if field.is_repeated else [value]:
@@ -174,10 +181,11 @@ def _check_opsets(model: onnx.ModelProto) -> None:
 
 
 def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes: int) -> None:
-    """Read every external tensor into the model; without a folder, external data is refused.
+    """Read the data of every external tensor into the model; without a folder, refuse such data.
 
-    Raises ModelError for a location outside the folder (absolute, through ``..`` or a symbolic
-    link), a missing file, a range beyond its end, and a model larger than ``limit_bytes`` in all.
+    Raises ModelError for a location outside the folder, absolute or through ``..`` or a symbolic
+    link. It also does so for a missing file, for data beyond the end of a file, and for a model
+    larger than ``limit_bytes``.
     """
     room_bytes = limit_bytes - model.ByteSize()
     for tensor in stored_tensors(model):
@@ -188,9 +196,10 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
 
 
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
-    """The external data files of a model, relative to its folder; all must exist there.
+    """Paths of a model's external data, relative to its folder.
 
-    Their content is not read. Raises ModelError as `load_external_data` does.
+    The files are not read, but must exist and be long enough. Raises ModelError as
+    ``load_external_data`` does.
     """
     files: dict[str, int] = {}
     for tensor in stored_tensors(model):
@@ -203,7 +212,7 @@ def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
 
 
 def _require_inside(tensor: onnx.TensorProto, location: str, size_bytes: int) -> None:
-    """Raise ModelError if a tensor's data extends beyond the end of its file."""
+    """Raise ModelError if a tensor's data would extend beyond the end of its file."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     ends = [entries.get(key, "0") for key in ("offset", "length")]
     if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > size_bytes:
@@ -218,7 +227,7 @@ def _location(tensor: onnx.TensorProto) -> str:
 
 
 def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
-    """Read one tensor's data; return its number of bytes."""
+    """Read a tensor's data into it; return the number of bytes."""
     try:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         file = _confined(folder, _location(tensor), tensor.name)
@@ -235,7 +244,7 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
 
 
 def _confined(folder: Path, location: str, name: str) -> Path:
-    """The regular file at a location inside the folder, or ModelError."""
+    """The regular file at a location inside the folder; ModelError for any other location."""
     where = f"tensor {name!r}: external data: expected a file inside the model's folder"
     if _escapes(location):
         raise ModelError(f"{where}, named relative to it, got {location!r}")
@@ -249,7 +258,7 @@ def _confined(folder: Path, location: str, name: str) -> Path:
 
 
 def _escapes(location: str) -> bool:
-    """Whether a location is empty, absolute or leaves the folder, on POSIX or Windows."""
+    """Whether a location is empty, absolute or outside the folder, on POSIX or Windows."""
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     rooted = posix.is_absolute() or windows.anchor != ""
     return rooted or not posix.parts or "\0" in location or ".." in {*posix.parts, *windows.parts}

@@ -1,10 +1,10 @@
-"""Rewriting nodes for which ONNX infers another shape than runtimes compute.
+"""Rewrite nodes for which onnx infers another shape than runtimes compute.
 
 With ``ceil_mode`` the last window of a pool can start in the end padding. PyTorch, ONNX Runtime and
-ONNX since opset 22 omit that window; ONNX's inference of older opsets counts it. If a pool has both
-``pads`` and ``auto_pad``, inference uses the former, the runtime the latter. An STFT is one-sided
-by default, which inference reverses. An Einsum label of length one in one operand broadcasts to the
-other's length; inference uses the first length.
+ONNX since opset 22 omit that window; onnx's inference for older opsets counts it. If a pool has
+both ``pads`` and ``auto_pad``, inference uses ``pads`` and the runtime ``auto_pad``. An STFT is
+one-sided by default, but inference assumes that it is not. If an Einsum label has length 1 in an
+operand, that operand is broadcast to the length in the other; inference uses the first length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _SAME = (b"SAME_UPPER", _LOWER)
 
 @dataclass(frozen=True)
 class _Axis:
-    """Windows along one axis: lengths, steps and pads in elements."""
+    """The windows of a pool along one axis: lengths, steps and paddings, in elements.
+
+    ``length`` is that of the input, ``extent`` that of a window including dilation.
+    """
 
     length: int
     extent: int
@@ -48,16 +51,16 @@ class _Axis:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last window, rounding up, starts after the last element."""
+        """Whether the last window of ``ceil_mode`` would start after the input's last element."""
         return -(-self._free // self.stride) * self.stride >= self.length + self.begin
 
     @property
     def rounds_up(self) -> bool:
-        """Whether only ``ceil_mode`` gives the last window."""
+        """Whether the last window exists only because of ``ceil_mode``."""
         return not self.is_over and self._free % self.stride != 0
 
     def padded(self, padding: bytes, kernel: int) -> _Axis:
-        """Replace ``auto_pad`` by pads; ONNX Runtime 1.31 ignores dilations in them."""
+        """Replace ``auto_pad`` by explicit pads; ONNX Runtime 1.31 ignores dilations for them."""
         if padding not in _SAME:
             return replace(self, begin=0, end=0)
         steps = (self.length - 1) // self.stride
@@ -68,13 +71,16 @@ class _Axis:
 
     @property
     def exact_end(self) -> int:
-        """The end padding with which windows fit exactly; negative if elements are left over."""
+        """End padding with which the last window ends at the last element.
+
+        Negative if the last elements are in no window.
+        """
         covered = (self.windows - 1) * self.stride + self.extent
         return covered - self.length - self.begin
 
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
-    """Whether onnx may infer another shape for a node than runtimes compute."""
+    """Whether onnx may infer another shape for this node than runtimes compute."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
         return False
     attributes = node_attributes(node)
@@ -90,7 +96,7 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
 
 
 def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """Replacement nodes for a misinferred node whose inputs have these shapes."""
+    """Nodes that replace a misinferred node; ``shapes`` are those of its inputs."""
     if node.op_type in _POOLS:
         return _pooled(node, shapes[0])
     if node.op_type == "Einsum":
@@ -101,7 +107,7 @@ def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[o
 
 
 def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """The same Einsum with operands broadcast to each label's full length."""
+    """The Einsum, with operands expanded to the full length of each label before it."""
     operands = (
         node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
     )
@@ -128,17 +134,18 @@ def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> lis
 
 
 def _labels(term: str, rank: int) -> list[str]:
-    """The label of each axis of an operand; "" for axes under an ellipsis."""
+    """The label of each axis of an operand; "" for axes that an ellipsis covers."""
     before, ellipsis, after = term.partition("...")
     hidden = max(rank - len(before) - len(after), 0) if ellipsis else 0
     return [*before, *[""] * hidden, *after]
 
 
 def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
-    """The same pool in a form for which inference and runtimes agree.
+    """The pool in a form for which inference and runtimes agree on the shape.
 
-    It has explicit pads, and no ``ceil_mode`` if no window needs it, else less end padding. A Slice
-    replaces negative pads. The node stays as it is if that would change indices of maxima in use.
+    It has explicit pads. If no window needs ``ceil_mode``, the attribute is dropped, else the end
+    padding is reduced. A Slice replaces negative pads; the node stays as it is if the model uses
+    the indices of maxima, which a Slice would change.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])
@@ -159,7 +166,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that take the elements from -begin to stop of each axis, then the resulting name."""
+    """Nodes that slice each axis from -begin to stop, followed by the name of the result."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],
@@ -180,7 +187,7 @@ def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> l
 
 
 def _axes(attributes: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
-    """The windows along each spatial axis; none if the attributes do not fit the shape."""
+    """The windows along each spatial axis; empty if the attributes do not fit the shape."""
     rank, kernel = len(lengths), attributes.get("kernel_shape", ())
     pads = attributes.get("pads") or [0] * 2 * rank
     strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))

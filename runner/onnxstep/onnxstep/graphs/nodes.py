@@ -1,6 +1,6 @@
-"""Nodes of a graph: the values they read, their attributes, and which of them outputs need.
+"""Nodes of a graph: the values that they read, their attributes, and which nodes outputs need.
 
-The body of an If, Loop or Scan may read values of the graphs around it.
+The body of an If, Loop or Scan may read values of the graphs that contain the node.
 """
 
 from __future__ import annotations
@@ -43,23 +43,26 @@ def copied(message: Proto) -> Proto:
 
 
 def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
-    """Whether a node is one of these operators of ONNX's domain."""
+    """Whether a node has one of these operators of ONNX's domain."""
     return node.op_type in op_types and node.domain in DEFAULT_DOMAINS
 
 
 def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The node's written attributes by name; texts are bytes."""
+    """The attributes that a node sets, by name; strings are bytes."""
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
 
 
 def constants(graph: onnx.GraphProto) -> Constants:
-    """Constants of a graph by name: an initializer or a Constant node."""
+    """Initializers and Constant nodes of a graph, by the name of their value."""
     nodes = (node for node in graph.node if is_standard(node, "Constant"))
     return {node.output[0]: node for node in nodes} | {t.name: t for t in graph.initializer}
 
 
 def constant_value(constant: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[Any] | None:
-    """The array of an initializer or Constant node; None for others, texts and sparse tensors."""
+    """The array of an initializer or Constant node.
+
+    None for other nodes, and for constants that are strings or sparse tensors.
+    """
     if isinstance(constant, onnx.TensorProto):
         return numpy_helper.to_array(constant)
     if constant is None or not is_standard(constant, "Constant"):
@@ -73,7 +76,7 @@ def constant_value(constant: onnx.TensorProto | onnx.NodeProto | None) -> NDArra
 
 
 def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """The graphs in a node's attributes."""
+    """The graphs that a node has as attributes."""
     graphs = []
     for entry in node.attribute:
         # Reading a missing graph field would create an empty one.
@@ -85,7 +88,7 @@ def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes and all nodes of graphs nested in their attributes."""
+    """Yield the nodes, each followed by the nodes of the graphs in its attributes, at any depth."""
     for node in nodes:
         yield node
         for graph in subgraphs(node) if node.attribute else ():
@@ -93,7 +96,7 @@ def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that a node reads: its inputs, then outer values of its subgraphs."""
+    """Yield the values that a node reads: its inputs, then outer values that its subgraphs read."""
     yield from filter(None, node.input)
     for graph in subgraphs(node) if node.attribute else ():
         local = {tensor.name for tensor in (*graph.input, *graph.initializer)}
@@ -104,7 +107,7 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
-    """The nodes, in topological order, that ``outputs`` depend on."""
+    """The nodes on which ``outputs`` depend; ``nodes`` and the result are in topological order."""
     needed, live = set(outputs), []
     for node in reversed(nodes):
         if not needed.isdisjoint(node.output):

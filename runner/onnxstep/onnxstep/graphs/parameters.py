@@ -1,7 +1,7 @@
-"""Parameters, running statistics and data inputs of a model, and their sizes.
+"""Parameters, running statistics and data inputs of a model.
 
-A weightless file lists its parameters and state in its metadata, see ``initial``. In an ordinary
-file the float initializers are parameters, except BatchNormalization's running statistics and the
+A weightless file lists its parameters and state in its metadata (see ``initial``). In an ordinary
+file every float initializer is a parameter, except running statistics of BatchNormalization and
 tensors that ``constants`` recognises.
 """
 
@@ -35,7 +35,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 
 @dataclass(frozen=True)
 class Parameter:
-    """A trainable tensor, or a running statistic; ``elem_type`` is a ``TensorProto`` data type.
+    """A trainable tensor or a running statistic; ``elem_type`` is its ``TensorProto`` data type.
 
     ``initial`` is the distribution of its first values; None if the file stores them.
     """
@@ -48,7 +48,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class DataInput:
-    """A graph input that is fed at each step; a symbolic dimension is a str, ``?`` if nameless."""
+    """A graph input that the caller feeds in each step.
+
+    A symbolic dimension is its name in ``shape``, or ``?`` if it has none. ``elem_type`` is the
+    ``TensorProto`` data type.
+    """
 
     name: str
     shape: tuple[int | str, ...]
@@ -56,7 +60,7 @@ class DataInput:
 
 
 def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
-    """The trainable tensors in graph order.
+    """The trainable tensors, in the order of the graph.
 
     Raises ModelError for metadata that is malformed or does not fit the graph.
     """
@@ -72,9 +76,9 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 
 
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
-    """Reasons why stored float tensors of an ordinary file are neither parameter nor state.
+    """Names of an ordinary file's float tensors that are constants or buffers, with the reasons.
 
-    Empty for a weightless file.
+    Parameters and running statistics are left out. Empty for a weightless file.
     """
     if listed_parameters(model) is not None:
         return {}
@@ -85,9 +89,10 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
 def with_parameters(
     kind: str, model: onnx.ModelProto, patterns: Collection[str]
 ) -> onnx.ModelProto:
-    """Mark the constants and buffers that shell patterns match as parameters.
+    """Mark the constants and buffers whose names match ``patterns`` as parameters.
 
-    Raises ModelError, which begins with ``kind``, for a pattern that matches no float tensor.
+    Returns a copy, or the model itself if nothing changes. Raises ModelError, in a message that
+    begins with ``kind``, for a pattern that matches no float tensor.
     """
     if not patterns:
         return model
@@ -98,9 +103,9 @@ def with_parameters(
 
 
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
-    """Running statistics, which training carries without a gradient.
+    """The running statistics of the model: tensors that a step updates without a gradient.
 
-    First those that the metadata lists, then those that the file stores, in graph order. Raises
+    Statistics in the metadata's list come first, then stored ones in the order of the graph. Raises
     ModelError as ``parameters`` does.
     """
     statistics = running_statistics(model)
@@ -109,9 +114,9 @@ def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 
 
 def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
-    """The graph inputs that are neither parameters, state nor initializers, in graph order.
+    """Graph inputs that are not parameters, state or initializers, in the order of the graph.
 
-    Raises ModelError for one that is no tensor or has no declared rank.
+    Raises ModelError for such an input that is not a tensor or has no declared rank.
     """
     carried = {tensor.name for tensor in (*parameters(model), *state(model))}
     carried.update(tensor.name for tensor in model.graph.initializer)
@@ -119,18 +124,18 @@ def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
 
 
 def parameter_count(model: onnx.ModelProto) -> int:
-    """Number of trained numbers; quantized weights count as before quantization."""
+    """Number of elements of all parameters, including weights that are stored quantized."""
     trained = sum(math.prod(parameter.shape) for parameter in parameters(model))
     return trained + few_bits_count(model)
 
 
 def few_bits_count(model: onnx.ModelProto) -> int:
-    """Number of quantized numbers that products read."""
+    """Number of quantized numbers in weights of MatMulNBits and DequantizeLinear."""
     return sum(weights_of_scales(model).values())
 
 
 def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
-    """Number of stored codes of each tensor of scales, by its name."""
+    """Number of quantized values that each tensor of scales applies to, by the tensor's name."""
     codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for node in model.graph.node:
@@ -143,10 +148,11 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """The first value of each parameter, then of each state, by name; reproducible.
+    """The first value of each parameter, then of each state tensor, by name; reproducible.
 
-    Tensors that ``exported.separated`` restores follow. ``seed`` is the run's, from 0 to 2**64 - 1.
-    Stored values are returned as they are. Raises CapabilityError if memory does not suffice.
+    Tensors that ``exported.separated`` restores follow. Stored values are returned unchanged;
+    others are drawn with ``seed``, from 0 to 2**64 - 1. Raises CapabilityError if memory is
+    insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}
@@ -160,7 +166,10 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
-    """Store these parameters and this state in the model, as an ordinary ONNX file."""
+    """Copy of the model, as an ordinary ONNX file, that stores these parameters and this state.
+
+    ``values`` has an array for each of them by name.
+    """
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}
     graph = stored.graph
@@ -178,9 +187,10 @@ def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> o
 
 
 def with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """The model with these of its inputs as initializers without values.
+    """Copy of the model in which the inputs ``names`` are initializers without values.
 
-    They are external data without a file: whoever opens a session passes the values to it.
+    The initializers refer to external data that does not exist: code that opens a session must pass
+    the values to it.
     """
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
@@ -254,9 +264,10 @@ STATISTICS = (3, 4)
 
 
 def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
-    """The values that only BatchNormalization reads, as mean or variance.
+    """Names of the tensors that nodes read only as running mean or variance of a normalization.
 
-    Exporters put an Identity where they merged equal tensors; reads through it count.
+    The normalization is BatchNormalization. Exporters write an Identity node for a merged tensor;
+    readers of its output count as readers of the tensor.
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))
@@ -275,7 +286,10 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
-    """The value that each Identity output copies, through chains of them."""
+    """Names of the outputs of Identity nodes, each with the value that it copies.
+
+    A chain of Identity nodes leads to the value at its beginning.
+    """
     sources: dict[str, str] = {}
     for node in nodes:
         if is_standard(node, "Identity"):
@@ -284,5 +298,5 @@ def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
 
 
 def is_batch_normalization(node: onnx.NodeProto) -> bool:
-    """Whether a node is ONNX's own BatchNormalization."""
+    """Whether a node is BatchNormalization of ONNX's domain."""
     return is_standard(node, "BatchNormalization")

@@ -1,9 +1,9 @@
-"""Estimated memory of the intermediate tensors of a run on ONNX Runtime's CPU provider.
+"""Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor lives from the node that computes it to its last reader, views and in-place results
-included. Nodes run in the runtime's order, constants are folded before. One margin covers the
-arena's overhead: rounded requests, doubling regions and gaps. Weights, inputs and outputs are not
-counted.
+A tensor occupies memory from the node that computes it to its last reader, including readers of its
+views and of results written over it. Nodes run in the runtime's order, after constants are folded.
+A single margin covers what the arena allocator adds: rounded requests, doubled regions and gaps.
+Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ARENA_MARGIN = 1.2
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """The nodes in execution order, and the values that exist before.
+    """The nodes in the order in which they run, and the values that exist before they run.
 
-    ``constants`` are initializers and the values that follow from them alone.
+    ``constants`` are the names of initializers and of values computed from them alone.
     """
 
     nodes: tuple[onnx.NodeProto, ...]
@@ -45,7 +45,7 @@ class ExecutionPlan:
 
 
 def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
-    """The order in which ONNX Runtime runs a model's main graph, ignoring fusions."""
+    """The order in which ONNX Runtime runs the nodes of the main graph, if it fuses none."""
     outputs = {value.name for value in model.graph.output}
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
@@ -59,9 +59,10 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 
 
 def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Depth-first order from the last node without readers: operands first, latest operand first.
+    """Yield the nodes depth-first, from the last node without readers to its operands.
 
-    This is ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
+    A node follows its operands; of several operands, the one that is latest in the file comes
+    first. This is ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]
@@ -79,11 +80,11 @@ def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """Estimate the bytes that the arena keeps after runs of the model.
+    """Estimate how many bytes ONNX Runtime's arena allocator holds after runs of the model.
 
-    Graph inputs, outputs, initializers, folded constants and temporary memory of kernels are not
-    counted. ``shapes`` replaces the declared ones. Raises ModelError for a shape that is not
-    static, and for a value that is no tensor.
+    Graph inputs, outputs, initializers, folded constants and temporary memory of kernels do not
+    count. ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not
+    static, and for a value that is not a tensor.
     """
     run = execution_plan(model)
     buffers = _Buffers(model, run, static_shapes(model) if shapes is None else shapes)
@@ -98,7 +99,10 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _Buffers:
-    """The step that allocates each buffer and the last that needs it; values may share one."""
+    """The buffers of a run, with the steps that allocate and last use each; values may share one.
+
+    A step is the index of a node in the execution order.
+    """
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.made: dict[str, int] = {}
@@ -115,7 +119,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Assign a buffer to a node's output: the first operand's, or a new one."""
+        """Assign a buffer to a node's output: the first operand's if possible, else a new one."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None
@@ -134,7 +138,10 @@ class _Buffers:
 
 
 def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """Bytes of values that a session computes from initializers alone."""
+    """Bytes of the values that a session computes from initializers when it is created.
+
+    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static.
+    """
     sizes = static_shapes(model) if shapes is None else shapes
     run, widths = execution_plan(model), item_bytes(model)
     stored = {tensor.name for tensor in model.graph.initializer}

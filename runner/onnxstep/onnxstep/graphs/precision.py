@@ -1,10 +1,10 @@
-"""Conversion of a graph to half precision, for inference or for mixed-precision training.
+"""Convert a graph to half precision, for inference or for mixed-precision training.
 
-For inference, parameters are half from the start. For training they stay fp32 (the masters) and are
-cast once in each step. Data inputs and outputs keep their types, with casts inside; a decoder's
-cache becomes half. All other fp32 values become fp16 or bf16, except for operators of two tables
-(one for inference, one for training) and for the angles of positions. This module does not check
-for which operators a provider has kernels.
+For inference the parameters themselves become half. For training they stay fp32 (master weights),
+and each step casts them once. Data inputs and outputs keep their types, with casts inside the
+graph; a decoder's cache becomes half. All other fp32 values become fp16 or bf16. Exceptions are the
+operators in two tables (one for inference, one for training) and the angles computed from
+positions. This module does not check whether a provider has kernels for an operator.
 """
 
 from __future__ import annotations
@@ -62,14 +62,17 @@ _ANGULAR = frozenset({"Cos", "Sin"})
 def allowed_inputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
-    """Which inputs of the node may be half; all False for an unknown operator."""
+    """Flags that say for each input of the node whether its operator accepts the type ``half``.
+
+    All False if the operator has no schema, except for some operators of ONNX Runtime.
+    """
     return _allowed(node, None if schema is None else schema.inputs, schema, half, len(node.input))
 
 
 def allowed_outputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
-    """Which outputs of the node may be of the half type."""
+    """Flags that say for each output of the node whether its operator can return ``half``."""
     formals = None if schema is None else schema.outputs
     return _allowed(node, formals, schema, half, len(node.output))
 
@@ -81,7 +84,10 @@ def _allowed(
     half: int,
     count: int,
 ) -> list[bool]:
-    """Whether each value may have the type; the last formal parameter covers all later ones."""
+    """Flags that say for each of ``count`` values whether the operator allows the type ``half``.
+
+    The last formal parameter of a schema covers all further values.
+    """
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -109,12 +115,12 @@ def in_half_precision(
     cache: Mapping[str, str] = MappingProxyType({}),
     scales: Collection[str] = (),
 ) -> onnx.ModelProto:
-    """Convert a bound model for inference to ``TensorProto.FLOAT16`` or ``BFLOAT16``.
+    """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    Parameters, listed or stored, become half, so that none is cast at run time. So do the inputs
-    and outputs of ``cache`` and the inputs ``scales``. Data inputs, other carried state and other
-    outputs stay fp32. Numbers beyond the range are clipped. Raises ModelError for a graph with
-    branches or loops.
+    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Parameters become half, so a run casts
+    none. The same holds for the inputs and outputs of ``cache`` (input name to output name) and the
+    inputs ``scales``. Data inputs, other carried state and other outputs stay fp32. Constants
+    beyond the range of the type are clipped. Raises ModelError for a graph with branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
@@ -125,11 +131,11 @@ def in_half_precision(
 def in_mixed_precision(
     model: onnx.ModelProto, elem_type: int, masters: Collection[str]
 ) -> onnx.ModelProto:
-    """Convert a bound model for training with ``TensorProto.FLOAT16`` or ``BFLOAT16``.
+    """Convert a model with bound dimensions for training in fp16 or bf16.
 
-    ``masters`` are the weights and statistics, listed or stored: they stay fp32, and each is cast
-    once. ``WIDE_IN_TRAINING`` keeps more operators in fp32 than inference does. Raises ModelError
-    for a graph with branches or loops.
+    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. ``masters`` names the weights and
+    running statistics: they stay fp32, and a step casts each once. ``WIDE_IN_TRAINING`` keeps more
+    operators in fp32 than inference does. Raises ModelError for a graph with branches or loops.
     """
     return _rewritten(model, _Rewriting(model, elem_type, WIDE_IN_TRAINING, masters=masters))
 
@@ -148,10 +154,10 @@ def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto
 
 
 class _Rewriting:
-    """The rewritten nodes, and the names of each float in its fp32 and half versions.
+    """The rewritten nodes, and for each float value the names of its fp32 and half versions.
 
-    Operators of ``wide`` stay fp32, and so do ``masters``. Inputs of ``halved`` and
-    ``half_outputs`` become half.
+    Operators in ``wide`` and initializers in ``masters`` stay fp32. Inputs in ``halved`` and
+    outputs in ``half_outputs`` become half.
     """
 
     def __init__(
@@ -187,7 +193,7 @@ class _Rewriting:
         self._used: dict[str, onnx.TensorProto] = {}
 
     def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """Give the inputs of ``halved`` the half type; the others keep theirs."""
+        """Declare the inputs in ``halved`` and the outputs in ``half_outputs`` as half."""
         for value in graph.input:
             if value.name in self._floats:
                 kind = self._half if value.name in self._halved else _FLOAT
@@ -198,7 +204,7 @@ class _Rewriting:
                 value.type.tensor_type.elem_type = self._half
 
     def add(self, node: onnx.NodeProto) -> None:
-        """Rewrite one node, with the casts that its inputs need before it."""
+        """Append the rewritten node, after the casts that its inputs need."""
         if any(a.HasField("g") or a.graphs for a in node.attribute):
             raise ModelError(
                 f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
@@ -221,21 +227,21 @@ class _Rewriting:
         self.nodes.append(new)
 
     def finish(self) -> None:
-        """Cast every output of the graph back to fp32 under its name."""
+        """Append casts of graph outputs back to fp32, under the outputs' original names."""
         for value in self._model.graph.output:
             versions = self._names.get(value.name, {})
             if value.name in self._floats & self._outputs and value.name not in versions.values():
                 self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
-        """Stored tensors: floats in each type that is read, others unchanged."""
+        """Yield the stored tensors: floats in each type that a node reads, others unchanged."""
         yield from self._used.values()
         for tensor in self._model.graph.initializer:
             if tensor.name not in self._stored:
                 yield tensor
 
     def _keeps(self, node: onnx.NodeProto) -> bool:
-        """Whether the node stays fp32 although its schema allows half."""
+        """Whether the node computes in fp32 although its operator allows half."""
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
@@ -248,7 +254,7 @@ class _Rewriting:
         return onnx.defs.get_schema(node.op_type, version, node.domain)
 
     def _read(self, name: str, kind: int) -> str:
-        """Name of a float in the wanted type; a cast is added at its first use."""
+        """Name of a value's version in the type ``kind``; appends a cast if there is none yet."""
         if name not in self._floats:
             return name
         versions = self._names.setdefault(name, {})
@@ -268,7 +274,7 @@ class _Rewriting:
         return output
 
     def _free(self, name: str, kind: int) -> str:
-        """A name for another version of a value; a stored one's half version keeps its name."""
+        """Name for a version of a value; the half version of a stored tensor keeps its name."""
         if name in self._stored and kind == self._half:
             return name
         return name + (self._suffix if kind == self._half else "_float")
@@ -279,7 +285,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Values that lead to a sine or cosine and depend on positions only."""
+    """Values from which a sine or cosine is computed and that depend on no float input."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
@@ -308,7 +314,7 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
 
 
 def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 numbers that a node's output consists of; None if it is not fp32."""
+    """The fp32 constant in a node's attributes; None if it has none or another type."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

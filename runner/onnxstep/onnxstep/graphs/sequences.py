@@ -1,7 +1,7 @@
-"""Sequences whose tensors are known: their readers become plain nodes.
+"""Replace nodes that read a sequence by plain nodes, if the sequence's tensors are known.
 
-PyTorch's exporter writes ``chunk`` and ``split`` as SplitToSequence and SequenceAt unless it
-optimises.
+PyTorch's exporter without optimization writes ``chunk`` and ``split`` as SplitToSequence and
+SequenceAt.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def note_sequence(
     types: Mapping[str, onnx.TypeProto],
     arrays: Arrays,
 ) -> list[onnx.NodeProto]:
-    """Record the tensors of the sequence that a node creates; return nodes that split it.
+    """Record in ``sequences`` the tensors of the sequence that a node creates.
 
-    Raises LookupError if they are unknown.
+    Returns nodes that compute these tensors if the node splits a tensor. ``types`` and ``arrays``
+    are the known types and constant values. Raises LookupError if the tensors cannot be determined.
     """
     [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
@@ -59,7 +60,10 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """The nodes that replace a reader of a sequence; LookupError if its parts are unknown."""
+    """The nodes that replace a node which reads a sequence.
+
+    Raises LookupError if the sequence's tensors are unknown.
+    """
     tensors, [output] = sequences[node.input[0]], node.output
     if node.op_type == "SequenceLength":
         length = numpy_helper.from_array(np.array(len(tensors)))
@@ -77,9 +81,9 @@ def plain_reader(
 def parts(
     x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """The nodes that cut a tensor along an axis; ``drops`` removes the axis from the parts.
+    """Nodes that split the tensor x along an axis into ``names``; ``drops`` removes the axis.
 
-    ``whole`` is the prefix of other new names.
+    ``whole`` is the prefix for the names of other new values.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
@@ -95,9 +99,10 @@ def parts(
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
-    """Move the ``copies`` of a Split's parts right after it, their former position.
+    """Move nodes that copy a part of a Split directly behind the Split.
 
-    The order of nodes is part of the digests of measured graphs.
+    ``copies`` are the names of these nodes' outputs. Earlier versions put them there, and the order
+    of nodes changes the digests of measured graphs.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}
@@ -115,7 +120,7 @@ def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onn
 
 
 def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeProto]:
-    """The nodes that give each tensor a new axis."""
+    """Nodes that insert a new axis of length 1 into each tensor."""
     along = f"{names[0]}/axis"
     pairs = zip(tensors, names, strict=True)
     wide = (helper.make_node("Unsqueeze", [tensor, along], [name]) for tensor, name in pairs)

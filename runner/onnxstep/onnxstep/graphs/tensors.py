@@ -1,4 +1,4 @@
-"""Tensors in a model: types and shapes at any depth, and whether they are sane."""
+"""Tensors of a model, including nested graphs: their types, shapes and stored data."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
 def one_line(error: BaseException) -> str:
-    """A library's message without line breaks, cut to a readable length."""
+    """The message of a library's error on one line, cut to 300 characters."""
     text = " ".join(str(error).split())
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"
 
 
 def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """The main graph and every graph nested in the attributes of its nodes and of functions."""
+    """Yield the main graph and every graph nested in attributes of nodes and functions."""
     yield model.graph
     yield from _nested_graphs(model.graph.node)
     for function in model.functions:
@@ -50,7 +50,7 @@ def _nested_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]
 
 
 def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
-    """Every attribute of every node, at any depth."""
+    """Yield every attribute of every node, including those of nested graphs and functions."""
     yield from _attributes(model.graph.node)
     for function in model.functions:
         yield from function.attribute_proto
@@ -63,7 +63,7 @@ def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto
 
 
 def stored_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor whose values the file holds: initializers and attributes, at any depth."""
+    """Yield every tensor with values in the file: initializers and attributes, at any depth."""
     for graph in graphs(model):
         yield from graph.initializer
         yield from _dense(graph.sparse_initializer)
@@ -83,21 +83,21 @@ def _dense(tensors: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorPro
 
 
 def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """Every value of one graph that has a declared type."""
+    """Yield the declarations of a graph's inputs, outputs and intermediate values."""
     yield from graph.input
     yield from graph.output
     yield from graph.value_info
 
 
 def keep_declarations(graph: onnx.GraphProto, declared: Sequence[onnx.ValueInfoProto]) -> None:
-    """Drop declarations of all other intermediate values, in place."""
+    """Keep only these declarations of intermediate values, in place."""
     if len(declared) < len(graph.value_info):
         del graph.value_info[:]
         graph.value_info.extend(declared)
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
-    """Types of all declared or stored values of a graph, by name."""
+    """Types of all values of a graph that are declared or stored, by name."""
     types = {value.name: value.type for value in declared_values(graph)}
     return types | {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
@@ -106,7 +106,7 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
 
 
 def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
-    """A tensor's shape; None if a size is open or nothing is declared."""
+    """The shape of a tensor type; None if it has no shape or a dimension without a size."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
     sizes = []
@@ -118,7 +118,7 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
 
 
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy that declares no shapes except those of its inputs."""
+    """Copy of the model without declared shapes, except those of inputs."""
     plain = copied(model)
     for value in [*plain.graph.value_info, *plain.graph.output]:
         if value.type.HasField("tensor_type"):
@@ -127,9 +127,9 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """Bytes of one element of every declared tensor of the main graph.
+    """Bytes per element of every declared tensor of the main graph, by name.
 
-    Values that are no tensors, such as sequences, are omitted.
+    Values that are not tensors, such as sequences, are omitted.
     """
     types = {
         info.name: info.type.tensor_type.elem_type
@@ -145,7 +145,10 @@ def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def check_tensors(model: onnx.ModelProto) -> None:
-    """Raise ModelError for absurd declared shapes, and stored data that does not fit its shape."""
+    """Raise ModelError for stored data that does not fill its shape, and for absurd declarations.
+
+    ``check_declarations`` checks the declarations.
+    """
     for tensor in stored_tensors(model):
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)
@@ -153,7 +156,7 @@ def check_tensors(model: onnx.ModelProto) -> None:
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for values declared with an unknown type or an absurd size."""
+    """Raise ModelError for a declared type that ONNX lacks, and for a negative or absurd size."""
     for graph in graphs(model):
         for value in declared_values(graph):
             tensor = value.type.tensor_type

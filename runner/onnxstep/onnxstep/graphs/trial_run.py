@@ -1,8 +1,8 @@
-"""Calls of onnx's C++ code on untrusted files, tried first in a copy of the process.
+"""Try calls to onnx's C++ code on untrusted files in a copy of the process first.
 
-onnx's checker and shape inference loop endlessly on some graphs, or end the process, and ignore
-signals meanwhile. A forked copy runs the call first, with limits on CPU time and memory; small
-results are computed in the copy alone. Systems without fork run the call directly.
+On some graphs, onnx's checker and shape inference loop endlessly or end the process, and they
+ignore signals meanwhile. A forked copy of the process makes the call first, with limits on CPU time
+and memory. Systems without fork make the call directly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RAISED = b"!"
 
 
 class _Copy:
-    """Whether this process is a copy, which tries nothing again."""
+    """Whether this process is already a copy; a copy makes calls directly."""
 
     here = False
 
@@ -38,11 +38,11 @@ _copy = _Copy()
 
 
 def require_end(call: Callable[[], object], call_name: str) -> None:
-    """Raise ModelError if ``call`` does not end in a copy of this process.
+    """Raise ModelError if ``call`` crashes or exceeds the limits in a copy of this process.
 
-    ``call_name`` is for messages. An exception counts as an end: the caller's own call raises it
-    again. Raises MemoryError if the copy crashes under this process's memory limit, since onnx does
-    not survive a failed allocation.
+    ``call_name`` names the call in messages. An exception in the copy is ignored, because the
+    caller makes the call again. Raises MemoryError if the copy crashes while this process has a
+    memory limit: onnx crashes if an allocation fails.
     """
     if _copy.here or not hasattr(os, "fork"):
         return
@@ -57,9 +57,11 @@ def require_end(call: Callable[[], object], call_name: str) -> None:
 
 
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """Lines returned by the calls in a copy of this process; None for calls that crash.
+    """Results of the calls, computed in copies of this process; None for a call that crashes.
 
-    One copy makes all calls until one of them ends it. Exceptions are raised here.
+    Each call returns one line of bytes. A copy makes call after call until one ends it; a new copy
+    continues. If a call raises an exception, it is repeated here, so that the caller gets the
+    exception.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):
@@ -76,7 +78,7 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
 
 
 def _lines_of_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """The lines of the calls before the one that ends the copy."""
+    """Results of the first calls in a copy of this process, up to a call that ends the copy."""
     reading, writing = os.pipe()
 
     def write_lines() -> None:
@@ -109,7 +111,10 @@ def _line(call: Callable[[], bytes]) -> bytes:
 def _status_of_copy(
     call: Callable[[], object], meanwhile: Callable[[], object] = lambda: None
 ) -> int:
-    """Exit status of a copy of this process that makes a call; runs ``meanwhile`` here."""
+    """Make the call in a copy of this process; return the copy's exit status.
+
+    ``meanwhile`` is called in this process while the copy runs.
+    """
     # A signal between fork and wait would leave the copy running.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
     with warnings.catch_warnings():
@@ -138,7 +143,7 @@ def _end(status: int) -> str:
 
 
 def _limit_cpu_seconds() -> None:
-    """Limit this process to this many more seconds of CPU time."""
+    """Limit this process to ``CPU_SECONDS`` more seconds of CPU time."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
     _, most = resource.getrlimit(resource.RLIMIT_CPU)

@@ -1,8 +1,9 @@
-"""The passes over a graph, in the order in which they run.
+"""The passes that transform a graph, in the order in which they run.
 
-``prepare`` brings a model into the form that rules and builder read. ``lower`` replaces some
-executed nodes by faster ones; ``Forward.nodes`` keeps the originals for differentiation. After the
-backward pass is built, ``recompute`` reduces memory. Closing the graph drops unused nodes.
+``prepare`` converts a model into the form that the rules and the Builder need. ``lower`` replaces
+some executed nodes by faster ones; ``Forward.nodes`` keeps the original nodes for differentiation.
+``recompute`` reduces memory after the backward pass is built. Closing the graph removes unused
+nodes.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def prepare(
     rounded: ModelPass | None = None,
     oldest_opset: int = OLDEST_OPSET,
 ) -> onnx.ModelProto:
-    """A copy of a model that can be opened: every operator known, every shape static.
+    """Copy of a model in which every operator is known and every shape static.
 
-    ``mode`` puts it into training or inference form, ``rounded`` into mixed precision.
-    ``dimensions`` gives symbolic dimensions their sizes; ``varying`` is as for ``bind_dimensions``.
-    Raises ModelError if a dimension stays unbound, or if onnx cannot convert an opset before
+    ``mode`` converts it for training or inference, ``rounded`` to mixed precision. ``dimensions``
+    has the sizes of symbolic dimensions; ``varying`` names stored tensors that are not constants.
+    Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset older than
     ``oldest_opset``.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
@@ -45,10 +46,10 @@ def prepare(
 
 
 def lower(forward: Forward, carried: Collection[str], frozen: Collection[str]) -> Forward:
-    """The forward pass as a step executes it.
+    """The forward pass with the nodes that a training step executes.
 
-    ``carried`` names tensors that can be running statistics, ``frozen`` those that stay unchanged;
-    see ``train_on_batches``.
+    ``carried`` names tensors that may be running statistics, ``frozen`` tensors that do not change
+    (see ``train_on_batches``).
     """
     trained = train_on_batches(forward, carried, frozen)
     for run in (convolve_in_blocks, unroll_lstms):

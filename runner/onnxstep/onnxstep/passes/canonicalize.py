@@ -1,7 +1,8 @@
-"""The common form of models before they are differentiated, every shape static.
+"""Convert models to a common form, with static shapes, before differentiation.
 
-Local functions are inlined, the default domain is called "", the opset is 13 or newer. Operators
-without a rule or refusal become their function body if ONNX defines one.
+Local functions are inlined, the default domain is called "", and the opset is 13 or newer. If an
+operator has neither a gradient rule nor a reason for refusal, its function body replaces it,
+provided that ONNX defines one.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _ALIAS = "ai.onnx"
 
 
 def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
-    """A copy with local functions inlined, the default domain called "", and a recent opset.
+    """Copy of a model without local functions, with the default domain "" and a recent opset.
 
-    Initializers are removed from the inputs, and operators fused by ONNX Runtime are split. Raises
-    ModelError if onnx cannot convert an opset before ``oldest_opset``.
+    Initializers are removed from the inputs, and operators that ONNX Runtime fused are split.
+    Raises ModelError if onnx cannot upgrade an opset older than ``oldest_opset``.
     """
     plain = inline_functions(unfuse(model))
     check_nodes(plain)
@@ -60,7 +61,7 @@ Types = Mapping[str, onnx.TypeProto]
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace operators without a rule by their function body.
+    """Replace operators without a gradient rule by the function body that ONNX defines for them.
 
     Raises ModelError if onnx cannot inline a body.
     """
@@ -74,7 +75,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """A copy in which each such node calls a local function with its body."""
+    """Copy of a model in which nodes to expand call local functions with their bodies."""
     local = infer_shapes(model)
     types = value_types(local.graph)
     labels = constants(local.graph)
@@ -91,7 +92,7 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
 
 
 def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
-    """Cast half inputs to float32 and back if a body has float32 constants."""
+    """Put casts to float32 and back around half nodes whose body has float32 constants."""
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
         kind = types[node.input[0]].tensor_type.elem_type if types.keys() & node.input[:1] else 0
@@ -109,7 +110,10 @@ def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
 
 
 def _demand_classes(node: onnx.NodeProto, stored: Constants, types: Types) -> None:
-    """Check constant labels: a loss's body would count negative ones from the last class."""
+    """Raise ModelError for constant class labels of a loss that are out of range.
+
+    The loss's body would count negative labels from the last class.
+    """
     if node.op_type not in _LOSSES or node.input[1] not in stored or node.input[0] not in types:
         return
     labels = np.asarray(constant_value(stored[node.input[1]]))
@@ -134,7 +138,7 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
 
 
 def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
-    """The function body of a node's operator; default attributes are written out."""
+    """The function body of a node's operator; default attributes are added to the node."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}
@@ -153,7 +157,7 @@ def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.Functi
 
 
 def _demand_axes(node: onnx.NodeProto, types: Types) -> None:
-    """Refuse axes out of range here, since onnx would name a node of the body."""
+    """Raise ModelError for axes out of range; onnx's own error would name a node of the body."""
     kind = types.get(node.input[0], onnx.TypeProto()).tensor_type
     rank = len(kind.shape.dim)
     for axis in node_attributes(node).get("axes", ()) if kind.HasField("shape") else ():
@@ -183,7 +187,11 @@ def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types
 def bind(
     model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """Give all tensors static shapes; an error for an operator also says if it is refused."""
+    """Copy of a model with a static shape for every tensor.
+
+    Raises ModelError as ``bind_dimensions`` does, and for values that are not tensors. If the
+    operator cannot be differentiated either, the message adds the reason.
+    """
     try:
         bound = bind_dimensions(model, dimensions, varying, MAX_UNROLLED_NODES)
     except UnknownShapeError as error:

@@ -1,7 +1,7 @@
-"""Faster operators on the CPU for some nodes of a forward pass.
+"""Replace some nodes of a forward pass by operators that are faster on the CPU.
 
-``blocked_convolution`` and ``unrolled_lstm`` choose the nodes. Differentiation still sees the
-original nodes.
+``blocked_convolution`` and ``unrolled_lstm`` decide for which nodes. The original nodes are still
+differentiated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnxstep.registry import Node
 
 
 def convolve_in_blocks(op: Builder) -> None:
-    """Replace convolutions among the nodes of ``op`` by the blocked layout if it pays."""
+    """Compute convolutions among the nodes of ``op`` in the blocked layout if that is faster."""
     nodes, op.nodes = op.nodes, []
     for proto in nodes:
         node = Node(op, proto, frozenset())
@@ -24,7 +24,7 @@ def convolve_in_blocks(op: Builder) -> None:
 
 
 def unroll_lstms(op: Builder) -> None:
-    """Unroll the LSTMs among the nodes of ``op`` over time; ``op.saved`` gets their gates."""
+    """Unroll the LSTMs among the nodes of ``op`` over time; store their gates in ``op.saved``."""
     if op.provider != "cpu":
         return
     nodes, op.nodes = op.nodes, []

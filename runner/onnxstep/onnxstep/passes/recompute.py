@@ -1,9 +1,9 @@
-"""Rematerialisation: segments of the forward pass are recomputed in the backward pass.
+"""Rematerialisation: recompute segments of the forward pass in the backward pass, to save memory.
 
-Runs after the backward nodes are built. All segments but the last keep only values that later
-segments read; the others are recomputed just before the segment's first gradient. Random numbers
-are not drawn again, and running statistics do not move twice. ``cheapest_cuts`` chooses the cuts
-from positions and bytes.
+The pass runs after the backward nodes are built. It cuts the forward pass into segments. Every
+segment but the last stores only the values that later segments read; its other values are
+recomputed just before the first gradient that needs them. Random numbers are not drawn again, and
+running statistics are not updated twice. ``cheapest_cuts`` decides where to cut.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMALLER = 32
 
 
 def recompute_segments(op: Builder, forward_nodes: int) -> None:
-    """Let the nodes after the first ``forward_nodes`` read recomputed segments.
+    """Rewrite the nodes after the first ``forward_nodes`` to read recomputed values.
 
     The graph stays unchanged if no cut saves memory.
     """
@@ -51,7 +51,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """A forward pass and the values that its backward pass reads, by node position."""
+    """The nodes of a forward pass, the values that the backward pass reads, and their bytes."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
@@ -100,7 +100,7 @@ class _Forward:
         return sizes
 
     def _alive(self) -> list[int]:
-        """Bytes, at each position, written by earlier nodes and read by this or later ones."""
+        """Bytes, at each node, that earlier nodes wrote and that this or a later node reads."""
         last: dict[str, int] = {}
         for place, node in enumerate(self.nodes):
             for name in node.input:
@@ -118,14 +118,14 @@ class _Forward:
 
 
 def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
-    """The ratio of a Dropout, if it is constant and the node returns its mask."""
+    """The ratio of a Dropout if it is constant and the node outputs its mask, else None."""
     ratio = op.array_of(op.values.get(node.input[1])) if len(node.input) > 1 else None
     has_mask = len(node.output) > 1 and bool(node.output[1])
     return float(ratio) if ratio is not None and has_mask else None
 
 
 def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
-    """Recomputed result of a Dropout of x, with the mask of the first run."""
+    """Result of a Dropout of the value ``name``, recomputed with the mask of the first run."""
     x, mask, ratio = op.values[name], op.values[node.output[1]], _ratio(op, node)
     assert ratio is not None, "kept otherwise"
     scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
@@ -133,7 +133,7 @@ def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
 
 
 class _Again:
-    """The recomputation of each segment but the last, emitted at its first use."""
+    """Emits the recomputed nodes of a segment when a backward node first needs them."""
 
     def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
         self._op, self._passed, self._cuts = op, passed, cuts
@@ -143,7 +143,7 @@ class _Again:
         self._trigger = _triggers(passed)
 
     def value(self, name: str, place: int) -> str:
-        """The name that the backward node at ``place`` reads instead of ``name``."""
+        """Name of the value that the backward node ``place`` must read instead of ``name``."""
         segment = self._segment(name)
         if name not in self._passed.recomputed or segment == len(self._cuts):
             return name
@@ -159,7 +159,7 @@ class _Again:
         return len(self._cuts) if maker is None else bisect.bisect_right(self._cuts, maker)
 
     def _again(self, target: str, segment: int) -> str:
-        """Name of the recomputed value, emitting its nodes without recursion."""
+        """Emit the nodes that recompute ``target``, operands first; return the new value's name."""
         stack = [target]
         while stack:
             name = stack[-1]
@@ -216,7 +216,10 @@ class _Again:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """Newest float value before each backward node that it or a later node reads."""
+    """Newest float value before each backward node that this node or a later one reads.
+
+    The recomputation waits for this value.
+    """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
     newest: list[str] = []
@@ -240,12 +243,12 @@ _FINER = 1.2
 
 
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
-    """Positions of the cuts, in order; none if no cut saves memory.
+    """Indices of the nodes before which to cut, in order; empty if no cut saves memory.
 
-    A cut before node ``p`` keeps ``alive[p]`` bytes; node ``p`` writes ``inside[p]`` bytes that the
-    backward pass reads. Minimises the bytes of all cuts plus those of the largest segment: √n
-    segments for a chain of n equal nodes (Chen et al., "Training deep nets with sublinear memory
-    cost", 2016).
+    ``alive[p]`` is the number of bytes that a cut before node p must store; ``inside[p]`` is the
+    number of bytes that node p writes and the backward pass reads. The cuts minimise the bytes of
+    all cuts plus the bytes of the largest segment. For a chain of n equal nodes these are √n
+    segments (Chen et al., "Training deep nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _candidates(alive, before)
@@ -263,7 +266,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 
 
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """The position with the fewest bytes alive in each of several equal parts."""
+    """The cheapest place to cut in each of several parts of equal size."""
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
         part = before[place] * _MOST_CUTS // max(1, before[-1])
@@ -275,7 +278,7 @@ def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
 def _cuts_within(
     limit: int, tried: Sequence[int], alive: Sequence[int], before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The cheapest cuts with segments of at most ``limit`` bytes; None if there are none."""
+    """The cheapest cuts among ``tried`` with segments of at most ``limit`` bytes, or None."""
     ends = [0, *tried, len(before) - 1]
     costs: list[float] = [0]
     previous = [0]

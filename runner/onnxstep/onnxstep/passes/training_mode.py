@@ -1,10 +1,11 @@
-"""Switching a graph between training and inference mode.
+"""Convert Dropout and BatchNormalization to training or inference mode.
 
-Dropout is rewritten in the model. BatchNormalization is first brought to inference form, then in
-the opened graph to training form with batch statistics and carried running statistics. Exporters
-write a BatchNormalization without running statistics as nodes that compute the batch's; these stay.
-The training form is emitted as plain operators, since ONNX Runtime's CUDA provider has no kernel
-for it, but differentiated as one node by the closed form of ``rules.normal``.
+Dropout is rewritten in the model. BatchNormalization is first converted to inference form; in the
+opened graph it is then converted to training form, with batch statistics and carried running
+statistics. PyTorch's exporters write a BatchNormalization without running statistics as nodes that
+compute the statistics of the batch; these nodes stay. The training form is emitted as plain
+operators, because ONNX Runtime's CUDA provider has no kernel for it, but it is differentiated as
+one node by the formula in ``rules.normal``.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _TRUE = "epochcost/training_mode"
 
 
 def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.ModelProto:
-    """A copy with active Dropout, with a fresh mask at each run.
+    """Copy of a model with active Dropout, which draws a new mask in each run.
 
-    BatchNormalization is brought to inference form for ``train_on_batches``. ``seed`` makes the
-    sequence of masks repeatable.
+    BatchNormalization gets its inference form, which ``train_on_batches`` expects. ``seed`` makes
+    the sequence of masks repeatable.
     """
     trained = copied(model)
     dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]
@@ -45,7 +46,7 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
 
 
 def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy with inactive Dropout and BatchNormalization by running statistics."""
+    """Copy of a model with inactive Dropout and with BatchNormalization by running statistics."""
     plain = copied(model)
     for node in plain.graph.node:
         if is_standard(node, "Dropout"):
@@ -55,9 +56,9 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _normalize_by_given(graph: onnx.GraphProto) -> None:
-    """Put BatchNormalization into inference form, which has one output.
+    """Convert BatchNormalization to inference form, which has a single output, in place.
 
-    Graph outputs that are its updated statistics are removed.
+    Graph outputs that were updated statistics are removed.
     """
     gone: set[str] = set()
     for node in graph.node:
@@ -92,12 +93,13 @@ _CUMULATIVE = 1.0
 def train_on_batches(
     forward: Forward, carried: Collection[str], frozen: Collection[str]
 ) -> Forward:
-    """Put BatchNormalization from inference form into training form.
+    """Convert BatchNormalization nodes from inference form to training form.
 
-    ``carried`` names tensors that can be running statistics. A node stays unchanged if ``frozen``
-    names one of its statistics, or if they are computed from its own input. Statistics computed
-    from other values are not carried. Raises ModelError for other statistics that cannot be
-    carried, and for channels with a single value, which have no variance.
+    ``carried`` names tensors that may be running statistics. A node keeps its inference form if
+    ``frozen`` names one of its statistics, or if the graph computes the statistics from the node's
+    own input. Statistics that the graph computes from other values are not carried to the next
+    step. Raises ModelError for other statistics that cannot be carried, and if a channel has a
+    single value, which has no variance.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -128,9 +130,9 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _trained(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Emit the training form and return the node to differentiate.
+    """Emit the training form of a node; return the node to differentiate instead.
 
-    ``latest`` has the newest value of each running statistic.
+    ``latest`` has the newest value of each running statistic, and is updated.
     """
     node = Node(op, proto, frozenset())
     batch = _forward(op, node)
@@ -143,7 +145,7 @@ def _trained(
 
 
 def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
-    """Whether both statistics are computed from the node's input."""
+    """Whether the graph computes both statistics of the node from the node's own input."""
     outputs = {name for node in before for name in node.output}
     return outputs.issuperset(names) and all(
         any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
@@ -151,9 +153,10 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 
 
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The weight n / (n + 1) of n past batches; ``counter`` is a state that starts at 0.
+    """The weight n / (n + 1) of the n past batches in a cumulative average.
 
-    PyTorch's exporters do not write the module's number of past batches.
+    ``counter`` names the state that counts batches. It starts at 0, because PyTorch's exporters do
+    not write the module's number of past batches.
     """
     count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
     latest[counter] = count + 1.0
@@ -161,7 +164,7 @@ def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> V
 
 
 def _forward(op: Builder, node: Node) -> Normalized:
-    """Y = (X - mean) / √(variance + epsilon) · scale + B, under the node's own output name."""
+    """Emit Y = (X - mean) / √(variance + epsilon) · scale + B, named as the node's output."""
     x = wide(node.x)
     batch = normalized(x, node.attribute("epsilon"))
     gain = batch.inverse * per_channel(x, node.input(1))
@@ -173,7 +176,7 @@ def _forward(op: Builder, node: Node) -> Normalized:
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """The training-form node with the batch statistics as further outputs (momentum 0)."""
+    """The node in training form, with momentum 0 and the batch statistics as further outputs."""
     node = helper.make_node(
         proto.op_type,
         proto.input,
@@ -186,7 +189,7 @@ def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
 
 
 def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
-    """The batch's mean and unbiased variance, n / (n - 1) times the biased one."""
+    """The batch's mean, and its unbiased variance: n / (n - 1) times the biased variance."""
     count = node.x.size // node.x.shape[1]
     if count == 1:
         raise ModelError(
@@ -203,7 +206,7 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry a value; statistics start as the file or its metadata says, a counter at 0."""
+    """Carry a value to the next step; statistics start with the model's values, a counter at 0."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 

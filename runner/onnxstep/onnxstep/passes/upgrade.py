@@ -1,9 +1,10 @@
-"""Conversion of models before opset 13, with the meaning of their operators preserved.
+"""Convert models of opsets before 13 to a newer opset, without changing what their nodes compute.
 
-onnx's converter changes some meanings, which are corrected here. Hardmax before 13 treats all axes
-from its axis on as one row. Resize 10, which Upsample becomes, uses asymmetric coordinates and
-rounds them towards the larger image; from 11 on both are attributes with other defaults. The bounds
-of Clip 6 are attributes, which onnx makes float32 for every input type.
+onnx's converter changes the meaning of some operators; this module corrects that. Hardmax before 13
+treats all axes from its axis on as one row. Resize 10, to which Upsample is converted, uses
+asymmetric coordinates and rounds them towards the larger image; from 11 on both are attributes with
+other defaults. The bounds of Clip 6 are attributes, which onnx converts to float32 inputs for every
+input type.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
 def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
-    """A copy of a model of opset ``version`` at opset ``oldest``; itself if it is as new.
+    """The model converted from opset ``version`` to ``oldest``; the model itself if it is newer.
 
     Raises ModelError if onnx cannot convert it.
     """
@@ -62,7 +63,7 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
 
 
 def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
-    """Refuse the first form of Scan, whose inputs onnx converts to other shapes."""
+    """Raise ModelError for the oldest form of Scan: onnx converts its inputs to wrong shapes."""
     for node in nested_nodes(graph.node):
         if version < _SCANS_HAVE_NO_BATCH and is_standard(node, "Scan"):
             raise ModelError(
@@ -72,7 +73,10 @@ def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
 
 
 def _converted(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """Convert a model with onnx, without declared shapes that contradict its nodes."""
+    """Convert a model with onnx; if that fails, try again without declared shapes.
+
+    Declared shapes may contradict the nodes.
+    """
     try:
         return version_converter.convert_version(model, opset)
     except _REFUSALS:
@@ -93,7 +97,7 @@ def _as_meant(
 
 
 def _hardmax_of_rows(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """Hardmax over all axes from ``axis`` on, flattened to rows of a matrix."""
+    """Emit a Hardmax over all axes from ``axis`` on, flattened to rows of a matrix."""
     x, y = node.input[0], node.output[0]
     axis = node_attributes(node).get("axis", 1)
     yield helper.make_node("Shape", [x], [f"{y}/shape"])
@@ -112,10 +116,10 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 
 
 def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Resize with asymmetric coordinates and ONNX Runtime's choice of the nearest element.
+    """Emit a Resize with asymmetric coordinates that picks the same elements as ONNX Runtime.
 
-    It rounds down along axes that grow and up along those that shrink. A scale that is not constant
-    is assumed to grow: exporters compute the scales of decoders.
+    It rounds down along axes that grow and up along axes that shrink. A scale that is not constant
+    is assumed to enlarge: exporters compute the scales of decoders.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

@@ -1,6 +1,7 @@
-"""The derivatives of ONNX operators, one module per family of ONNX's operator documentation.
+"""The derivatives of ONNX operators, with a module for each family of ONNX's documentation.
 
-Importing this package fills the registry.
+Importing this package fills the table in ``registry``. A docstring such as D(sin x) = cos x dx has
+the differential of an operator's result; its rule multiplies the cotangent dy by the factors of dx.
 """
 
 from onnxstep.rules import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Activation functions. At a kink the derivative is the same as in PyTorch."""
+"""Gradients of activation functions; at a kink the derivative is that of PyTorch."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 
 @gradient("Relu", versions=(6, 13, 14))
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(max(x, 0)) = [y ≠ 0] dx; 0 at 0.
+    """D(max(x, 0)) = dx if y ≠ 0, else 0.
 
-    Two casts are faster than Sign, and Greater with Where, on the CPU (benchmarks/rules/relu.py).
+    On the CPU two casts are faster than Sign, and faster than Greater with Where
+    (benchmarks/rules/relu.py).
     """
     active = op.Cast(op.Cast(node.y, to=TensorProto.BOOL), to=dy.elem_type)
     return dy * active
@@ -27,13 +28,13 @@ def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LeakyRelu", versions=(6, 16))
 def leaky_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = 1 for x > 0, else α."""
+    """The derivative is 1 for x > 0, else α."""
     return dy * _by_sign(op, node.x, op.scalar(node.attribute("alpha"), dy.elem_type))
 
 
 @gradient("PRelu", versions=(7, 9, 16))
 def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(max(x, 0) + s min(x, 0)) = (1 for x > 0, else s) dx + min(x, 0) ds."""
+    """D(max(x, 0) + s min(x, 0)) = (1 if x > 0, else s) dx + min(x, 0) ds, for slopes s."""
     x, slope = node.input(0), node.input(1)
     ds = dy * _negative_part(op, x) if node.wants(1) else None
     return dy * _by_sign(op, x, slope), ds
@@ -41,13 +42,13 @@ def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ThresholdedRelu", versions=(10, 22))
 def thresholded_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = [x > α]."""
+    """The derivative is 1 for x > α, else 0."""
     return dy * indicator(_above(op, node.x, node.attribute("alpha")), dy)
 
 
 @gradient("Elu", versions=(6, 22))
 def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = 1 for x > 0, else α eˣ = y + α."""
+    """The derivative is 1 for x > 0, else α eˣ = y + α."""
     alpha: float = node.attribute("alpha")
     if alpha == 1:
         return dy * (_negative_part(op, node.y) + 1.0)
@@ -56,14 +57,14 @@ def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Celu", versions=(12, 28))
 def celu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = 1 for x > 0, else exp(x / α) = y / α + 1."""
+    """The derivative is 1 for x > 0, else exp(x / α) = y / α + 1."""
     alpha: float = node.attribute("alpha")
     return dy * (_negative_part(op, node.y) * (1 / alpha) + 1.0)
 
 
 @gradient("Selu", versions=(6, 22))
 def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = γ for x > 0, else γ α eˣ = y + γ α."""
+    """The derivative is γ for x > 0, else γ α eˣ = y + γ α."""
     gamma: float = node.attribute("gamma")
     alpha: float = node.attribute("alpha")
     positive = op.scalar(gamma, dy.elem_type)
@@ -72,13 +73,13 @@ def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Shrink", versions=(9,))
 def shrink(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = [|x| > λ]; the bias has no influence on it."""
+    """The derivative is 1 for |x| > λ, else 0, for every bias."""
     return dy * indicator(_above(op, op.Abs(node.x), node.attribute("lambd")), dy)
 
 
 @gradient("HardSigmoid", versions=(6, 22))
 def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = α where 0 < y < 1, else 0."""
+    """The derivative is α for 0 < y < 1, else 0."""
     alpha: float = node.attribute("alpha")
     below_one = op.Less(node.y, op.scalar(1.0, dy.elem_type))
     inside = op.And(_above(op, node.y, 0.0), below_one)
@@ -87,7 +88,7 @@ def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("HardSwish", versions=(14, 22))
 def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x h) = h + [|x| < 3] x / 6 with h = min(max(x / 6 + 1/2, 0), 1)."""
+    """D(x h) = (h + x / 6 if |x| < 3, else h) dx, with h = min(max(x / 6 + 1/2, 0), 1)."""
     sixth = node.x * (1 / 6)
     h = op.Clip(sixth + 0.5, op.scalar(0.0, dy.elem_type), op.scalar(1.0, dy.elem_type))
     inside = op.Less(op.Abs(node.x), op.scalar(3.0, dy.elem_type))
@@ -96,13 +97,13 @@ def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Sigmoid", versions=(6, 13))
 def sigmoid(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(σ(x)) = σ (1 - σ) dx."""
+    """D(σ(x)) = σ(x) (1 - σ(x)) dx."""
     return dy * (node.y * (1.0 - node.y))
 
 
 @gradient("Tanh", versions=(6, 13))
 def tanh(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(tanh x) = (1 - tanh²) dx."""
+    """D(tanh x) = (1 - tanh² x) dx."""
     return dy * (1.0 - node.y * node.y)
 
 
@@ -121,7 +122,7 @@ def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Swish", versions=(24,))
 def swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x σ(α x)) = (σ + α y (1 - σ)) dx with y = x σ."""
+    """D(x s) = (s + α x s (1 - s)) dx, with s = σ(α x)."""
     alpha = node.attribute("alpha")
     s = op.Sigmoid(_scaled(node.x, alpha))
     return dy * (s + _scaled(node.y, alpha) * (1.0 - s))
@@ -129,10 +130,10 @@ def swish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Mish", versions=(18, 22))
 def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x t) = (t + x σ (1 - t²)) dx with t = tanh(ln(1 + eˣ)).
+    """D(x t) = (t + x σ(x) (1 - t²)) dx, with t = tanh(ln(1 + eˣ)).
 
-    By the sigmoid t = m / (2 - m) with m = σ (2 - σ), which is cheaper than Softplus and cannot
-    overflow.
+    The code computes t = m / (2 - m) with m = σ(x) (2 - σ(x)), which is cheaper than Softplus and
+    cannot overflow.
     """
     s = op.Sigmoid(node.x)
     m = s * (2.0 - s)
@@ -142,13 +143,16 @@ def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Gelu", versions=(20,))
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Φ(x)) = (Φ + x φ) dx with the normal distribution Φ and density φ, or by tanh."""
+    """D(x Φ(x)) = (Φ(x) + x φ(x)) dx, or the derivative of the tanh approximation.
+
+    Φ and φ are the distribution and the density of the standard normal distribution.
+    """
     slope = gelu_tanh_slope if node.attribute("approximate") == "tanh" else gelu_slope
     return dy * slope(node.x)
 
 
 def gelu_slope(x: Value) -> Value:
-    """Φ + x φ, where Φ = (1 + erf(x / √2)) / 2 and φ = exp(-x² / 2) / √(2 π)."""
+    """Φ(x) + x φ(x), with Φ(x) = (1 + erf(x / √2)) / 2 and φ(x) = exp(-x² / 2) / √(2 π)."""
     op = x.op
     distribution = op.Erf(x * math.sqrt(0.5)) * 0.5 + 0.5
     density = op.Exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
@@ -156,7 +160,10 @@ def gelu_slope(x: Value) -> Value:
 
 
 def gelu_tanh_slope(x: Value) -> Value:
-    """D(x σ(u)) = σ (1 + (1 - σ) x u') with u = a x + b x³, so x u' = 3 u - 2 a x."""
+    """Derivative of x σ(u) with u = a x + b x³: σ(u) (1 + (1 - σ(u)) x u').
+
+    Here x u' = 3 u - 2 a x.
+    """
     u = x * (x * x * _GELU_CUBIC + _GELU_LINEAR)
     s = x.op.Sigmoid(u)
     return s * ((1.0 - s) * (u * 3.0 - x * (2 * _GELU_LINEAR)) + 1.0)
@@ -164,7 +171,7 @@ def gelu_tanh_slope(x: Value) -> Value:
 
 @gradient("Softmax", versions=(13,))
 def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(p) = p (dx - Σ p dx) along the axis."""
+    """Dp = p (dx - Σ p dx) for the result p, summed along the axis."""
     weighted = dy * node.y
     axis = op.integers(node.attribute("axis"))
     return weighted - node.y * op.ReduceSum(weighted, axis, keepdims=1)
@@ -172,7 +179,7 @@ def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LogSoftmax", versions=(13,))
 def log_softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(log p) = dx - p Σ dx along the axis."""
+    """D(log p) = dx - p Σ dx for p = softmax(x), summed along the axis."""
     axis = op.integers(node.attribute("axis"))
     return dy - op.Exp(node.y) * op.ReduceSum(dy, axis, keepdims=1)
 
@@ -182,12 +189,12 @@ def _above(op: Builder, x: Value, threshold: float) -> Value:
 
 
 def _by_sign(op: Builder, x: Value, negative: Value) -> Value:
-    """1 where x > 0, else ``negative``."""
+    """1 for x > 0, else ``negative``."""
     return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), negative)
 
 
 def _negative_part(op: Builder, y: Value) -> Value:
-    """min(y, 0); on the CPU Clip takes less than half of Min's time."""
+    """min(y, 0), computed with Clip, which takes less than half of Min's time on the CPU."""
     return op.Clip(y, None, op.scalar(0.0, y.elem_type))
 
 

@@ -1,4 +1,4 @@
-"""Attention and rotary embeddings of ONNX."""
+"""Gradients of ONNX's Attention and RotaryEmbedding."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def attention(
     d_values: Value | None = None,
     d_scores: Value | None = None,
 ) -> Cotangents:
-    """Attention over the past and present keys; see ``attention_math`` for the formula.
+    """Gradient of attention over past and present keys; ``attention_math`` has the formulas.
 
-    The present keys and values are outputs too; their cotangents are added.
+    The present keys and values are outputs too; the cotangents of these outputs are added.
     """
     of = _attention(op, node)
     y = _by_heads(node, node.y, 0)
@@ -74,7 +74,7 @@ def _attention(op: Builder, node: Node) -> Attention:
 
 
 def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
-    """Masks by position: causal, windowed, and padded keys."""
+    """Masks that depend on positions: causal, limited to a window, or without padded keys."""
     queries, past = q.shape[2], _past(node)
     keys = past + k.shape[2]
     offset: int | Value = past
@@ -92,7 +92,10 @@ def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
 
 
 def _mask(node: Node, keys: int) -> Value | None:
-    """The mask, with forbidden keys added if it is too short; integers become float biases."""
+    """The node's mask, extended to all keys; added keys are forbidden.
+
+    An integer mask is cast to the type of the queries, as a bias.
+    """
     mask, op = node.optional_input(3), node.op
     if mask is not None and not mask.is_float and mask.elem_type != TensorProto.BOOL:
         mask = mask.cast(node.x.elem_type)
@@ -116,7 +119,7 @@ def _past(node: Node) -> int:
 
 
 def _by_heads(node: Node, x: Value, place: int) -> Value:
-    """Queries (place 0), keys or values as [B, heads, length, width]."""
+    """Queries, keys or values (``place`` 0, 1, 2) as [B, heads, length, width]."""
     return (
         x
         if x.rank == _BY_HEADS
@@ -130,9 +133,9 @@ def _as_given(node: Node, place: int, cotangent: Value) -> Value:
 
 @gradient("RotaryEmbedding", versions=(23,))
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Pairs (a, b) become (a cos - b sin, a sin + b cos); dy is turned back.
+    """Turn dy back: the forward pass turns pairs (a, b) to (a cos - b sin, a sin + b cos).
 
-    See ``RotaryLayout`` for the cotangents of the angles.
+    ``RotaryLayout`` computes the cotangents of the cosines and sines.
     """
     cos, sin = node.input(1), node.input(2)
     attributes = node_attributes(node.proto)

@@ -1,6 +1,6 @@
-"""Operators of ONNX Runtime (com.microsoft), which its optimizers leave in a model.
+"""Gradients of ONNX Runtime's own operators (com.microsoft), which its optimizers write.
 
-Definitions are those of ONNX Runtime's ContribOperators.md. The emitted nodes are standard ONNX.
+Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _MATRIX = 2
 
 @contributed("Gelu")
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Φ(x)) = (Φ(x) + x φ(x)) dx with the normal distribution Φ and its density φ."""
+    """D(x Φ(x)) = (Φ(x) + x φ(x)) dx, with the standard normal distribution Φ and its density φ."""
     return dy * gelu_slope(node.x)
 
 
 @contributed("BiasGelu")
 def bias_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gelu of x + b."""
+    """Gradient of Gelu of x + b."""
     dx = dy * gelu_slope(node.x + node.input(1))
     return dx, dx
 
 
 @contributed("FastGelu")
 def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gelu by tanh, of x or x + b."""
+    """Gradient of Gelu's tanh approximation, of x or of x + b."""
     bias = node.optional_input(1)
     dx = dy * gelu_tanh_slope(node.x if bias is None else node.x + bias)
     return dx, dx
@@ -62,7 +62,7 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @contributed("QuickGelu")
 def quick_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x s) = (s + α x s (1 - s)) dx with s = σ(α x)."""
+    """D(x s) = (s + α x s (1 - s)) dx, with s = σ(α x)."""
     alpha: float = node.attribute("alpha", 1.702)
     s = op.Sigmoid(node.x * alpha)
     return dy * (s + node.y * (1.0 - s) * alpha)
@@ -72,7 +72,10 @@ def quick_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """LayerNormalization of input + skip (+ bias) over the last axis; also returns the sum."""
+    """Gradient of LayerNormalization of input + skip (+ bias) over the last axis.
+
+    The sum is an output of the node too.
+    """
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 
@@ -81,7 +84,10 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """SkipLayerNormalization by the root mean square: no mean and no β."""
+    """Gradient of the normalization of input + skip (+ bias) by the root mean square.
+
+    It has neither a mean nor β.
+    """
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
@@ -89,9 +95,11 @@ def skip_simplified_layer_normalization(
 def _through_sum(
     op: Builder, node: Node, dy: Value | None, received: tuple[Value | None, ...], bias: int
 ) -> tuple[Value, Value]:
-    """Cotangents of the sum s and of γ, from those of y, mean, r and s; n dr/ds = -r² x̂.
+    """Cotangents of the sum s and of the scale γ, from those of the node's outputs.
 
-    Without a mean its cotangent is zero.
+    ``dy`` is the cotangent of y; ``received`` are those of the mean, of the inverse deviation r,
+    and of s. With x̂ = (s - mean) · r and rows of n elements, dr/ds = -r² x̂ / n. ``bias`` is the
+    index of the input that is added to s.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
@@ -113,7 +121,7 @@ def _through_sum(
 @contributed("FusedMatMul")
 @contributed("TransposeMatMul")
 def fused_matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(α A' B') = α (dA' B' + A' dB'), A' and B' being operands with permuted axes."""
+    """D(α A' B') = α (dA' B' + A' dB'), where A' and B' are the operands with permuted axes."""
     a, b, alpha = _turned(node, 0), _turned(node, 1), node.attribute("alpha", 1.0)
     da, db = matmul_cotangents(a, b, dy if alpha == 1 else dy * alpha)
     return [
@@ -123,7 +131,10 @@ def fused_matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _order(node: Node, place: int) -> list[int]:
-    """The permutation of an operand's axes: the first behind the batch, then the last two."""
+    """The permutation that FusedMatMul applies to the axes of an operand.
+
+    ``transBatch`` moves the first axis behind the other batch axes; ``trans`` swaps the last two.
+    """
     rank, side = node.input(place).rank, "AB"[place]
     order = list(range(rank))
     if rank >= _MATRIX and node.attribute(f"transBatch{side}"):
@@ -153,7 +164,10 @@ def multi_head_attention(
     d_keys: Value | None = None,
     d_values: Value | None = None,
 ) -> Cotangents:
-    """Attention of queries, keys and values [B, L, heads · E], each with part of a bias."""
+    """Gradient of attention of queries, keys and values [B, L, heads · E].
+
+    The bias input has a part for each of the three.
+    """
     if any(x is None or x.rank != _SEQUENCE for x in [*node.inputs, None, None][:3]):
         raise ModelError(f"{node.label}: expected queries, keys and values of rank 3, not packed")
     if any(node.optional_input(place) for place in (6, 7)):
@@ -173,7 +187,7 @@ def multi_head_attention(
 def packed_attention(
     op: Builder, node: Node, dy: Value | None, d_present: Value | None = None
 ) -> Cotangents:
-    """Attention of x W + b, which contains queries, keys and values in this order."""
+    """Gradient of attention whose queries, keys and values are the parts of x W + b."""
     if node.optional_input(4) is not None or d_present is not None:
         raise ModelError(f"{node.label}: past and present keys and values are not differentiated")
     if node.attribute("do_rotary"):
@@ -192,7 +206,10 @@ def packed_attention(
 def _pull_heads(
     op: Builder, node: Node, qkv: list[Value], masks: tuple[int, int], dy: Value | None
 ) -> AttentionCotangents:
-    """Differentiate the attention; ``masks`` are input indices of padding mask and added bias."""
+    """Cotangents of queries, keys and values ``qkv`` [B, L, heads · E], split by heads.
+
+    ``masks`` are the input indices of the padding mask and of the added bias.
+    """
     heads = int(node.attribute("num_heads"))
     q, k, v = (split_heads(x, heads) for x in qkv)
     padding, added = (node.optional_input(place) for place in masks)
@@ -216,7 +233,7 @@ def _pull_heads(
 
 
 def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value | None:
-    """Bias that excludes padded keys; a mask is lengths [B], [B, S] or [B, L, S]."""
+    """A bias that excludes padded keys; the mask has lengths [B], or keys [B, S] or [B, L, S]."""
     if mask is None:
         return None
     op, batch = node.op, node.x.shape[0]
@@ -241,7 +258,10 @@ def _parts(x: Value, widths: list[int]) -> list[Value]:
 def _together(
     pulled: AttentionCotangents, d_keys: Value | None = None, d_values: Value | None = None
 ) -> list[Value]:
-    """The cotangents of queries, keys and values, plus those of present keys and values."""
+    """Cotangents of queries, keys and values, without head axis, plus those of the outputs.
+
+    ``d_keys`` and ``d_values`` are the cotangents of the present keys and values.
+    """
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
     return [merge_heads(x) for x in (pulled.q, dk, dv)]
@@ -259,10 +279,10 @@ def group_query_attention(
     d_keys: Value | None = None,
     d_values: Value | None = None,
 ) -> Cotangents:
-    """Causal attention from the first position, with keys and values shared by heads.
+    """Gradient of causal attention in which groups of query heads share keys and values.
 
-    The runtime does not define the output of queries beyond a sequence's end. Their cotangents must
-    be zero, as ignored targets make them.
+    The runtime does not define the result of queries beyond a sequence's end. Their cotangents must
+    be zero, which they are if the loss ignores these targets.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
@@ -295,7 +315,7 @@ def group_query_attention(
 
 
 def _require_plain(node: Node) -> None:
-    """Raise ModelError for forms without a derivative here."""
+    """Raise ModelError for forms of GroupQueryAttention that have no derivative here."""
     past = node.optional_input(3)
     if past is not None and past.shape[2]:
         raise ModelError(
@@ -309,7 +329,7 @@ def _require_plain(node: Node) -> None:
 
 
 def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
-    """Queries or keys [B, heads, L, E] turned by their positions, back with ``sense`` -1."""
+    """Rotate queries or keys [B, heads, L, E] by their positions; back again if ``sense`` is -1."""
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))
@@ -322,9 +342,9 @@ def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Turn the pairs back by the same angles, with ONNX's RotaryEmbedding.
+    """Turn the cotangent's pairs back by the same angles, with ONNX Runtime's RotaryEmbedding.
 
-    The positions are the second input: one for each token [B, L], or that of the first token [1].
+    The second input has the position of each token [B, L], or of the first token only [1].
     """
     x, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto)

@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution, each the adjoint of the other."""
+"""Gradients of convolution and transposed convolution, each of which is the other's adjoint."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LARGEST_CONSTANT = 2**18
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = X * W + b: dX by the transposed convolution, dW by patches, db by a sum.
+    """Gradient of Y = X * W + b; helper functions choose the fastest form of dX and dW.
 
-    x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
+    Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
@@ -38,9 +38,9 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The adjoint of a convolution from Y to X: dX and dW follow from that convolution.
+    """Gradient of the adjoint of a convolution from Y to X: dX is this convolution of dY.
 
-    x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -51,7 +51,10 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _group(node: Node) -> int:
-    """The attribute ``group``, which shape inference does not check."""
+    """The attribute ``group``; raises ModelError if it is below 1.
+
+    Shape inference does not check it.
+    """
     group: int = node.attribute("group", 1)
     if group < 1:
         raise ModelError(f"{node.label}: expected a group of 1 or more, got {group}")
@@ -63,7 +66,11 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Choose the form: blocks if faster, a product for one tap, else transposed convolution."""
+    """Cotangent of a convolution's input, in the fastest form that fits.
+
+    The forms are the blocked layout, a matrix product for a kernel of one element, and the
+    transposed convolution.
+    """
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
     if dx is not None:
         return dx
@@ -73,14 +80,16 @@ def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> 
 
 
 def _is_product(view: Window) -> bool:
-    """Whether the convolution is one matrix product at each position."""
+    """Whether the convolution is a matrix product at each position."""
     return math.prod(view.kernel) == 1 and view.is_partition
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Choose the form: a product, blocks or patches, the first that the shapes allow.
+    """Cotangent of a convolution's kernels, in the first form that fits.
 
-    If the patches need too large a constant, batch and channels are exchanged instead.
+    The forms are the blocked layout, a matrix product for a kernel of one element, and a product
+    with patches of x. If the patches need too large a constant, x is convolved with dy instead,
+    with batch and channels exchanged.
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
@@ -92,9 +101,10 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
 
 def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
-    """Sum dY Xᵀ over the batch, in one product or one for each example.
+    """Weight cotangent of a kernel of one element: the sum of dY Xᵀ over the batch.
 
-    One product needs dY and X transposed to channels first, so it is used if it is cheaper.
+    It takes one product for each example, or a single product of dY and X transposed to channels
+    first, whichever moves fewer elements.
     """
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
@@ -112,9 +122,10 @@ def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
 
 
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Sum dYₙ Pₙᵀ over the batch, P [N, group, C/group · taps, positions] being the patches of X.
+    """Weight cotangent as a product of dY and the patches of X, summed over the batch.
 
-    A depthwise convolution with one-hot kernels cuts the patches out, which runtimes do fast.
+    The patches [N, group, C/group · taps, positions] are cut out by a depthwise convolution with
+    one-hot kernels, which runtimes compute fast.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -127,7 +138,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """X convolved with dY, with batch and channels, strides and dilations exchanged.
+    """Weight cotangent as X convolved with dY: batch and channels, strides and dilations swapped.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """

@@ -1,4 +1,4 @@
-"""Products with quantized weights, which stay unchanged; gradients pass to the other operand."""
+"""Gradients of products with quantized weights: only the other operand gets a gradient."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _BYTE = 8
 
 @gradient("MatMulNBits", versions=(VERSION,), domain=DOMAIN)
 def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Wᵀ + b) = dx Wᵀ + db, with W [N, K] dequantized for each product."""
+    """D(x Wᵀ + b) = dx Wᵀ + db; the weights W [N, K] are dequantized for each product."""
     if node.wants(2):
         raise ModelError(f"{node.label}: scales of codes are not trained; freeze them")
     return op.MatMul(dy, _weights(node, dy)), None, None, None, None, dy
 
 
 def _weights(node: Node, dy: Value) -> Value:
-    """(code - zero point) · scale, both shared by blocks of a row; N rows of K numbers.
+    """The weights (code - zero point) · scale, as N rows of K numbers.
 
-    The codes are read only after ``dy`` exists. Otherwise the runtime would dequantize them once
-    and keep the weights.
+    Blocks within a row share a zero point and a scale. The codes are read only after ``dy`` has
+    been computed: otherwise the runtime would dequantize them once and store the weights.
     """
     op, bits = node.op, int(node.attribute("bits", 4))
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:
@@ -46,7 +46,7 @@ def _weights(node: Node, dy: Value) -> Value:
 
 
 def _digits(packed: Value, bits: int, elem_type: int, zero: int = 0) -> Value:
-    """Numbers packed in bytes minus ``zero``, the lowest bits first, on a new axis."""
+    """Unpack the numbers in each byte along a new last axis, lowest bits first, minus ``zero``."""
     op, places = packed.op, np.arange(0, _BYTE, bits)
     table = (np.arange(2**_BYTE)[:, None] >> places & (2**bits - 1)) - zero
     numbers = op.constant(table.astype(helper.tensor_dtype_to_np_dtype(elem_type)))

@@ -1,8 +1,8 @@
-"""Operators that read or write elements at given places.
+"""Gradients of operators that read or write elements at indices.
 
-An element that is read several times receives the sum. Scatters can add from opset 16 on; before,
-products with one-hot tensors do, whose cost grows with the table. Use opset 16 for large
-vocabularies.
+An element that is read several times gets the sum of the cotangents. Scatters can add from opset 16
+on. Before, products with one-hot tensors add; their cost grows with the size of the table, so large
+vocabularies need opset 16.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCATTERS_ADD = 16
 
 @gradient("Gather", versions=(1, 11, 13))
 def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each row's cotangent is added to the row that was read; other rows receive zeros."""
+    """Add the cotangent of each result row to the row that was read; other rows get zeros."""
     x, places = node.x, node.input(1)
     axis = node.attribute("axis") % x.rank
     place = op.array_of(places)
@@ -41,7 +41,7 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GatherElements", versions=(11, 13))
 def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent is added to the element that was read."""
+    """Add the cotangent of each result element to the element that was read."""
     x, places, axis = node.x, node.input(1), node.attribute("axis") % dy.rank
     if op.opset >= _SCATTERS_ADD:
         zeros = op.zeros(x.shape, dy.elem_type)
@@ -55,7 +55,7 @@ def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GatherND", versions=(11, 12, 13))
 def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each block's cotangent is added to the block that was read."""
+    """Add the cotangent of each result block to the block that was read."""
     x = node.x
     places = _with_batch_places(op, node.input(1), node.attribute("batch_dims", 0))
     if op.opset >= _SCATTERS_ADD:
@@ -70,7 +70,7 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
 def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent splits into written and overwritten elements."""
+    """Divide the cotangent between the data and the updates that overwrite elements of it."""
     places, axis = node.input(1), node.attribute("axis") % dy.rank
 
     def read(x: Value) -> Value:
@@ -84,7 +84,7 @@ def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterND", versions=(11, 13, 16, 18))
 def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent splits into written and overwritten blocks."""
+    """Divide the cotangent between the data and the updates that overwrite blocks of it."""
     places = node.input(1)
 
     def read(x: Value) -> Value:
@@ -98,7 +98,7 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TensorScatter", versions=(24,))
 def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Written values receive the cotangent at their places; other elements keep it."""
+    """Written values get the cotangent at their places; the data gets it everywhere else."""
     update, start = node.input(1), node.optional_input(2)
     axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
     along = [1] * dy.rank
@@ -117,16 +117,17 @@ def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TopK", versions=(10, 11, 24))
 def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent goes to the selected element; no element is selected twice."""
+    """Each cotangent goes to the element that was selected; no element is selected twice."""
     zeros = op.zeros(node.x.shape, dy.elem_type)
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
 
 
 @gradient("Compress", versions=(9, 11, 28))
 def compress(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each selected element receives its cotangent, the others zeros.
+    """Each selected element gets its cotangent, other elements get zeros.
 
-    The number of selected elements before an element gives its place, so no length depends on data.
+    The number of selected elements before an element is its place in the result. So no shape
+    depends on data.
     """
     x, condition, axis = node.x, node.input(1), node.attribute("axis")
     shape = (x.size,) if axis is None else x.shape
@@ -145,7 +146,10 @@ def compress(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("OneHot", versions=(9, 11, 28))
 def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = off + (on - off) h, h being the one-hot of the indices, which has no derivative."""
+    """Gradient of y = off + (on - off) h at the numbers off and on.
+
+    The one-hot tensor h of the indices has no derivative.
+    """
     axis, axes = node.attribute("axis"), range(dy.rank)
     hot = _one_hot(op, node.input(0), dy.shape[axis], axis, dy.elem_type)
     on = op.reduce("ReduceSum", dy * hot, axes, keepdims=False)
@@ -155,7 +159,7 @@ def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
-    """The adjoint of reading one row at a constant place: zeros before and after it."""
+    """Gradient of reading one row at a constant place: dy with zeros before and after it."""
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
@@ -163,7 +167,10 @@ def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
 
 
 def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value) -> Value:
-    """Zeros of ``shape`` with rows [*places.shape, *shape[1:]] added at their places."""
+    """A table of zeros of ``shape`` to which ``rows`` [*places.shape, *shape[1:]] are added.
+
+    ``places`` are the indices of the table rows.
+    """
     if op.opset >= _SCATTERS_ADD:
         return scatter_rows(op, shape, rows.elem_type, places, rows)
     hot = _one_hot(op, op.Reshape(places, op.integers(-1)), shape[0], 0, rows.elem_type)
@@ -172,7 +179,10 @@ def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value)
 
 
 def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) -> Value:
-    """Ones at the places along a new axis, computed in float32, which every runtime supports."""
+    """Zeros along a new axis of length ``depth`` with a 1 at each place.
+
+    OneHot runs in float32, which every runtime supports.
+    """
     zero_one = op.constant(np.array([0, 1], np.float32))
     hot = op.OneHot(
         places.cast(TensorProto.INT64), op.constant(np.array(depth)), zero_one, axis=axis
@@ -181,7 +191,7 @@ def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) 
 
 
 def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:
-    """Indices [*batch, ..., n] with those of the batch before them: [..., batch_dims + n]."""
+    """Put the batch's own indices before the indices [*batch, ..., n]: [..., batch_dims + n]."""
     if not batch_dims:
         return places
     columns = [*places.shape[:-1], 1]
@@ -199,7 +209,10 @@ def _scattered(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Cotangents of data and updates, from functions that read and write at the places."""
+    """Cotangents of the data and of the updates of a scatter, for each kind of reduction.
+
+    ``read`` gathers elements at the scatter's indices; ``write`` scatters to them.
+    """
     updates = node.input(2)
     match node.attribute("reduction", "none"):
         case "none":
@@ -221,7 +234,10 @@ def _extreme(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Share the cotangent of an extreme equally among ties, as PyTorch's scatter_reduce."""
+    """Share the cotangent of a maximum or minimum equally among ties.
+
+    PyTorch's scatter_reduce does the same.
+    """
     won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
     won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
     share = dy / write(won, won_by_updates, reduction="add")
@@ -237,7 +253,7 @@ def _product(
 ) -> Cotangents:
     """D(x Π u) = Π u dx + Σ (y / u) du.
 
-    For u = 0, y / u is the product of the other factors: zero if another factor is zero.
+    If u is 0, the product of the other factors replaces y / u; it is 0 if another factor is 0.
     """
     updates = node.input(2)
     is_zero = op.Cast(op.Equal(updates, op.scalar(0.0, dy.elem_type)), to=dy.elem_type)

@@ -1,4 +1,7 @@
-"""Matrix products, and Einsum, with one letter for each axis of its equation."""
+"""Gradients of matrix products and of Einsum.
+
+``Equation`` has one letter for each axis of an Einsum's operands.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _TALL = 4
 
 @gradient("Gemm", versions=(7, 9, 11, 13))
 def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(α A' B' + β C) = α dA' B' + α A' dB' + β dC, with A' = A or Aᵀ and B' likewise."""
+    """D(α A' B' + β C) = α dA' B' + α A' dB' + β dC; A' is A or Aᵀ, and B' is B or Bᵀ."""
     a, b = node.input(0), node.input(1)
     alpha, beta = node.attribute("alpha"), node.attribute("beta")
     ta, tb = node.attribute("transA"), node.attribute("transB")
@@ -40,12 +43,15 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("MatMul", versions=(1, 9, 13))
 def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(A B) = dA B + A dB; a vector operand is a matrix with one row or column."""
+    """D(A B) = dA B + A dB; a vector operand counts as a matrix with one row or one column."""
     return matmul_cotangents(node.input(0), node.input(1), dy)
 
 
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
-    """Cotangents of A and B from the product's, broadcast; vectors have no batch axes."""
+    """Cotangents of A and B from ``dy``, that of A B; their batch axes may still be broadcast.
+
+    Cotangents of vectors have no batch axes.
+    """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
     columns = op.Unsqueeze(b, op.integers(1)) if b.rank == 1 else b
@@ -58,17 +64,17 @@ def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
 
 
 def transposed(value: Value) -> Value:
-    """The last two axes swapped."""
+    """Swap the last two axes."""
     order = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
     return value.op.Transpose(value, perm=order)
 
 
 def summed_over_rows(a: Value, b: Value) -> Value:
-    """Aᵀ B [M, N] of a [K, M] and b [K, N]: the gradient of a weight, over K positions.
+    """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions.
 
-    The CPU kernel transposes its left side for every panel of columns, so transposing it beforehand
-    is faster. It passes over the result for every panel of positions, so a tall result is
-    transposed afterwards (benchmarks/rules/weight_products.py).
+    The CPU kernel transposes its left operand again for every panel of columns, so it is faster to
+    transpose it once beforehand. The kernel also passes over the result for every panel of
+    positions, so a tall result is computed transposed (benchmarks/rules/weight_products.py).
     """
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
@@ -79,7 +85,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Aᵀ dY; one product over all positions if B is one matrix for a whole batch of A."""
+    """Aᵀ dY, as a single product over all positions if b is one matrix for a whole batch of a."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -88,7 +94,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """A vector operand's cotangent without its added axis."""
+    """The cotangent; for a vector operand without the added axis and summed over the batch."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -99,9 +105,10 @@ def _reduced(cotangent: Value, operand: Value) -> Value:
 
 @gradient("Einsum", versions=(12, 28))
 def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Einsum is linear in each operand.
+    """Gradient of Einsum, which is linear in each operand.
 
-    An operand's cotangent is the product of dy and the other operands, summed over axes it lacks.
+    The cotangent of an operand is the product of dy and the other operands, summed over the axes
+    that the operand lacks.
     """
     operands = [node.input(place) for place in range(len(node.inputs))]
     equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
@@ -114,7 +121,7 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """Cotangent of an operand; axes that only it has are filled with copies."""
+    """Cotangent of the operand ``place``; copied along axes that no other term has."""
     terms, values = list(equation.terms), list(operands)
     term, sizes = terms.pop(place), values.pop(place).shape
     single, diagonals = _without_diagonals(term, equation)
@@ -131,7 +138,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """A term without repeated letters, and the pairs of letters of a diagonal."""
+    """The term with repeated letters replaced by new ones, and the pairs (old, new letter)."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -142,7 +149,7 @@ def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
 
 
 def _eye(like: Value, size: int) -> Value:
-    """The identity [size, size], which the file does not store."""
+    """The identity matrix [size, size], computed at run time instead of stored in the file."""
     op, numbers = like.op, ascending(size)
     equal = op.Equal(op.constant(numbers.reshape(-1, 1)), op.constant(numbers))
     return op.Cast(equal, to=like.elem_type)
@@ -160,10 +167,11 @@ class Equation:
 
 
 def parse(text: str, ranks: Sequence[int]) -> Equation:
-    """The equation for operands of these ranks; raises ModelError if the two do not fit.
+    """The equation for operands of these ranks; raises ModelError if it does not fit them.
 
-    An ellipsis becomes unused letters, counted from its last axis. Without an arrow, the result has
-    the ellipsis and then, in alphabetical order, the letters that occur once.
+    An ellipsis is replaced by unused letters, aligned at its last axis. An equation without an
+    arrow gets a result of the ellipsis followed by the letters that occur once, in alphabetical
+    order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
     terms = operands.split(",")
@@ -189,6 +197,6 @@ def parse(text: str, ranks: Sequence[int]) -> Equation:
 
 
 def fresh_letters(used: Iterable[str], count: int) -> str:
-    """Letters that do not occur in ``used``."""
+    """The first ``count`` letters that do not occur in ``used``."""
     letters = set(used)
     return "".join(c for c in string.ascii_letters if c not in letters)[:count]

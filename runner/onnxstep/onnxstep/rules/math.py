@@ -1,6 +1,6 @@
-"""Arithmetic, elementary functions, comparisons and choices, element by element.
+"""Gradients of elementwise operators: arithmetic, elementary functions, comparisons, choices.
 
-The caller sums over broadcast axes.
+Cotangents may still be broadcast: the caller sums them to the operand's shape.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def mul(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Div", versions=(7, 13, 14))
 def div(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a / b) = da / b - y db / b with y = a / b."""
+    """D(a / b) = da / b - y db / b, with y = a / b."""
     da = dy / node.input(1)
     return da, -(da * node.y)
 
 
 @gradient("Mod", versions=(10, 13, 28))
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a - q b) = da - q db; the quotient q = (a - y) / b is rounded: its derivative is 0."""
+    """D(a - q b) = da - q db; the rounded quotient q = (a - y) / b has the derivative 0."""
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
 
@@ -70,7 +70,7 @@ def mean(_: Builder, node: Node, dy: Value) -> Cotangents:
 def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
 
-    As in PyTorch, the first is 0 if b = 0, and the second if a = 0 ≤ b.
+    As in PyTorch, the factor of da is 0 if b = 0, and the factor of db is 0 if a = 0 ≤ b.
     """
     a, b = node.input(0), node.input(1)
     da = dy * _slope_of_power(op, a, b, node.y) if node.wants(0) else None
@@ -90,7 +90,7 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 
 def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹ of a constant b, from the result if that avoids a power."""
+    """The derivative b aᵇ⁻¹ for a constant b, computed from the result y if that saves a power."""
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:
@@ -101,7 +101,7 @@ def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
 
 
 def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
-    """The derivative aᵇ ln a; a constant positive base needs no guard."""
+    """The derivative aᵇ ln a, with 0 if a = 0 ≤ b; a constant positive base needs no such check."""
     slope = y * op.Log(a)
     base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):
@@ -125,13 +125,13 @@ def neg(_: Builder, __: Node, dy: Value) -> Cotangents:
 
 @gradient("Abs", versions=(6, 13))
 def abs_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D|x| = sgn(x) dx; 0 at 0, as in PyTorch."""
+    """D|x| = sgn(x) dx, which is 0 at x = 0, as in PyTorch."""
     return dy * op.Sign(node.x)
 
 
 @gradient("Reciprocal", versions=(6, 13))
 def reciprocal(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(1 / x) = -y² dx with y = 1 / x."""
+    """D(1 / x) = -y² dx, with y = 1 / x."""
     return -(dy * node.y * node.y)
 
 
@@ -173,7 +173,7 @@ def cos(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Tan", versions=(7, 22))
 def tan(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(tan x) = (1 + tan²) dx."""
+    """D(tan x) = (1 + tan² x) dx."""
     return dy * (1.0 + node.y * node.y)
 
 
@@ -227,9 +227,9 @@ def atanh(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Det", versions=(11, 22))
 def det(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(det X) = Σ C ∘ dX with the cofactors C, for X [..., n, n].
+    """D(det X) = Σ C dX for X [..., n, n], summed over all elements; C are the cofactors of X.
 
-    Cofactors are determinants of the minors; they exist for every matrix, unlike an inverse.
+    The cofactors are determinants of the minors. Unlike an inverse, they exist for every matrix.
     """
     x = node.x
     outer = op.Reshape(dy, op.integers(*x.shape[:-2], 1, 1))
@@ -252,7 +252,10 @@ def _cofactors(op: Builder, node: Node) -> Value:
 
 
 def _minors(n: int) -> NDArray[np.int64]:
-    """Flat indices [n², n-1, n-1] of [n, n] without row i and column j."""
+    """Indices [n², n-1, n-1] into a flattened matrix [n, n] without row i and column j.
+
+    The first axis runs over all pairs of i and j.
+    """
     index = np.arange(n * n).reshape(n, n)
     without = [
         np.delete(np.delete(index, row, axis=0), column, axis=1)
@@ -279,13 +282,13 @@ refused("BitCast", versions=(26,), reason="it reads the bits of its input as ano
 
 
 def indicator(condition: Value, like: Value) -> Value:
-    """1 where the condition is true and 0 elsewhere, in the element type of ``like``."""
+    """1 where the condition is true, else 0, in the element type of ``like``."""
     return condition.op.Cast(condition, to=like.elem_type)
 
 
 @gradient("Where", versions=(9, 16))
 def where(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(c ? a : b) = c ? da : db, by selection, so that no NaN of the other branch appears."""
+    """D(c ? a : b) = c ? da : db; selecting keeps NaN of the other branch out of the gradient."""
     chosen, none = node.input(0), op.scalar(0.0, dy.elem_type)
     da = op.Where(chosen, dy, none) if node.wants(1) else None
     db = op.Where(chosen, none, dy) if node.wants(2) else None
@@ -295,7 +298,10 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Max", versions=(8, 12, 13))
 @gradient("Min", versions=(8, 12, 13))
 def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the operand that is the result; equal ones share it, as in PyTorch."""
+    """The cotangent goes to the operand that is the result; equal operands share it.
+
+    PyTorch does the same.
+    """
     if len(node.inputs) == 1:
         return dy
     shares = [indicator(op.Equal(x, node.y), dy) for x in node.inputs if x is not None]
@@ -305,9 +311,9 @@ def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Clip", versions=(11, 12, 13))
 def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(min(max(x, low), high)): to x where it is unchanged, else to the bound.
+    """The cotangent of min(max(x, low), high) goes to x where y = x, else to the bound.
 
-    An x equal to a bound is unchanged, as in PyTorch's clamp.
+    An x equal to a bound gets the cotangent, as in PyTorch's clamp.
     """
     x, low, high = node.x, node.optional_input(1), node.optional_input(2)
     dx = dy * indicator(op.Equal(x, node.y), dy)
@@ -321,7 +327,10 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _raised(op: Builder, x: Value, low: Value, high: Value | None) -> Value:
-    """Mask of the results that are the lower bound; an upper bound below it wins."""
+    """Mask of the elements whose result is the lower bound.
+
+    If the upper bound is below the lower one, the result is the upper bound.
+    """
     below = op.Less(x, low)
     return below if high is None else op.And(below, op.Not(op.Less(high, low)))
 

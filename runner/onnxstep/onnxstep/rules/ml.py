@@ -1,7 +1,7 @@
-"""Classical models (domain ai.onnx.ml): affine ones are differentiated, the others refused.
+"""Classical models (domain ai.onnx.ml): affine models have gradients, all others are refused.
 
-Their numbers are attributes, so they are not trained, but gradients pass through. Results are
-float32 for every input type.
+Their coefficients are attributes, so they are not trained, but gradients pass to the inputs.
+Results are float32 for every input type.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _STEPS = (
 
 @gradient("Scaler", versions=(1,), domain=ML_DOMAIN)
 def scaler(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = (X - offset) · scale, with one number or one for each feature."""
+    """Gradient of y = (x - offset) · scale; scale has one number, or one for each feature."""
     scale = np.array(node.attribute("scale"), np.float32)
     return (dy * op.constant(scale)).cast(node.x.elem_type)
 
 
 @gradient("LinearRegressor", versions=(1,), domain=ML_DOMAIN)
 def linear_regressor(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = X Cᵀ + b; coefficients [targets, features]."""
+    """Gradient of y = x Cᵀ + b, with coefficients C [targets, features]."""
     transform = node.attribute("post_transform")
     if transform != "NONE":
         raise _not_affine(node, transform)
@@ -49,9 +49,9 @@ def linear_regressor(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LinearClassifier", versions=(1,), domain=ML_DOMAIN)
 def linear_classifier(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
-    """Scores Z = f(X Cᵀ + b); labels have no derivative.
+    """Gradient of the scores f(x Cᵀ + b); the labels have no derivative.
 
-    One row of coefficients and two classes give the scores 1 - f(s) and f(s).
+    If there are two classes but one row of coefficients, the scores are 1 - f(s) and f(s).
     """
     dz, scores = dy[-1], node.output(1)
     assert dz is not None

@@ -1,8 +1,8 @@
 """Operators without a gradient: generators, control flow, sequences, optionals.
 
-Constants, ranges and random numbers do not depend on an input's value. Random draws are constants
-of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The others are
-refused with a remedy.
+Constants, ranges and random numbers do not depend on the value of an input. Random draws count as
+constants of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The other
+operators are refused, and the error names a remedy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Normalization and regularization.
+"""Gradients of normalization and regularization.
 
-Every normalization is  y = x̂ · scale + bias  with  x̂ = (x - mean) · r  over some axes, and has
-the derivative  dx = r (g - mean g - x̂ · mean(g x̂))  with  g = dy · scale. GroupNormalization and
-MeanVarianceNormalization are differentiated through their function body in ONNX, since onnx infers
-no shapes for them.
+Every normalization computes y = x̂ · scale + bias, with x̂ = (x - mean) · r over some axes. Its
+gradient is dx = r (g - mean(g) - x̂ · mean(g x̂)), with g = dy · scale. GroupNormalization and
+MeanVarianceNormalization are differentiated through their function bodies in ONNX, because onnx
+infers no shapes for them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ _DEFAULT_RATIO = 0.5
 
 @dataclass(frozen=True)
 class Normalized:
-    """A batch seen per channel: ``mean`` and ``variance`` [C], ``deviation`` x - mean [N, C, ...],
-    and ``inverse`` = 1 / √(variance + epsilon), shaped to multiply the deviation."""  # noqa: D205, D209 - one formula
+    """A batch x [N, C, ...] normalized per channel.
+
+    ``mean`` and ``variance`` are [C]; ``deviation`` is x - mean [N, C, ...]. ``inverse`` is 1 /
+    √(variance + epsilon), in a shape that broadcasts to the deviation.
+    """
 
     mean: Value
     variance: Value
@@ -33,28 +36,29 @@ class Normalized:
 
 
 def channel_axes(x: Value) -> list[int]:
-    """All axes but the channels."""
+    """All axes except that of the channels."""
     return [0, *range(2, x.rank)]
 
 
 def per_channel(x: Value, channels: Value) -> Value:
-    """A value for each channel [C] shaped to broadcast against x [N, C, ...], in x's type."""
+    """Reshape values [C], one per channel, to broadcast to x [N, C, ...]; cast them to its type."""
     op = x.op
     shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
     return shaped.cast(x.elem_type)
 
 
 def wide(x: Value) -> Value:
-    """X in a type that is wide enough for means and variances."""
+    """Cast x to float32 if it is half, for means and variances."""
     return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in HALF_TYPES else x
 
 
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """Normalize x [N, C, ...] by these statistics [C], else by its own with biased variance.
+    """Normalize x [N, C, ...] by these statistics [C], or by its own mean and biased variance.
 
-    Forward and backward pass emit equal nodes, which runtimes compute once.
+    The forward and the backward pass both call this function; they emit equal nodes, which runtimes
+    compute once.
     """
     op, axes = x.op, channel_axes(x)
     if mean is None:
@@ -67,7 +71,7 @@ def normalized(
 
 
 def is_training(node: Node) -> bool:
-    """Whether a BatchNormalization is in training form, the only one with further outputs."""
+    """Whether a BatchNormalization is in training form; only this form has more than one output."""
     return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
 
 
@@ -79,9 +83,10 @@ def batch_normalization(
     d_mean: Value | None = None,
     d_var: Value | None = None,
 ) -> Cotangents:
-    """Y = (X - μ) r · scale + B with r = 1 / √(σ² + ε), by given or batch statistics.
+    """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε), by fed or batch statistics.
 
-    D(scale) = r Σ dY (X - μ), d(B) = Σ dY. X [N, C, ...], the others [C].
+    The cotangents are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and ``_by_batch`` have
+    the others. Shapes: X [N, C, ...], all others [C].
     """
     received = op.zeros(node.y.shape, node.y.elem_type) if dy is None else dy
     rule = _by_batch if is_training(node) else _by_given
@@ -89,7 +94,10 @@ def batch_normalization(
 
 
 def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangents:
-    """D(X) = dY scale r, d(μ) = -scale r Σ dY, d(σ²) = -½ scale r² d(scale)."""
+    """Cotangents if μ and σ² are inputs of the node.
+
+    They are dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
+    """
     x, scale = wide(node.x), node.input(1)
     mean, variance = node.input(3), node.input(4)
     parts = normalized(x, node.attribute("epsilon"), mean, variance)
@@ -110,8 +118,11 @@ def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangent
 def _by_batch(
     op: Builder, node: Node, dy: Value, d_running_mean: Value | None, d_running_var: Value | None
 ) -> Cotangents:
-    """D(X) = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), and through the running statistics
-    m · old + (1 - m) · batch:  (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²))."""  # noqa: D205, D209 - one formula
+    """Cotangents if the node computes μ and σ² from its batch of n values per channel.
+
+    dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The running statistics m · old + (1 - m) ·
+    batch add (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)).
+    """
     x, scale, momentum = wide(node.x), node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
     parts = normalized(x, node.attribute("epsilon"), *statistics)
@@ -134,7 +145,7 @@ def _by_batch(
 
 
 def _flat(like: Value, cotangent: Value) -> Value:
-    """A cotangent for each channel in the shape and type of ``like`` [C]."""
+    """Reshape and cast a cotangent with one number per channel to the form of ``like`` [C]."""
     return _as(like, cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape)))
 
 
@@ -143,16 +154,17 @@ def _as(like: Value, cotangent: Value) -> Value:
 
 
 def mean(op: Builder, value: Value, axes: list[int]) -> Value:
-    """Mean over axes, which are kept."""
+    """Mean over axes, which stay with length 1."""
     return op.reduce("ReduceMean", value, axes, keepdims=True)
 
 
 def through(
     op: Builder, g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool = True
 ) -> Value:
-    """D(x) = r (g - mean g - x̂ mean(g x̂)), without mean g if the mean is not subtracted.
+    """Gradient dx = r (g - mean(g) - x̂ mean(g x̂)) of a normalization over ``axes``.
 
-    ``unit`` is x̂ and ``g`` its cotangent.
+    ``unit`` is x̂ and ``g`` its cotangent. Unless ``centred``, the normalization subtracts no mean,
+    and the term mean(g) is omitted.
     """
     inner = g - mean(op, g, axes) if centred else g
     return (inner - unit * mean(op, g * unit, axes)) * r
@@ -166,7 +178,10 @@ def layer_normalization(
     d_mean: Value | None = None,
     d_inverse: Value | None = None,
 ) -> Cotangents:
-    """Normalize over the axes from ``axis``; outputs μ, r add (dμ - x̂ r² dr) / n to dx."""
+    """Gradient of the normalization over all axes from ``axis`` on.
+
+    The outputs μ and r add (dμ - x̂ r² dr) / n to dx, for n elements in a row.
+    """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
     each = 1 / math.prod(x.shape[axis] for axis in axes)
@@ -183,9 +198,9 @@ def layer_normalization(
 
 @gradient("RMSNormalization", versions=(23,))
 def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Normalization without a mean: x̂ = x r, dx = r (g - x̂ mean(g x̂)).
+    """Gradient of x̂ = x r with r = 1 / √(mean(x²) + ε): dx = r (g - x̂ mean(g x̂)).
 
-    r = 1 / √(mean x² + ε).
+    The normalization subtracts no mean.
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
@@ -198,7 +213,7 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("InstanceNormalization", versions=(6, 22))
 def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Normalization over the spatial axes, for each example and channel."""
+    """Gradient of the normalization over the spatial axes, for each example and channel."""
     x, received, axes = wide(node.x), wide(dy), list(range(2, node.x.rank))
     deviation = x - mean(op, x, axes)
     variance = mean(op, deviation * deviation, axes)
@@ -213,9 +228,10 @@ def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LpNormalization", versions=(1, 22))
 def lp_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x / ‖x‖) = (dx - x̂ Σ n dx) / ‖x‖; n is the norm's derivative: sign x, or x / ‖x‖.
+    """D(x / ‖x‖) = (dx - x̂ Σ n dx) / ‖x‖, where n is the derivative of the norm.
 
-    The result and the derivative are 0 if the norm is 0.
+    The derivative n is sign x for p = 1, and x / ‖x‖ for p = 2. If the norm is 0, the result and
+    the gradient are 0.
     """
     x, axis = node.x, [node.attribute("axis")]
     by_sign = node.attribute("p") == 1
@@ -229,9 +245,9 @@ def lp_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LRN", versions=(1, 13))
 def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = x s⁻ᵝ with s = bias + α · window mean of x² over channels.
+    """Gradient of y = x s⁻ᵝ, where s = bias + α · mean of x² over a window of channels.
 
-    dx = dy s⁻ᵝ - 2 α β x · mirrored window mean of (dy x s⁻ᵝ⁻¹).
+    It is dx = dy s⁻ᵝ - 2 α β x · mean of (dy x s⁻ᵝ⁻¹) over the mirrored window.
     """
     x = node.x
     alpha: float = node.attribute("alpha")
@@ -245,7 +261,7 @@ def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
-    """The mean over a window of neighbouring channels; missing ones count as zeros."""
+    """Mean over a window of neighbouring channels; channels beyond the first or last count as 0."""
     batch, channels = x.shape[:2]
     pooled = op.AveragePool(
         op.Reshape(x, op.integers(batch, 1, channels, math.prod(x.shape[2:]))),
@@ -258,13 +274,16 @@ def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
 
 @gradient("Dropout", versions=(7, 10))
 def inference_dropout(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Identity: before version 12 Dropout has inference form."""
+    """Pass dy on: before version 12 Dropout has only an inference form, which returns x."""
     return dy
 
 
 @gradient("Dropout", versions=(12, 13, 22))
 def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x m / (1 - r)) = m / (1 - r) dx with the mask m of the forward pass; else the identity."""
+    """D(x m / (1 - r)) = m / (1 - r) dx, with the mask m of the forward pass and the ratio r.
+
+    In inference mode the node returns x, so dy passes on.
+    """
     training = node.optional_input(2)
     if training is None:
         return dy
@@ -279,7 +298,7 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _scale(op: Builder, node: Node, dy: Value) -> Value:
-    """1 / (1 - r); at r = 1 all elements are dropped, so any finite factor is correct."""
+    """1 / (1 - r) for the ratio r; at r = 1 the mask is zero, so every finite number is correct."""
     ratio = node.optional_input(1)
     share = np.array(_DEFAULT_RATIO) if ratio is None else op.array_of(ratio)
     if share is not None:

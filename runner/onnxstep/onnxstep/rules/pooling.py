@@ -1,4 +1,4 @@
-"""Pooling: maxima, means and norms over windows, and MaxUnpool."""
+"""Gradients of pooling (maxima, means and norms over windows) and of MaxUnpool."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _SCATTER_ADDS = 16
 
 @gradient("MaxPool", versions=(8, 10, 11, 12, 22))
 def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent goes to the element that was the maximum, by the forward pass's indices.
+    """Each cotangent goes to the element that was the maximum of its window.
 
-    Indices count through the whole input, so one flat scatter suffices. With overlapping windows an
-    element may be the maximum of several, and the contributions are added.
+    The forward pass returns the index of each maximum in the whole input, so that one scatter
+    suffices. If windows overlap, an element can be the maximum of several windows; it gets the sum
+    of their cotangents.
     """
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
     if _unpools(op, node, view):
@@ -42,14 +43,17 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether to use MaxUnpool: faster (benchmarks/rules/max_pool.py), but not on CUDA."""
+    """Whether MaxUnpool can compute the gradient; the CPU provider only.
+
+    It is faster than a scatter (benchmarks/rules/max_pool.py).
+    """
     whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
     fits = view.is_partition and whole == node.x.shape[2:] and not node.attribute("storage_order")
     return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
 
 
 def _indices(op: Builder, node: Node) -> Value:
-    """Index of each maximum in row-major order; a column-major node is pooled again."""
+    """Index of each maximum in row-major order; a node with column-major order is run again."""
     if not node.attribute("storage_order"):
         return node.output(1)
     names = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
@@ -59,7 +63,11 @@ def _indices(op: Builder, node: Node) -> Value:
 
 
 def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
-    """Sort cotangents by the maximum's place in its window, then apply one-hot kernels."""
+    """Gradient of a max pool without a scatter that adds, for opsets before 16.
+
+    A plane for each place in a window gets the cotangents whose maximum is at that place; a
+    transposed convolution with one-hot kernels sums the planes.
+    """
     x, taps = node.x, math.prod(view.kernel)
     chosen = op.Equal(
         op.Unsqueeze(_tap(op, node, view), op.integers(2)),
@@ -74,7 +82,7 @@ def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
 
 
 def _tap(op: Builder, node: Node, view: Window) -> Value:
-    """Place of each maximum in its window, row by row: [N, C, ...] integers."""
+    """Place of each maximum within its window, in row-major order: integers [N, C, ...]."""
     rest, tap = _indices(op, node), op.integers(0)
     stride = 1
     for axis in reversed(range(len(view.kernel))):
@@ -89,13 +97,13 @@ def _tap(op: Builder, node: Node, view: Window) -> Value:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(y) = Σ dx / n over the window; n includes pads if ``count_include_pad`` is set."""
+    """Dy = Σ dx / n over each window; with ``count_include_pad`` n counts the padding too."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
 
 
 def _per_window(op: Builder, node: Node, view: Window) -> Value:
-    """1 / n, one factor for each axis; a plain number if all windows are equal."""
+    """1 / n for each window of n elements; a scalar if all windows have the same n."""
     total = op.scalar(1.0, node.y.elem_type)
     for axis in range(len(view.kernel)):
         counts = _counts(node, view, axis)
@@ -108,7 +116,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
 
 
 def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of counted elements of each window along an axis; none beyond the pads counts."""
+    """Number of elements of each window along an axis; padding counts if the node says so."""
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
@@ -119,7 +127,7 @@ def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dt
 
 
 def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) -> Value:
-    """The adjoint of summing windows: each element receives the sum of its windows' cotangents."""
+    """Sum, for each element of the input, of the cotangents of all windows that contain it."""
     batch, channels, *out = dy.shape
     fitted = view.fitted(into, tuple(out))
     if fitted.is_partition:
@@ -132,7 +140,7 @@ def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) ->
 
 
 def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
-    """Each element copied ``times`` along each spatial axis."""
+    """Repeat each element along each spatial axis, as often as ``times`` says."""
     lead, out = dy.shape[:2], dy.shape[2:]
     split = [length for n in out for length in (n, 1)]
     spread = [length for pair in zip(out, times, strict=True) for length in pair]
@@ -142,19 +150,19 @@ def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
 
 @gradient("LpPool", versions=(11, 18, 22))
 def lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D((Σ |x|ᵖ)^(1/p)) = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ over the window; 0 if y is 0."""
+    """Dy = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ for y = (Σ |x|ᵖ)^(1/p) over each window; 0 if y = 0."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _along_norm(op, node, _summed_back(op, _per_norm(op, node, dy), view, node.x.shape[2:]))
 
 
 @gradient("GlobalLpPool", versions=(2, 22))
 def global_lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """LpPool with one window."""
+    """Gradient of LpPool with a window of the whole image."""
     return _along_norm(op, node, _per_norm(op, node, dy))
 
 
 def _per_norm(op: Builder, node: Node, dy: Value) -> Value:
-    """The quotient dY / yᵖ⁻¹, and 0 if y is 0."""
+    """The quotient dy / yᵖ⁻¹; 0 if y = 0."""
     p, y, zero = node.attribute("p"), node.y, op.scalar(0.0, dy.elem_type)
     if p == 1:
         return dy
@@ -163,7 +171,7 @@ def _per_norm(op: Builder, node: Node, dy: Value) -> Value:
 
 
 def _along_norm(op: Builder, node: Node, received: Value) -> Value:
-    """Sign x |x|ᵖ⁻¹ times the cotangents that the windows pass to x."""
+    """Multiply the cotangents that the windows pass to x by sign x |x|ᵖ⁻¹."""
     p, x = node.attribute("p"), node.x
     if p == 2:
         return x * received
@@ -180,7 +188,7 @@ def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GlobalMaxPool", versions=(1, 22))
 def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the first maximum, as in PyTorch's max pooling."""
+    """The cotangent goes to the first maximum of each channel, as in PyTorch's max pooling."""
     x = node.x
     rows = op.Reshape(x, op.integers(*x.shape[:2], -1))
     scattered = op.ScatterElements(
@@ -194,7 +202,7 @@ def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("MaxUnpool", versions=(11, 22))
 def max_unpool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y[indices] = x, and 0 elsewhere: dX = dY[indices]."""
+    """The forward pass sets y[indices] = x and 0 elsewhere, so dx = dy[indices]."""
     if node.optional_input(2) is not None:
         raise ModelError(f"{node.label}: a given output_shape is not supported; leave it out")
     flat = op.integers(-1)

@@ -1,9 +1,10 @@
-"""Recurrent layers: LSTM, GRU, RNN.
+"""Gradients of the recurrent layers LSTM, GRU and RNN.
 
-The forward node returns the hidden states of all steps, so one product over time recomputes all
-gates; only an LSTM's cell state needs its recurrence. A backward step is then one product with R
-and a few elementwise operators, whose factors are computed for all steps at once. The weights'
-cotangents are one product over all steps. Sequence lengths are at least 1.
+The forward node returns the hidden states of all steps, so a single product over all steps
+recomputes all gates; only the cell state of an LSTM must be recomputed step by step. A backward
+step is then a product with R and a few elementwise operators, whose factors are computed for all
+steps at once. The cotangents of the weights are a single product over all steps. Sequence lengths
+are at least 1.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from onnxstep.unrolled_lstm import LstmActivations, lstm_backward
 
 @gradient("RNN", versions=(7, 14, 22))
 def rnn(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
-    """H' = f(x Wᵀ + h Rᵀ + b): dz = f'(h') dh', dh = dz R."""
+    """Gradient of h' = f(z), with z = x Wᵀ + h Rᵀ + b: dz = f'(z) dh' and dh = dz R."""
     return through_time(node, _sweep_rnn, dy, dy_h)
 
 
@@ -49,11 +50,12 @@ def _sweep_rnn(run: Direction) -> DirectionCotangents:
 def lstm(
     op: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
 ) -> Cotangents:
-    """C' = f C + i c, h' = o ψ(C'), gates i, o, f = σ(z + p C), candidate c = φ(z).
+    """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and dz =
-    (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o reads C'. Coupled
-    gates (input_forget) have f = 1 - i: dzᵢ = dC' (c - C) σ'(i), and no z_f.
+    The gates are σ(z + p C), the candidate is φ(z). Backward: dC' = dh' o ψ'(C') (+ dzₒ pₒ), dC =
+    dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC'
+    i φ'(c)); the terms in parentheses are those of peepholes p. The peephole of o reads C'. Coupled
+    gates (input_forget) have f = 1 - i, so dzᵢ = dC' (c - C) σ'(i) and there is no z_f.
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -82,7 +84,7 @@ def _sweep_lstm(run: Direction) -> DirectionCotangents:
 
 
 def _recomputed(run: Direction) -> tuple[_Cell, Value]:
-    """Recompute all gates and states, and ψ(C'), from the hidden states."""
+    """Recompute all gates, cell states and ψ(C') from the hidden states."""
     z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
     cell = _cells(run, split(z, 4, axis=1))
     return cell, run.activations[2](cell.after)
@@ -101,7 +103,7 @@ def _inside(z: Value, bound: float) -> Value:
 def _lstm_steps(
     run: Direction, factors: Sequence[Value], from_h: Sequence[Value], from_c: Sequence[Value]
 ) -> tuple[Value, Value, Value]:
-    """The cotangents of all z [T·B, 4·H] and of the initial states."""
+    """Cotangents of z [T·B, 4·H] of all steps, and of the first hidden and cell states."""
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
         dc = dh * from_h[step]
@@ -116,9 +118,11 @@ def _lstm_steps(
 
 @dataclass(frozen=True)
 class _Cell:
-    """Gates, candidates, gain = i c, kept = f C and cell states of all steps: all [T·B, H].
+    """The recomputed values of an LSTM for all steps, each [T·B, H].
 
-    ``z`` are the arguments of the gates and candidates.
+    ``i``, ``o``, ``f`` are the gates and ``c`` the candidates; ``gain`` = i c and ``kept`` = f C.
+    ``before`` and ``after`` are the cell states before and after each step. ``z`` are the arguments
+    of i, o, f and c.
     """
 
     i: Value
@@ -133,7 +137,7 @@ class _Cell:
 
 
 def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
-    """The gates from their arguments (i, o, f, c), and the recurrence of the cell state."""
+    """Compute gates and candidates from their arguments (i, o, f, c), and the cell states."""
     sigma, phi, _ = run.activations
     c = phi(_clipped(z[3], run.clip))
     if run.peepholes:
@@ -149,7 +153,7 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
 
 
 def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
-    """Gates i and f of a step read the cell state before it, o the one after it."""
+    """The same with peepholes: gates i and f read the cell state before a step, o the one after."""
     sigma = run.activations[0]
     p_i, p_o, p_f = run.peepholes
     states, inputs, keeps = [run.c0], [], []
@@ -166,7 +170,7 @@ def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
 
 
 def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
-    """D(p) = Σ dz c for each gate with a peephole, [3·H]."""
+    """Cotangent [3·H] of the peepholes: for each gate the sum of dz C over steps and sequences."""
     if not run.peepholes:
         return None
     d_i, d_o, d_f, _ = split(dz, 4, axis=1)
@@ -176,17 +180,21 @@ def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
 
 @gradient("GRU", versions=(7, 14, 22))
 def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
-    """H' = (1 - z) n + z h with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n.
+    """Gradient of h' = (1 - z) n + z h, with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n.
 
-    n = g(x Wᵀ + (r h) Rᵀ + b), or with linear_before_reset n = g(x Wᵀ + b + r (h Rᵀ + b')).
+    The candidate is n = g(x Wᵀ + (r h) Rᵀ + b), or with linear_before_reset n = g(x Wᵀ + b + r (h
+    Rᵀ + b')).
     """
     after = node.attribute("linear_before_reset")
     return through_time(node, _sweep_gru_reset_after if after else _sweep_gru, dy, dy_h)
 
 
 def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
-    """With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n):  dq = dn r, dr = dn q f'(r),
-    dz = dh' (h - n) f'(z), dh = dh' z + (dz, dr, dq) R."""  # noqa: D205, D209 - one formula
+    """Cotangents of a direction of a GRU with linear_before_reset, where q = h Rᵀ + b'.
+
+    With dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n) f'(z), dh = dh' z +
+    (dz, dr, dq) R.
+    """
     f, g = run.activations
     parts = _Parts(run)
     z, r = split(f(parts.gates), 2, axis=1)
@@ -205,8 +213,11 @@ def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """With s = r h and dn = dh' (1 - z) g'(n):  ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z),
-    dh = dh' z + ds r + (dz, dr) R."""  # noqa: D205, D209 - one formula
+    """Cotangents of a direction of a GRU without linear_before_reset, where s = r h.
+
+    With dn = dh' (1 - z) g'(n): ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z), dh = dh' z + ds
+    r + (dz, dr) R.
+    """
     f, g = run.activations
     parts = _Parts(run)
     z, r = split(f(parts.gates), 2, axis=1)
@@ -228,7 +239,7 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
 
 
 class _Parts:
-    """A GRU's weights, split into those of the gates z and r and those of the candidate n."""
+    """A GRU's weights and biases, split into those of the gates z, r and of the candidate n."""
 
     def __init__(self, run: Direction) -> None:
         self._run = run
@@ -240,18 +251,22 @@ class _Parts:
 
     @property
     def gates(self) -> Value:
-        """The arguments of the gates of all steps, [T·B, 2·H]."""
+        """Arguments of the gates z and r of all steps, [T·B, 2·H]."""
         columns, weights = [self._run.x, self._run.h_before], [self._w_gates, self.r_gates]
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """The sum of n's biases on the sides of x (0) and of h (1)."""
+        """The candidate's bias of x Wᵀ (side 0) or of h Rᵀ (side 1), or their sum; None without."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(
         self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
     ) -> DirectionCotangents:
-        """Results of a sweep; ``from_h`` is the cotangent and the factor of R in n."""
+        """Cotangents of a direction, from those of the arguments of its gates and candidate.
+
+        ``dh0`` belongs to the first state. ``from_h`` are the cotangent of the candidate's term
+        with R, and the factor by which R is multiplied there.
+        """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
             d_gates, [run.x, run.h_before], biased=biased
@@ -268,7 +283,7 @@ class _Parts:
 
 
 def _gates_and_new(x: Value, axis: int) -> tuple[Value, Value]:
-    """The first two thirds and the last along an axis."""
+    """Split along an axis into the first two thirds (gates) and the last third (candidate)."""
     hidden = x.shape[axis] // 3
     gates, new = x.op.emit(
         "Split", [x, x.op.integers(2 * hidden, hidden)], {"axis": axis}, outputs=2
@@ -281,7 +296,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Cotangent of the hidden state before a step: dz R, the direct part, and the outside part."""
+    """Cotangent of the hidden state before a step: dz R + ``direct`` + the loss's own cotangent."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -290,6 +305,9 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
 
 
 def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """The cotangent of x Wᵀ + h Rᵀ + b, shared by all gates."""
+    """Cotangents of a direction from ``dz``, that of x Wᵀ + h Rᵀ + b.
+
+    ``dh0`` is the cotangent of the first hidden state.
+    """
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -1,6 +1,7 @@
-"""Reductions over axes, and running sums and products along one axis.
+"""Gradients of reductions over axes, and of running sums and products along one axis.
 
-``_kept`` gives results and cotangents their reduced axes with length one, so they broadcast to x.
+``_with_axes`` gives results and cotangents their reduced axes back with length 1, so that they
+broadcast to x.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from onnxstep.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, not negative; an attribute in old versions, later an input.
+    """The reduced axes, counted from the front; an attribute in old versions, later an input.
 
-    Axes computed at run time are deduced from the lengths of the result if it keeps them.
+    If axes are computed at run time, they are derived from the lengths in the result, provided that
+    it keeps its reduced axes.
     """
     listed, axes = node.attribute("axes"), node.optional_input(1)
     if listed is None and axes is not None and node.attribute("keepdims"):
@@ -31,14 +33,14 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _with_axes(op: Builder, node: Node, reduced: Value) -> Value:
-    """A result or its cotangent with the reduced axes kept at length one."""
+    """The result or its cotangent, with the reduced axes inserted at length 1."""
     axes = _axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
     return reduced if reduced.shape == shape else op.Reshape(reduced, op.integers(*shape))
 
 
 def _spread(op: Builder, node: Node, reduced: Value) -> Value:
-    """A cotangent copied to each reduced element."""
+    """Copy the result's cotangent to each element that was reduced."""
     reduced_dims = _with_axes(op, node, reduced)
     return (
         reduced_dims
@@ -62,7 +64,7 @@ def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceMax", versions=(1, 11, 12, 13, 18, 20))
 @gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the extreme element; equal ones share it, as in PyTorch's amax."""
+    """The cotangent goes to the extreme element; equal elements share it, as in PyTorch's amax."""
     extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
     count = op.reduce("ReduceSum", extreme, _axes(node), keepdims=True)
     return extreme * (_with_axes(op, node, dy) / count)
@@ -70,7 +72,7 @@ def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ: y / xᵢ, or the product of the others if xᵢ is the only zero."""
+    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ, computed as y / xᵢ; the other factors' product if only xᵢ is 0."""
     x, axes = node.x, _axes(node)
     none, unit = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
     is_zero = op.Equal(x, none)
@@ -84,13 +86,13 @@ def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceL1", versions=(1, 11, 13, 18))
 def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Σ |x|) = Σ sgn(x) dx; 0 at 0, as in PyTorch."""
+    """D(Σ |x|) = Σ sgn(x) dx; sgn(0) = 0, as in PyTorch."""
     return op.Sign(node.x) * _with_axes(op, node, dy)
 
 
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
 def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(√Σ x²) = Σ x dx / y; 0 if the norm y is 0, as in PyTorch."""
+    """Dy = Σ x dx / y for the norm y = √Σ x²; 0 if y = 0, as in PyTorch."""
     none = op.scalar(0.0, dy.elem_type)
     ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
     return node.x * _with_axes(op, node, ratio)
@@ -104,7 +106,7 @@ def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(ln Σ eˣ) = Σ eˣ⁻ʸ dx."""
+    """Dy = Σ eˣ⁻ʸ dx for y = ln Σ eˣ."""
     return op.Exp(node.x - _with_axes(op, node, node.y)) * _with_axes(op, node, dy)
 
 
@@ -116,16 +118,16 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """An element is in all sums from its place on, so cotangents are summed from the other end."""
+    """Sum the cotangents from the other end: an element is part of all sums from its place on."""
     return _from_the_other_end(op, node, dy), None
 
 
 @gradient("CumProd", versions=(26,))
 def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(yⱼ) = Σᵢ yⱼ / xᵢ dxᵢ, summed from the other end.
+    """Dyⱼ = Σᵢ (yⱼ / xᵢ) dxᵢ; the cotangents dyⱼ yⱼ are summed from the other end.
 
-    Products from the first zero on vanish, except in the cotangent of that zero, whose products
-    have 1 instead of it.
+    From the first zero of x on, all products are 0. Only the cotangent of this zero is special: its
+    products are computed with 1 instead of the zero.
     """
     x, axis = node.x, node.input(1)
     exclusive, reverse = node.attribute("exclusive"), node.attribute("reverse")

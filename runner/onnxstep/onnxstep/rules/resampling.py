@@ -1,8 +1,8 @@
-"""Resize, affine grids, and sampling of images at points between their elements.
+"""Gradients of Resize, of affine grids, and of sampling images between their elements.
 
-Resize is linear in every mode, and separable into axes. Instead of a rule for each mode, the
-operator is applied to unit vectors: the result is its matrix, which a runtime folds into a
-constant.
+Resize is linear in every mode, and works on each axis separately. Instead of a rule for each mode,
+the operator itself is applied to unit vectors. The result is the matrix of the resize along an
+axis, which the runtime computes once as a constant.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REPEATING = {
 
 @gradient("Resize", versions=(11, 13, 18, 19))
 def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = M₁ M₂ … X with a matrix for each resized axis: apply their transposes."""
+    """Gradient of Y = M₁ M₂ … X: apply the transpose of the matrix Mᵢ of each resized axis."""
     if node.wants(_ROI) or node.wants(_SCALES):
         raise ModelError(f"{node.label}: expected no gradients of roi and scales")
     _demand_exact_scale(node)
@@ -54,7 +54,10 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _demand_exact_scale(node: Node) -> None:
-    """Refuse a rounded common scale, which the output's shape does not determine."""
+    """Raise ModelError if keeping the aspect ratio rounds a length.
+
+    The output's shape then does not determine the common scale.
+    """
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
     sizes = _by_axis(node, _SIZES, "sizes")
     if policy == "stretch" or not sizes:
@@ -70,7 +73,7 @@ def _demand_exact_scale(node: Node) -> None:
 
 
 def _repeats(node: Node) -> list[int] | None:
-    """The integer factors if elements are repeated along one to three spatial axes, else None."""
+    """Factors by which Resize repeats elements along the spatial axes; None for all other cases."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
@@ -83,7 +86,7 @@ def _repeats(node: Node) -> list[int] | None:
 
 
 def _resized(node: Node) -> list[int]:
-    """Axes that Resize changes, or may change if the scales are fed."""
+    """Axes that Resize changes, or may change because the scales are computed at run time."""
     into, out = node.x.shape, node.y.shape
     scales = _by_axis(node, _SCALES, "scales")
     crops = node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
@@ -98,7 +101,7 @@ def _resized(node: Node) -> list[int]:
 
 
 def _interpolation(op: Builder, node: Node, axis: int) -> Value:
-    """Images of the unit vectors along an axis: [length, length of the output]."""
+    """The matrix [length, output length] of the resize along an axis: the resized unit vectors."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))
@@ -118,7 +121,7 @@ def _interpolation(op: Builder, node: Node, axis: int) -> Value:
 
 
 def _element(node: Node, index: int, place: int) -> Value:
-    """An element of an input of rank 1, which may be fed."""
+    """The element at ``place`` of an input vector, which may be computed at run time."""
     return cut_along(node.input(index), 0, place, place + 1)
 
 
@@ -128,7 +131,7 @@ def _scales_are_fed(node: Node) -> bool:
 
 
 def _linear_attributes(node: Node) -> dict[str, Any]:
-    """The node's attributes for an image, without the constant used outside of it."""
+    """The node's attributes for resizing the unit vectors, without those of axes and fill value."""
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
     return {
         entry.name: helper.get_attribute_value(entry)
@@ -138,7 +141,7 @@ def _linear_attributes(node: Node) -> dict[str, Any]:
 
 
 def _region(op: Builder, node: Node, axis: int) -> Value | None:
-    """The region of interest along the columns of the image; all of its rows."""
+    """The region of interest for resizing the unit vectors along an axis; None if not cropped."""
     if node.attribute("coordinate_transformation_mode") != "tf_crop_and_resize":
         return None
     roi = node.optional_input(_ROI)
@@ -156,9 +159,9 @@ def _axes(node: Node) -> list[int]:
 
 
 def _by_axis(node: Node, index: int, subject: str) -> dict[int, float]:
-    """An input with a number for each axis; empty if omitted.
+    """An input with a number for each axis, by axis; empty if the input is omitted.
 
-    Sizes computed at run time are taken from the output.
+    Sizes that are computed at run time are taken from the output's shape.
     """
     value = node.optional_input(index)
     if index == _SIZES and value is not None and node.op.array_of(value) is None:
@@ -193,7 +196,10 @@ refused(
 
 @gradient("AffineGrid", versions=(20,))
 def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = θ [p, 1] at each position p: dθ = Σ dy [p, 1]ᵀ; θ = [I, 0] yields the p."""
+    """Gradient of y = θ [p, 1] at each position p: dθ = Σ dy [p, 1]ᵀ.
+
+    The positions are the grid of the identity, θ = [I, 0].
+    """
     theta, rank = node.x, dy.shape[-1]
     size = node.constant(1, "size")
     assert size is not None
@@ -210,9 +216,10 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @dataclass(frozen=True)
 class _Tap:
-    """One element along an axis for each point: index (int64), weight and slope, all [N, points].
+    """Elements along one axis, one for each sampled point; all values are [N, points].
 
-    ``slope`` is the derivative of the weight by the point's coordinate.
+    ``place`` is the element's index (int64), ``weight`` its weight in the sample, and ``slope`` the
+    derivative of the weight by the point's coordinate.
     """
 
     place: Value
@@ -224,7 +231,8 @@ class _Tap:
 class _Axis:
     """A spatial axis of GridSample: length, coordinate convention and padding mode.
 
-    Padding applies to each element, not to the coordinates, as in PyTorch and ONNX Runtime.
+    Padding applies to the index of each element, not to the coordinates, as in PyTorch and ONNX
+    Runtime.
     """
 
     length: int
@@ -233,19 +241,22 @@ class _Axis:
 
     @property
     def scale(self) -> float:
-        """Elements per unit of the grid, which spans -1 to 1."""
+        """Number of elements per unit of the grid, which spans -1 to 1."""
         return (self.length - self.align_corners) / 2
 
     @property
     def low(self) -> float:
-        """Begin of the axis, where reflection turns; the other end is 2 · scale further."""
+        """Lower end of the axis, at which reflection turns; the upper end is low + 2 · scale."""
         return 0.0 if self.align_corners else -0.5
 
     def coordinate(self, points: Value) -> Value:
         return (points + 1.0) * self.scale + self.low
 
     def element(self, at: Value) -> tuple[Value, Value | None]:
-        """Indices of whole coordinates, int64, and with zero padding a mask of existing ones."""
+        """Indices (int64) of the elements at whole coordinates ``at``.
+
+        With zero padding also a mask of the coordinates inside the image, else None.
+        """
         op = at.op
         at = self._reflected(at) if self.padding == "reflection" and self.scale else at
         low, high = (op.scalar(end, at.elem_type) for end in (0.0, self.length - 1.0))
@@ -256,7 +267,11 @@ class _Axis:
         return op.Cast(clipped, to=TensorProto.INT64), exists
 
     def _reflected(self, at: Value) -> Value:
-        """Triangle wave: low + span - |r - span|, r the rest of at - low by 2 span."""
+        """Reflect coordinates at the ends of the axis until they lie inside.
+
+        This is a triangle wave: low + span - |r - span|, where r is the remainder of at - low by 2
+        · span.
+        """
         span, from_low = 2 * self.scale, at - self.low
         rest = from_low - at.op.Floor(from_low / (2 * span)) * (2 * span)
         return (self.low + span) - at.op.Abs(rest - span)
@@ -264,10 +279,11 @@ class _Axis:
 
 @gradient("GridSample", versions=(16, 20, 22))
 def grid_sample(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y at a point is Σ w X over the elements around it, w being products of axis weights.
+    """Gradient of y = Σ w x over the elements around each point; w is a product of axis weights.
 
-    X [N, C, ...], grid [N, ..., axes], the last axis of X first. dX receives w dY at the elements
-    read, and the grid Σ dw (X · dY), a product over channels.
+    Shapes: x [N, C, ...], grid [N, ..., axes], whose last axis has the coordinates from the last
+    axis of x to the first. Each element that was read gets w dy, and the grid gets Σ dw (x · dy),
+    with a product over the channels.
     """
     x, grid = node.input(0), node.input(1)
     batch, channels, *space = x.shape
@@ -306,7 +322,7 @@ def _taps(node: Node, axis: _Axis, points: Value) -> list[_Tap]:
 
 
 def _polynomial(t: Value, powers: Sequence[float]) -> Value:
-    """Polynomial by Horner's rule, in t's shape even if it is constant."""
+    """Polynomial of t by Horner's rule; a constant polynomial also gets the shape of t."""
     value = t * 0.0 + powers[-1]
     for factor in powers[-2::-1]:
         value = value * t + factor
@@ -317,7 +333,7 @@ Corner = tuple[Value, tuple[_Tap, ...]]
 
 
 def _place(op: Builder, corner: Sequence[_Tap], shape: tuple[int, ...]) -> Value:
-    """The row of a corner in the table [N · elements, C]."""
+    """Index of the row of each corner in the table [N · elements, C]."""
     batch, _, *space = shape
     images = op.constant(np.arange(batch, dtype=np.int64).reshape(batch, 1) * math.prod(space))
     steps = [math.prod(space[axis + 1 :]) for axis in range(len(space))]
@@ -338,13 +354,13 @@ def _added_back(
 
 
 def _product(corner: Sequence[_Tap], by: int | None = None) -> Value:
-    """The corner's weight, or its derivative by the point's coordinate along an axis."""
+    """The weight of a corner, or its derivative by the point's coordinate along the axis ``by``."""
     factors = (tap.slope if axis == by else tap.weight for axis, tap in enumerate(corner))
     return functools.reduce(operator.mul, factors)
 
 
 def _moved(node: Node, corners: Sequence[Corner], rows: Value) -> Value:
-    """The grid's cotangent; the nearest element passes none."""
+    """Cotangent of the grid; zeros if the samples are nearest elements."""
     op, x, grid = node.op, node.input(0), node.input(1)
     if node.attribute("mode") == "nearest":
         return op.zeros(grid.shape, grid.elem_type)

@@ -1,4 +1,4 @@
-"""Operators that rearrange, repeat, cut or join elements, and that change their type."""
+"""Gradients of operators that rearrange, repeat, cut or join elements, or change their type."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from onnxstep.registry import Cotangents, Node, gradient, zero
 @gradient("Squeeze", versions=(1, 11, 13, 21, 23, 24, 25))
 @gradient("Unsqueeze", versions=(1, 11, 13, 21, 23, 24, 25))
 def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Give the cotangent the operand's shape."""
+    """Reshape the cotangent to the shape of x."""
     x = node.x
     return op.Reshape(dy, op.integers(*x.shape)) if x.size else op.zeros(x.shape, x.elem_type)
 
 
 @gradient("Transpose", versions=(1, 13, 21, 23, 24, 25))
 def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Permute back."""
+    """Permute the cotangent's axes back."""
     forward = node.attribute("perm") or list(range(node.x.rank))[::-1]
     return op.Transpose(dy, perm=[int(axis) for axis in np.argsort(forward)])
 
@@ -33,19 +33,19 @@ def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Cast", versions=(6, 9, 13, 19, 21, 23, 24, 25, 28))
 @gradient("CastLike", versions=(15, 19, 21, 23, 24, 25))
 def cast(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cast back; integers receive no gradient, nor does the second input of CastLike."""
+    """Cast the cotangent back; integers get no gradient, nor does the second input of CastLike."""
     return op.Cast(dy, to=node.x.elem_type) if node.x.is_float else (None,)
 
 
 @gradient("Expand", versions=(8, 13))
 def expand(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Pass the cotangent on; the caller sums over broadcast axes."""
+    """Pass the cotangent on; the caller sums it over the broadcast axes."""
     return dy
 
 
 @gradient("Tile", versions=(6, 13))
 def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Split each repeated axis into copies and elements, and sum over the copies."""
+    """Sum the cotangent over all copies of an element."""
     shape: list[int] = []
     copies: list[int] = []
     for length, repeated in zip(node.x.shape, dy.shape, strict=True):
@@ -58,7 +58,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
 def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gather each block back into channels, in the mode's order."""
+    """Move each block of the cotangent back into channels, in the order of the node's mode."""
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(dy, blocksize=size)
@@ -70,7 +70,7 @@ def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("SpaceToDepth", versions=(1, 13, 28))
 def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Spread the channels over blocks again, in the mode's order."""
+    """Move the cotangent's channels back into blocks, in the order of the node's mode."""
     return op.DepthToSpace(
         dy, blocksize=node.attribute("blocksize"), mode=node.attribute("mode", "DCR")
     )
@@ -78,14 +78,14 @@ def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReverseSequence", versions=(10, 28))
 def reverse_sequence(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Reversing twice restores the order."""
+    """Reverse the cotangent: reversing twice restores the order."""
     axes = {name: node.attribute(name) for name in ("batch_axis", "time_axis")}
     return op.ReverseSequence(dy, node.input(1), **axes)
 
 
 @gradient("Trilu", versions=(14,))
 def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Keep the same triangle; the rest was overwritten by zeros."""
+    """Keep the same triangle of the cotangent; the forward pass set all other elements to 0."""
     inputs = [dy, node.optional_input(1)]
     return op.emit("Trilu", inputs, {"upper": node.attribute("upper")})[0]
 
@@ -99,7 +99,7 @@ for _op_type, _versions in {
 
 @gradient("Concat", versions=(4, 11, 13))
 def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the cotangent where the operands were joined."""
+    """Cut the cotangent into the parts of the operands."""
     axis = node.attribute("axis") % dy.rank
     lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
     indices = [index for index in range(len(lengths)) if node.wants(index)]
@@ -111,7 +111,7 @@ def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Split", versions=(2, 11, 13, 18))
 def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
-    """Join the cotangents, zeros for a part that the loss does not depend on."""
+    """Join the cotangents of all parts, with zeros for a part that the loss does not depend on."""
     parts = [
         op.zeros(node.output(index).shape, node.x.elem_type) if part is None else part
         for index, part in enumerate(dy)
@@ -121,10 +121,10 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 
 @gradient("Slice", versions=(10, 11, 13))
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Put each element's cotangent at its place, among zeros.
+    """Put each element of the cotangent at its place in x, with zeros everywhere else.
 
-    With a negative step the last selected element has the lowest place. If bounds are fed, slicing
-    the element numbers gives the places.
+    With a negative step the last selected element has the lowest index. If the bounds are computed
+    at run time, slicing the numbers 0, 1, … of all elements gives the places.
     """
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)
@@ -143,9 +143,9 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the pads off; copies of elements in them are added to the elements.
+    """Cut the padding off the cotangent; padding that copies elements is added to these elements.
 
-    A constant fill receives the sum of the pads' cotangents.
+    The fill value of a constant padding gets the sum of the cotangents of the padding.
     """
     begins, ends = _pads(node)
     mode = node.attribute("mode")
@@ -161,7 +161,10 @@ def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CenterCropPad", versions=(18,))
 def center_crop_pad(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Pad cropped axes and crop padded ones; an odd element is the last one."""
+    """Pad the axes that were cropped and crop those that were padded.
+
+    If an odd number of elements is cropped or padded, the additional element is at the end.
+    """
     missing = [into - out for into, out in zip(node.x.shape, dy.shape, strict=True)]
     begins = [n // 2 if n > 0 else -(-n // 2) for n in missing]
     return pad(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
@@ -178,7 +181,7 @@ def _returned(op: Builder, node: Node, dy: Value) -> Value:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """First selected place, counted from the front, and step of each axis."""
+    """Index of the first selected element, counted from the front, and step of each axis."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
@@ -196,7 +199,7 @@ def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
 
 
 def _pads(node: Node) -> tuple[list[int], list[int]]:
-    """Pads before and after each axis; the input ``axes`` names the padded axes."""
+    """Padding before and after each axis; the input ``axes`` names the padded axes."""
     rank = node.x.rank
     pads, axes = node.constant(1, "pads"), node.constant(3, "axes")
     named = range(rank) if axes is None else [int(axis) % rank for axis in axes]
@@ -219,7 +222,10 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Sum the inner part and the copies of its elements in the pads, by a 0/1 matrix."""
+    """Add the cotangents of copies in the padding to those of the copied elements, along an axis.
+
+    A constant 0/1 matrix says which padded place copies which element.
+    """
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end
     length = stop - begin
@@ -235,7 +241,7 @@ def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Va
 
 @gradient("DequantizeLinear", versions=(10, 13, 19, 21, 23, 24, 25, 28))
 def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D((x - z) s) = (x - z) ds; integers take no gradient."""
+    """D((x - z) s) = (x - z) ds; the integers x and z get no gradient."""
     scale = node.input(1)
     units = op.zeros(scale.shape, scale.elem_type) + 1.0
     attributes = {name: node.attribute(name) for name in ("axis", "block_size")}
@@ -246,7 +252,7 @@ def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _summed(terms: Value, scale: Value, node: Node) -> Value:
-    """Sum over all elements that share a scale: the tensor's, an axis's, or a block's."""
+    """Sum over all elements that share a scale, which are the whole tensor, an axis or a block."""
     op = terms.op
     if scale.rank == 0 or scale.size == 1:
         return op.reduce("ReduceSum", terms, range(terms.rank), keepdims=False)

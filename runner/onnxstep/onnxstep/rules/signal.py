@@ -1,4 +1,4 @@
-"""Signal processing: the discrete Fourier transform, overlapping patches, mel filters."""
+"""Gradients of signal processing: discrete Fourier transform, overlapping patches, mel filters."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ refused(
 
 @gradient("DFT", versions=(17, 20))
 def dft(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The transform's conjugate transpose: dx = L F⁻¹ dy, of the inverse: dx = F dy / L.
+    """Apply the conjugate transpose: dx = L F⁻¹ dy, or for an inverse transform dx = F dy / L.
 
-    Values omitted from a one-sided result, and cut off from x, count as zero. A real x receives the
-    real part.
+    L is the length of the transform F. Values that a one-sided result omits, and values of x that
+    the transform cuts off, count as zero. A real x gets the real part.
     """
     axis = _axis(op, node) % node.x.rank
     if node.attribute("inverse") and node.attribute("onesided"):
@@ -40,7 +40,10 @@ def dft(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
-    """For real y, from half of a spectrum: dx = w F dy / L; w is 2 for mirrored values."""
+    """Gradient of the inverse transform from half of a spectrum to a real y: dx = w F dy / L.
+
+    The weight w is 2 for values that the half spectrum omits as mirrored, else 1.
+    """
     length = _length(node, dy.shape[axis])
     weights = np.full(length // 2 + 1, 2 / length)
     weights[0] = 1 / length
@@ -53,7 +56,7 @@ def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
 
 
 def _fitted(dx: Value, shape: tuple[int, ...]) -> Value:
-    """Cut or padded with zeros at the ends, the opposite of the transform's change to x."""
+    """Cut off or append zeros at the end of each axis to get ``shape``, the shape of x."""
     ends = [into - out for into, out in zip(shape, dx.shape, strict=True)]
     return pad(dx, [0] * dx.rank, ends)
 
@@ -79,7 +82,7 @@ def _transform(op: Builder, x: Value, length: int, axis: int, **attributes: int)
 
 @gradient("Col2Im", versions=(18,))
 def col2im(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The patches of dy, cut out by a depthwise convolution with one-hot kernels."""
+    """Cut the patches out of dy, by a depthwise convolution with one-hot kernels."""
     block = node.constant(2, "block_shape")
     assert block is not None
     view = _blocks(node, tuple(int(size) for size in block))
