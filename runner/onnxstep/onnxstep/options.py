@@ -68,7 +68,7 @@ class StepOptions:
 
     @property
     def update_rule(self) -> Optimizer:
-        """The optimizer itself, looked up if it is a name; raises ModelError for an unknown name."""
+        """The optimizer, looked up if it is a name; raises ModelError for an unknown name."""
         if isinstance(self.optimizer, str):
             return choose("optimizer", OPTIMIZERS, self.optimizer)
         return self.optimizer
