@@ -8,8 +8,9 @@ are there under two or three names of providers, the first of them in round thou
 
 Purchases are what a plan is made of; used, unused and standard costs are what the bill must give.
 Published costs are sums of hours that were rounded to cents. ``read`` names the source of the
-figures: the rows of the CSV file, the page, or only the table at its head. Rows of unused hours have
-no list price; it is half more than the committed price. FOCUS disagrees with itself in three places:
+figures: the rows of the CSV file, the page, or only the table at its head. Rows of unused hours
+have no list price; it is half more than the committed price. FOCUS disagrees with itself in three
+places:
 
 - recurring purchases are those of the 672 hours of February, but a twelfth of the year, 730 hours,
   in Crestnode's reservation and in all first versions;
