@@ -8,8 +8,9 @@
     ├── UsageError             exit 2   arguments that contradict each other
     └── CapabilityError        exit 3   this machine lacks something that the command needs
 
-A message says where, what was expected, what was got and what to do. The command line prints these
-errors without a traceback. ``onnxstep`` owns the classes that this module imports.
+A message says where the fault is, what was expected, what was found and what to do. The command
+line prints these errors without a traceback. ``onnxstep`` owns the classes that this module
+imports.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class UsageError(EpochcostError):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """A fault at a place in a file; line and column count from 1."""
+    """A fault at a place in a file; its line and column count from 1."""
 
     path: Path
     line: int
@@ -58,7 +59,7 @@ class Fault:
 
 
 class SpecError(InputError):
-    """Faults in TOML specs, each on a line."""
+    """One or more faults in TOML specs; the message has a line for each."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(sorted(faults))

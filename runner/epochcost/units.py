@@ -60,9 +60,10 @@ FRESH, _YEAR_DAYS = dt.timedelta(days=60), 365
 
 
 def parse_duration_seconds(text: str) -> Decimal:
-    """Seconds in a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min``, ``2hours`` or ``428``.
+    """Parse a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min``, ``2hours`` or ``428``.
 
-    A number alone is in seconds. Raises InputError for other text, zero or more than a century.
+    Returns seconds; a number alone is in seconds. Raises InputError for other text, zero or more
+    than a century.
     """
     if _NUMBER.fullmatch(text):
         text = f"{text.strip()}s"
@@ -82,7 +83,7 @@ def parse_duration_seconds(text: str) -> Decimal:
 
 
 def parse_decimal(text: str, name: str) -> Decimal:
-    """A finite Decimal from text; raises InputError naming ``name`` otherwise."""
+    """Parse a finite Decimal; raises InputError that names ``name`` for any other text."""
     try:
         with localcontext(_CONTEXT):
             value = Decimal(text)
@@ -94,7 +95,7 @@ def parse_decimal(text: str, name: str) -> Decimal:
 
 
 def parse_count(text: str, name: str) -> Decimal:
-    """A number above 0 from text such as ``10M``, ``2k`` or ``500,000``; else raises InputError."""
+    """Parse a number above 0 such as ``10M``, ``2k`` or ``500,000``; else raises InputError."""
     digits = text.strip().replace(",", "")
     power = {"k": 3, "M": 6, "G": 9, "B": 9}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
@@ -104,7 +105,7 @@ def parse_count(text: str, name: str) -> Decimal:
 
 
 def parse_share(text: str, name: str) -> Decimal:
-    """A fraction from text such as ``0.3`` or ``30%``; raises as `parse_decimal` does."""
+    """Parse a fraction such as ``0.3`` or ``30%``; raises InputError as `parse_decimal` does."""
     number, percent, rest = text.partition("%")
     if not percent or rest.strip():
         return parse_decimal(text, name)
@@ -112,45 +113,45 @@ def parse_share(text: str, name: str) -> Decimal:
 
 
 def plain(value: Decimal) -> str:
-    """The exact decimal digits of a value, without exponent or trailing zeros."""
+    """All decimal digits of a value, without exponent or trailing zeros."""
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def count_words(number: int | Decimal, noun: str) -> str:
-    """A number with its noun, in the plural unless it is 1."""
+    """A number with its noun, which is in the plural unless the number is 1."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
 
 
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
-    """An amount for people, rounded to ``places`` decimals.
+    """Format an amount of money for people, rounded to ``places`` decimals.
 
-    Without ``places``: two decimals from 1 upward, two significant digits below, and powers of
-    ten under a millionth.
+    Without ``places``: two decimals from 1 upward, two significant digits below, and powers of ten
+    under a millionth.
     """
     sign = "-" if amount < 0 else ""
     return f"{sign}{symbol(currency)}{_rounded(amount.copy_abs(), places)}"
 
 
 def symbol(currency: str) -> str:
-    """The currency sign, or the currency's code and a space."""
+    """The sign of a currency; if it has none, its code and a space."""
     return {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
-    """A range of amounts with three significant digits; one amount if both ends round alike."""
+    """Format a range of amounts with three significant digits; one amount if both round alike."""
     return " to ".join(dict.fromkeys(money_about(end, currency) for end in (low, high)))
 
 
 def money_about(amount: Decimal, currency: str = "USD") -> str:
-    """An amount with three significant digits."""
+    """Format an amount of money with three significant digits."""
     rounded = _CONTEXT_OF_THREE.plus(amount)
     return money(rounded, currency, 0 if rounded >= _HUNDRED else None)
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """Decimals that show ``digits`` significant digits of an amount below 1, at least two."""
+    """Number of decimals for ``digits`` significant digits of an amount below 1, at least two."""
     return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
 
 
@@ -163,34 +164,37 @@ def _rounded(size: Decimal, places: int | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time for people, with three significant digits and the unit that fits."""
+    """Format a time in seconds with three significant digits and a fitting unit."""
     scale, unit = next((scale, unit) for limit, scale, unit in _TIME_UNITS if value < limit)
     return f"{_three_digits(value * scale)} {unit}"
 
 
 def scientific(value: float) -> str:
-    """Three digits and a power of ten, as the literature writes counts of operations: 8.63e10."""
+    """Format a number with three digits and a power of ten, as in 8.63e10.
+
+    The literature writes counts of operations so.
+    """
     digits, _, power = f"{value:.2e}".partition("e")
     return f"{digits}e{int(power)}"
 
 
 def share(part: float) -> str:
-    """A share in percent."""
+    """Format a share, such as 0.25, in percent."""
     return f"{part * 100:.0f} %"
 
 
 def kilowatt_hours(energy: Decimal) -> str:
-    """An energy given in kWh, with three significant digits."""
+    """Format an energy, passed in kWh, with three significant digits; below 1 kWh in Wh."""
     return f"{float(energy):.3g} kWh" if energy >= 1 else f"{float(energy) * 1000:.3g} Wh"
 
 
 def kilograms(mass: Decimal) -> str:
-    """A mass given in kg, with three significant digits."""
+    """Format a mass, passed in kg, with three significant digits; below 1 kg in g."""
     return f"{float(mass):.3g} kg" if mass >= 1 else f"{float(mass) * 1000:.3g} g"
 
 
 def memory(size_bytes: float) -> str:
-    """An amount of memory for people; MiB and GiB have one decimal."""
+    """Format a number of bytes for people; MiB and GiB have one decimal."""
     for limit, unit in ((2**30, "GiB"), (2**20, "MiB")):
         if size_bytes >= limit:
             return f"{size_bytes / limit:,.1f} {unit}"
@@ -203,19 +207,19 @@ def precision_words(precision: str) -> str:
 
 
 def software_words(software: str, precision: str) -> str:
-    """The software and the precision, for people; empty without both."""
+    """The software and the precision, for people; empty if both are empty."""
     return ", ".join(filter(None, (software, precision_words(precision))))
 
 
 def today() -> dt.date:
-    """Today's date in UTC; SOURCE_DATE_EPOCH overrides it, which makes builds reproducible."""
+    """Today's date in UTC, or that of SOURCE_DATE_EPOCH, which makes builds reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
     return now.date()
 
 
 def price_age(day: dt.date) -> str:
-    """The age of a price of this day, such as ``61 days old``; empty up to 60 days."""
+    """The age of a price with this date, such as ``61 days old``; empty up to 60 days."""
     if today() - day <= FRESH:
         return ""
     days = (today() - day).days

@@ -1,1 +1,1 @@
-"""Facts of ONNX graphs for costs: arithmetic, weights of few bits, weightless files."""
+"""Facts about ONNX graphs that costs need: arithmetic, quantised weights, weightless files."""

@@ -1,8 +1,8 @@
-"""A decoder's scores: of the last position alone, or of all.
+"""Make a decoder's graph compute the scores of all positions instead of the last alone.
 
-A phase needs only the token after the last position, and a file that scores only that position
-saves the largest product of a prompt. onnxruntime-genai's engine batches prompts of different
-lengths and reads each prompt's scores at its end, so it needs those of every position.
+To generate, only the last position's scores are needed, and a file that computes no others saves
+the largest product of a prompt. But onnxruntime-genai's engine batches prompts of different lengths
+and reads each prompt's scores at its end, so it needs those of every position.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _SEQUENCE = 1
 
 
 def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
-    """The model whose output ``scores`` [batch, 1, …] has a row for each of the input ``tokens``.
+    """The model whose output ``scores`` [batch, positions, …] has a row for each input token.
 
-    The nodes that select one position before the last product are removed; a model that scores all
-    positions is returned unchanged.
+    ``tokens`` is the name of that input. The nodes that select the last position before the last
+    product are removed; a model that scores all positions is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

@@ -1,6 +1,6 @@
-"""The work of a graph for an example: arithmetic by kind, and numbers moved.
+"""The arithmetic by kind, and the memory traffic, of a graph for an example.
 
-``profiling`` counts it, ``predict`` learns its time; readers need no onnx.
+``profiling`` counts them, ``predict`` learns times from them; this module does not import onnx.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The work of an example's forward pass.
+    """Operations and memory traffic of the forward pass of an example.
 
-    ``flops`` counts two operations for each multiply and add in ``products``, the number of nodes
-    with products; ``matrix_flops`` is the part of matrix products. ``moved`` are the numbers that
-    products read (without parameters) and write, ``moved_by_grouped`` the part of grouped
-    convolutions, ``moved_by_others`` those of all other nodes. ``recurrent_flops`` is the part of
-    recurrences, which run step by step.
+    ``flops`` counts a multiplication and an addition as two operations; ``matrix_flops`` are those
+    of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
+    ``products`` is the number of nodes with such operations. ``moved`` counts the numbers that
+    these nodes read (without parameters) and write, ``moved_by_grouped`` those of grouped
+    convolutions among them, ``moved_by_others`` those of all other nodes.
     """
 
     flops: float
@@ -31,7 +31,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The parameters of a model, and the operations of one example's forward pass.
+    """The parameters of a model, and the operations of the forward pass of an example.
 
     ``looked_up`` parameters are in tables of which a step reads only some rows. ``profile`` is for
     predicting times; None if the graph computes no product.

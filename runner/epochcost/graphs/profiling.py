@@ -31,9 +31,9 @@ _FREE = VIEWS | frozenset(
 
 
 def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
-    """Count the model of a file; None if it cannot be loaded, bound or counted.
+    """Count the operations of an ONNX file; None if it cannot be loaded, bound or counted.
 
-    ``dimensions`` sizes all dimensions but the batch.
+    ``dimensions`` sizes all symbolic dimensions but the batch.
     """
     try:
         graph = load_model(path)
@@ -51,7 +51,7 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:
-    """The number of parameters that are only tables of Gather."""
+    """Number of parameters in tables that are read only by Gather, which looks up rows."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     read_whole = {
         name
@@ -64,10 +64,10 @@ def _looked_up(graph: onnx.ModelProto) -> int:
 
 
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
-    """The profile of a model whose shapes are static.
+    """Operations and memory traffic per example of a model with static shapes.
 
-    ``shapes`` are those of ``static_shapes``, None: computed here. Raises ModelError for a graph
-    that cannot be counted or computes no product.
+    ``shapes`` are those of ``static_shapes``; None: they are computed here. Raises ModelError for a
+    graph that cannot be counted or computes no product.
     """
     fed = data_inputs(bound)
     examples = next((data.shape[0] for data in fed if data.shape), 1)

@@ -1,9 +1,9 @@
-"""A decoder with weights of 4 bits: a code for each number, a scale for each block of 32.
+"""Quantise a decoder's weights to 4 bits: a code for each number, a scale for each block of 32.
 
 Products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it reads;
-everything else stays fp32. A code is the nearest of 15 levels between the largest magnitude of its
-block and its negative, of the numbers that the fp32 graph draws. A parameter that is also looked
-up, such as tied embeddings, is kept in addition to its codes.
+everything else stays fp32. The weights are the random numbers that the fp32 graph draws. A code is
+the nearest of 15 levels from the block's largest magnitude to its negative. A parameter that is
+also looked up, such as tied embeddings, is kept in addition to its codes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _INTEGER_ACTIVATIONS = 4
 
 @dataclass(frozen=True)
 class _Product:
-    """A product with a parameter [inner, features], or [features, inner] if ``turned``."""
+    """A matrix product with a parameter of shape [inner, features].
+
+    [features, inner] if ``turned``.
+    """
 
     node: onnx.NodeProto
     weight: Parameter
@@ -55,9 +58,10 @@ class _Product:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """The weightless model with codes and scales as inputs; raises ModelError if no product fits.
+    """The weightless model with quantised weights, whose codes and scales are graph inputs.
 
-    ``integer_activations``: the kernel rounds activations to 8 bits, block by block.
+    ``integer_activations``: the kernel rounds activations to 8 bits, block by block. Raises
+    ModelError if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
         raise ModelError("int4: expected no experts in the graph: measure this model in fp32")
@@ -85,7 +89,10 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
-    """Remove unread nodes and then unread ``weights``; returns the names still read."""
+    """Remove nodes without a reader, then inputs ``weights`` without one.
+
+    Returns all names read.
+    """
     read = {name for node in graph.node for name in node.input}
     used = read | {value.name for value in graph.output}
     for node in [node for node in graph.node if not used & {*node.output}]:
@@ -97,13 +104,13 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """The bits of a weight in a file that stores weights of few bits; empty for other files."""
+    """Number of bits of each quantised weight in a file that stores such weights; else empty."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with weights of few bits, but without rounded activations."""
+    """The model with quantised weights, but with activations that are not rounded."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -140,7 +147,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Add the drawing of codes to the metadata, and remove that of unread weights."""
+    """Write to the metadata how to draw the codes, and drop the entries of unread weights."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
@@ -154,7 +161,7 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
 
 
 def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
-    """The inputs that are scales in a model of ``in_few_bits``; empty for other models."""
+    """Names of the inputs that are scales in a model of ``in_few_bits``; empty for other models."""
     return frozenset(f"{name}.scales" for name in _listed_codes(model))
 
 
@@ -165,7 +172,10 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Codes and scales by name, for a model of ``in_few_bits``; empty for other models."""
+    """Draw codes and scales, by input name, for a model of ``in_few_bits``.
+
+    Empty for other models.
+    """
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in _listed_codes(model).items():

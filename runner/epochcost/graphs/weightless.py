@@ -1,7 +1,8 @@
-"""The weightless form of a file that stores its weights: kilobytes, for git and for people.
+"""Remove the weights from an ONNX file, so that it is small enough for git and readable.
 
 Each parameter becomes a graph input that is drawn at random with the same standard deviation; if
-all its numbers are equal, it keeps that number. Other constants, such as a table of angles, stay.
+all its numbers are equal, it keeps that number. Other constants, such as a table of angles,
+stay.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:
-    """The model of a file without its weights; the file may be larger than one that is measured.
+    """The model of a file without its weights; the file may be larger than files that are measured.
 
     Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
     weights. The returned model is checked to be readable.

@@ -1,4 +1,4 @@
-"""Time one trial in a fresh process: session, binding, sampling, proof of placement, machine.
+"""Measure a trial in a fresh process: its step times, where its nodes ran, and the machine.
 
 ``trial.run_trial`` is the entry point. Callers choose the trials and store the measurements; only
 ``ceilings`` stores its own results.

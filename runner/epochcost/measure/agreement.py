@@ -1,7 +1,7 @@
-"""Checks of a trial's outputs, outside the timed steps.
+"""Check a trial's outputs, outside the timed steps.
 
 Owns the comparison with outputs in fp32, the check that outputs are finite, and the held-out loss,
-which shows that training trains.
+which shows that training reduces the loss.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from epochcost.results.records import Agreement, OutputDifference
 
 
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
-    """Compare ``outputs`` of the first step with the first step of the job's reference in fp32.
+    """Compare ``outputs`` of the trial's first step with those of the same step in fp32.
 
-    None if the job has no reference. The reference starts from the same parameters and carried
-    state; its session lives only for this call. Raises JobError if a number is finite in fp32 only:
-    times of a broken model do not count.
+    None if the job has no reference in fp32. The reference starts from the same parameters and
+    carried state; its session lives only for this call. Raises JobError if a number is finite in
+    fp32 only: times of a broken model do not count.
     """
     if job.reference is None:
         return None
@@ -47,7 +47,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Outputs of a first step in fp32, without those that are carried to the next step.
+    """Outputs of the reference's first step in fp32, without those carried to the next step.
 
     The reference lacks values that only the trial's graph carries, such as the scale of a loss.
     """
@@ -90,7 +90,7 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 
 
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
-    """Average the loss over the held-out batches, with the parameters in ``values``.
+    """The mean loss over the held-out batches, with the parameters in ``values``.
 
     Carried state starts at zero and goes from one batch to the next. None if the job has no
     evaluation. The session is closed at the end, so that timed steps have all memory and threads.
@@ -122,9 +122,9 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 
 
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
-    """Check the outputs of the last training step, which ``output`` reads by name.
+    """Raise JobError if an output of the last training step has a number that is not finite.
 
-    Raises JobError if a number is not finite, since computing with such numbers takes another time.
+    ``output`` reads an output by name. Computing with such numbers takes another time.
     """
     if job.mode == "training":
         for name in job.outputs:

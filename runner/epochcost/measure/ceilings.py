@@ -1,8 +1,9 @@
-"""Benchmark of peak throughput: ``python -m epochcost.measure.ceilings WORK``, work as JSON.
+"""Benchmark of a machine's peak rates ("ceilings").
 
-The process multiplies two matrices and copies memory with ONNX Runtime, as trials do, and prints a
-JSON list of ``Ceiling``. ``ceilings_here`` starts it unless ceilings of this host are stored, and
-stores them with the host's results. ``results.sidecar_faults`` checks submitted ceilings.
+The process ``python -m epochcost.measure.ceilings WORK``, with the work as JSON, multiplies two
+matrices and copies memory with ONNX Runtime, as trials do, and prints a JSON list of ``Ceiling``.
+``ceilings_here`` starts it unless peak rates of this host are stored, and stores them with the
+host's results. ``results.sidecar_faults`` checks submitted records.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark; it measures each number of threads in each precision."""
+    """Settings of the benchmark; each number of threads is measured in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -80,11 +81,11 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Ceilings of this host as ``hardware``, and whether they were measured just now.
+    """Peak rates of this host as ``hardware``, and whether they were measured just now.
 
     Runs the benchmark unless a current record for this host and runtime exists below ``folder``;
-    ``again`` forces it. ``device`` is the GPU by CUDA's number. Raises CapabilityError if the
-    ceilings cannot be measured or stored, or another run measures into the same folder.
+    ``again`` forces it. ``device`` is the GPU by CUDA's number. Raises CapabilityError if the rates
+    cannot be measured or stored, or another run measures into the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -123,13 +124,19 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
-    """A single thread, one per core, and one per CPU: two threads of a core share its units."""
+    """Numbers of threads to measure: one, one for each core, and one for each logical CPU.
+
+    Two threads of a core share its arithmetic units, so that more threads may not be faster.
+    """
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
-    """Measure the ceilings in a fresh process; raises CapabilityError with its last line."""
+    """Measure peak rates in a fresh process.
+
+    If it fails, raises CapabilityError with its last line.
+    """
     try:
         work_json = work.model_dump_json()
         process = run_module(None, _MODULE, work_json, timeout_seconds=_LONGEST_SECONDS)
@@ -142,7 +149,7 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Ceilings of the work; precisions without a kernel on the device are left out."""
+    """Measure the peak rates; precisions without a kernel on the device are left out."""
     for precision in work.precisions:
         for threads in work.threads:
             try:
@@ -181,9 +188,10 @@ def _bound_run(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], object]:
-    """A function that runs an operator of equal shapes once, from ``values`` into ``output``.
+    """A function that applies an operator to ``values`` once and writes the result to ``output``.
 
-    Both are bound beforehand, so that the allocation of new arrays is not timed.
+    All arrays have the same shape. They are bound beforehand, so that the allocation of new arrays
+    is not timed.
     """
     graph = _one_node(operator, len(values), output.shape)
     session = open_session(graph, "cpu", settings)
@@ -203,7 +211,10 @@ def _bound_run(
 def _one_node(
     operator: str, inputs: int, shape: Sequence[int], kind: int = TensorProto.FLOAT
 ) -> bytes:
-    """A model of a single operator: inputs ``x0``… and the output ``y``, of one shape and type."""
+    """The bytes of a model with a single operator: inputs ``x0``… and the output ``y``.
+
+    All of them have the same shape and type.
+    """
     names = [f"x{index}" for index in range(inputs)]
     ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
     node = helper.make_node(operator, names, ["y"])
@@ -222,7 +233,7 @@ def run_on_device(
 ) -> Callable[[], ort.OrtValue]:
     """A function that runs an operator once on the device, in a precision, and waits for its end.
 
-    ``output`` gives the shape only; the returned value is on the device.
+    ``output`` only states the shape; the returned value is on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

@@ -1,4 +1,4 @@
-"""The type of the cloud instance, from the cloud's metadata service.
+"""Ask the cloud's metadata service for the type of this machine's instance.
 
 The request is made only if the firmware or the hypervisor names a cloud, and ends after
 ``PATIENCE_SECONDS`` in all, so that other machines lose no time. Only the machine's type is read,
@@ -36,7 +36,7 @@ _OK = 200
 
 
 class Service:
-    """A metadata service at a base address; all requests share a deadline."""
+    """A metadata service at a base address; all requests to it share a deadline."""
 
     def __init__(self, base: str, deadline: float) -> None:
         address = urlsplit(base)
@@ -44,7 +44,7 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The text of an answer; raises OSError or HTTPException if there is none."""
+        """The text of the service's answer; raises OSError or HTTPException if there is none."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError("no time left")
@@ -61,7 +61,7 @@ class Service:
 
 
 def _ec2(service: Service) -> Instance:
-    """Ask EC2. Version 2 of the service needs a token; version 1 may be switched off."""
+    """Ask EC2's service; its version 2 needs a token, and version 1 may be switched off."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
@@ -70,7 +70,10 @@ def _ec2(service: Service) -> Instance:
 
 
 def _compute_engine(service: Service) -> Instance:
-    """Ask Compute Engine, whose types are paths: ``projects/1/machineTypes/n1-standard-8``."""
+    """Ask Compute Engine's service, in which types are paths.
+
+    An example is ``projects/1/machineTypes/n1-standard-8``.
+    """
     key = "/computeMetadata/v1/instance/machine-type"
     answer = service.ask(key, {"Metadata-Flavor": "Google"})
     return Instance(provider="Google Compute Engine", type=answer.rpartition("/")[2])
@@ -95,7 +98,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud that the firmware's strings or Xen's UUID name; None if they name none."""
+    """The cloud named by the firmware's strings or by Xen's UUID; None if they name none."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()
@@ -111,7 +114,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """The cloud instance, if a cloud is suspected; else None and the reason."""
+    """The instance of this machine in a cloud, or None and the reason why it is unknown."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
@@ -119,7 +122,7 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's service; None and the reason if it does not answer in time."""
+    """Ask a cloud's service for the instance; None and the reason if it does not answer in time."""
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 

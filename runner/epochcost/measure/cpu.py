@@ -1,4 +1,4 @@
-"""The CPU: its name, topology, clock governor, hypervisor and quota.
+"""Read facts about the CPU: its name, topology, clock governor, hypervisor and quota.
 
 System tools have a short time limit: if a tool is absent, fails or hangs, the answer is unknown.
 """
@@ -17,13 +17,13 @@ _SECONDS = 5
 
 
 def tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a tool without surrounding blanks; None if absent, failing or silent."""
+    """The output of a system tool, stripped; None if it is empty or the tool is absent or fails."""
     printed = raw_tool_output(*command, any_status=any_status)
     return printed.strip() or None if printed is not None else None
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a tool, which may be empty; None if the tool is absent, fails or hangs."""
+    """The output of a system tool, which may be empty; None if it is absent, fails or hangs."""
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -40,9 +40,9 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The CPU's name, with family and model if a hypervisor removed its number.
+    """The CPU's name, plus family and model if a hypervisor removed its model number.
 
-    Hosts called "AMD EPYC" are of different generations, which family and model tell apart.
+    CPUs called just "AMD EPYC" are of different generations, which family and model tell apart.
     """
     lines = (read_text(cpuinfo) or "").splitlines()
     pairs = (line.partition(":") for line in reversed(lines))
@@ -55,7 +55,7 @@ def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
 
 
 def _lscpu_model() -> str | None:
-    """Ask lscpu, which knows the names of Arm cores that /proc/cpuinfo gives as numbers."""
+    """The CPU's name by lscpu, which also names Arm cores; /proc/cpuinfo gives them as numbers."""
     for line in (tool_output("lscpu") or "").splitlines():
         if line.startswith("Model name:"):
             return line.partition(":")[2].strip()
@@ -63,19 +63,19 @@ def _lscpu_model() -> str | None:
 
 
 def usable_cpus() -> int:
-    """Count the logical CPUs that this process may run on."""
+    """Number of logical CPUs on which this process may run."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def governors(system: Path = SYSTEM) -> str | None:
-    """The governors that set the clocks of the CPUs (the kernel's cpufreq); None without one."""
+    """The kernel's policies (cpufreq governors) for the CPUs' clocks; None if there are none."""
     names = {read_text(file) for file in system.glob("cpu/cpu[0-9]*/cpufreq/scaling_governor")}
     return ", ".join(sorted(filter(None, names))) or None
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
-    """How often heat lowered the clock since the machine's start; None if not counted.
+    """Number of times that heat lowered the clock since the machine's start; None if not counted.
 
     The sum of Intel's ``thermal_throttle`` counts of all cores and packages.
     """
@@ -85,14 +85,15 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
 
 
 def virtualisation() -> str | None:
-    """The hypervisor's name, ``none`` on bare metal; None if unknown."""
+    """The name of the hypervisor, ``none`` on bare metal; None if unknown."""
     return tool_output("systemd-detect-virt", "--vm", any_status=True)
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:
-    """Number of CPUs' time that the control groups allow; None without a limit.
+    """CPU time per second that the control groups allow, in CPUs; None without a limit.
 
-    Version 2 writes quota and period in one file (``max`` is no limit), version 1 in two (-1).
+    Version 2 of control groups writes quota and period in one file (``max`` is no limit), version 1
+    in two (-1).
     """
     groups = groups or ControlGroups()
     shares = [

@@ -1,8 +1,8 @@
-"""Run a decoder in onnxruntime-genai's engine: the only module that imports it.
+"""Serve requests with onnxruntime-genai's engine; the only module that imports it.
 
-Owns the folder that the engine reads (graph, weights and configuration), the engine's life, and the
-answers to LoadGen: the thread that opened the engine hands over new requests after each step. The
-engine decides which sequences it batches. ``token_scenario`` sends the requests.
+Owns the folder that the engine reads (graph, weights and configuration), the start and end of the
+engine, and the answers to LoadGen: the thread that opened the engine hands over new requests after
+each step. The engine decides which sequences it batches. ``token_scenario`` sends the requests.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ _ERRORS_ONLY = 3
 
 @dataclass
 class _Turn:
-    """A request that the engine works on, and the tokens of its answer so far."""
+    """A request that the engine is answering, and the tokens of its answer so far."""
 
     sample: Sample | None
     tokens: list[int] = field(default_factory=list)
 
 
 class DecoderEngine:
-    """Answers requests, each a prompt by its number; opening it loads the model.
+    """An engine that answers requests; a request names its prompt by a number.
 
-    ``start_seconds`` is the time from the files on disk to an engine that takes requests. Raises
-    CapabilityError if the engine's package is missing or would not run on the CPU.
+    Opening the engine loads the model. ``start_seconds`` is the time from the files on disk to an
+    engine that takes requests. Raises CapabilityError if the engine's package is missing or would
+    not run on the CPU.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -74,7 +75,7 @@ class DecoderEngine:
 
     @property
     def prompt_tokens(self) -> list[int]:
-        """Tokens of each prompt, by its number."""
+        """Number of tokens of each prompt, in the order of the prompts' numbers."""
         return [len(prompt) for prompt in self._prompts]
 
     @property
@@ -83,7 +84,7 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Hand over a request; its answer has the length of ``answer_tokens``."""
+        """Give the engine a request; its answer has the length in ``answer_tokens``."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine makes the cache as long as the longest session of a batch.
         room = self._genai.RequestOptions()
@@ -117,7 +118,10 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer requests that arrive together, without LoadGen; returns the seconds taken."""
+        """Answer requests that arrive together, without LoadGen.
+
+        Returns the time taken in seconds.
+        """
         begun = time.perf_counter()
         for number in numbers:
             self.begin(number)
@@ -129,7 +133,7 @@ class DecoderEngine:
 def answer_while(
     engine: DecoderEngine, asking: Callable[[Issue], LoadGenLog], answers: Answers
 ) -> LoadGenLog:
-    """Run ``asking`` on a thread, answer its requests here, and return its result.
+    """Run ``asking`` on a thread, answer its requests on this thread, and return its result.
 
     The engine takes calls only from the thread that opened it. Raises the engine's errors.
     """
@@ -150,7 +154,7 @@ def answer_while(
 def _serve(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """Hand requests to the engine until None has arrived and all are answered."""
+    """Give arriving requests to the engine until the queue yields None and all are answered."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:
@@ -190,7 +194,7 @@ def _genai() -> Any:
 
 
 def _write_model(job: Job, folder: Path) -> Placement:
-    """Write the graph and, to another file, its weights, which are drawn one after the other."""
+    """Write the graph, and its weights to another file; weights are drawn one after the other."""
     model = load_model(job.graph)
     values = initial_parameters(job)
     inputs = [value for value in model.graph.input if value.name in values]
@@ -218,7 +222,10 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """All nodes on the CPU: the engine reports no providers, and its runtime has no other."""
+    """Proof that all nodes ran on the CPU, since the engine does not report where they ran.
+
+    Raises CapabilityError if the engine's runtime has another provider.
+    """
     provider = EXECUTION_PROVIDERS["cpu"]
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
     if foreign:
@@ -230,7 +237,10 @@ def _placement(model: onnx.ModelProto) -> Placement:
 
 
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
-    """The engine's settings, without EOS: an answer ends at its length."""
+    """The settings file of the engine.
+
+    There is no stop token, so that each answer has the requested length.
+    """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

@@ -1,6 +1,6 @@
-"""The machine and its software, as stored with every result.
+"""Describe the machine and its software, as stored with every result.
 
-Each module reads a part; this module joins them. A part that cannot be read is None or absent,
+Other modules read the parts; this module joins them. A part that cannot be read is None or absent,
 never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` watches the machine
 while a trial runs.
 """
@@ -73,7 +73,10 @@ def detect_environment() -> Environment:
 
 
 def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float | None:
-    """The smallest step between readings of the timer: its resolution or the time of a reading."""
+    """The smallest observed step between two readings of the timer, in seconds.
+
+    It is the timer's resolution, or the duration of a reading if that is longer.
+    """
     readings = [clock() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
@@ -84,14 +87,14 @@ _CODE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Revision:
-    """The commit of a checkout, and whether files of the package or of onnxstep differ from it."""
+    """The commit of a checkout, and whether files of the package or of onnxstep were modified."""
 
     commit: str
     modified: bool
 
 
 def code_revision(folder: Path = _CODE) -> Revision | None:
-    """The revision of the code in a folder; None if git does not track it, as for a wheel.
+    """The revision of the code in a folder; None if git does not track it, as after pip install.
 
     Code in a virtual environment below another checkout does not belong to that checkout.
     """

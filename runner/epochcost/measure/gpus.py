@@ -1,9 +1,9 @@
-"""NVIDIA's GPUs: description, CUDA's numbering, state and energy during a trial.
+"""NVIDIA's GPUs: their description, CUDA's numbers for them, and their state and energy.
 
-Owns the use of NVIDIA's management library NVML, in which a device may lack any answer. CUDA counts
-the GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both go by the PCI bus
-(``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA programming
-guide, "CUDA environment variables".
+Owns the use of NVIDIA's management library NVML, which may lack an answer to any question. CUDA
+counts the GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both count in the order of
+the PCI bus (``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA
+programming guide, "CUDA environment variables".
 
 Energy comes from the device's counter (Volta and later), else from its power integrated over time.
 If a meter cannot be read, or stands still while the device computes, the energy is unknown with the
@@ -32,7 +32,7 @@ Handle = Any
 
 @contextlib.contextmanager
 def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
-    """Yield the handles of all devices, in the order of the PCI bus.
+    """Open NVML and yield its handles of all GPUs, in the order of the PCI bus.
 
     Raises ``library.NVMLError`` if there is no driver or it does not answer; lost devices are left
     out.
@@ -48,7 +48,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """The answer of a function of NVIDIA's library; None if it has none."""
+    """Call a function of NVML; None if it raises an error of NVML."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -56,7 +56,7 @@ def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> Answe
 
 
 def decode(value: str | bytes | None) -> str | None:
-    """The text of an answer, which older versions of the bindings give as bytes."""
+    """An answer of NVML as text; older versions of its bindings return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
@@ -77,9 +77,9 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Reads the GPU of a trial repeatedly; made before the worker starts.
+    """Reads the state of a trial's GPU repeatedly; created before the worker starts.
 
-    ``processes`` are the trial's ids, set when the worker has started.
+    ``processes`` are the process ids of the trial, set when the worker has started.
     """
 
     def __init__(self, library: Library, gpu: VisibleGpu) -> None:
@@ -91,14 +91,14 @@ class DeviceWatch:
 
     @property
     def in_use(self) -> bool:
-        """Whether the trial's processes run on the GPU, or else its memory has grown.
+        """Whether a process of the trial is on the GPU, or else the GPU's used memory has grown.
 
         In a container the driver shows other process ids than the system.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
-        """Read memory and the reasons to lower clocks."""
+        """Read the used memory and the reasons for which clocks are lowered now."""
         library, board = self._library, self.gpu.board
         for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
@@ -108,30 +108,33 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The meter and the peak memory; None if no meter has a value."""
+        """The trial's peak memory on the GPU in bytes, and how it was read; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
     def addresses(self) -> tuple[str, ...] | None:
-        """The GPU's address on the PCI bus; None if the driver does not give it."""
+        """The GPU's address on the PCI bus; None if the driver does not state it."""
         address = pci_address(self._library, self.gpu)
         return None if address is None else (address,)
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Reasons for lowered clocks at any reading; None if the driver does not give them."""
+        """Reasons for which clocks were lowered at any reading; None if the driver states none."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
         return tuple(dict.fromkeys(reasons))
 
     def _growth(self) -> int:
-        """Bytes in use beyond those before the trial; 0 if the driver does not give them."""
+        """Bytes of GPU memory in use beyond those before the trial; 0 if unknown."""
         used, before = _used(self._library, self.gpu), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 
     def _process_bytes(self) -> int:
-        """Bytes that the processes hold; 0 if none of them is listed."""
+        """Bytes of GPU memory that the trial's processes hold.
+
+        0 if the driver lists none of them.
+        """
         library = self._library
         running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, self.gpu.handle) or ()
         return sum(
@@ -140,7 +143,7 @@ class DeviceWatch:
 
 
 def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
-    """The board's address, such as ``00000000:17:00.0``; None if the driver does not give it."""
+    """The GPU's PCI address, such as ``00000000:17:00.0``; None if the driver does not state it."""
     place = ask(library, library.nvmlDeviceGetPciInfo, gpu.board)
     return None if place is None else decode(place.busId)
 
@@ -155,10 +158,10 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True)
 class VisibleGpu:
-    """A GPU that CUDA shows; ``number`` is that of its board on the bus.
+    """A GPU that CUDA shows; ``number`` is its board's position on the PCI bus.
 
-    ``handle`` is the board or the part of it (MIG) that a process uses. ``board`` has power and
-    clocks.
+    ``handle`` is the board, or the part of it (MIG) that a process uses. Power and clocks are those
+    of ``board``.
     """
 
     number: int
@@ -167,14 +170,14 @@ class VisibleGpu:
 
     @property
     def partial(self) -> bool:
-        """Whether other processes may use the same board."""
+        """Whether it is a part of a board, so that other processes may use the same board."""
         return self.handle is not self.board
 
 
 def visible_gpus(
     library: Library, boards: Sequence[Handle], visible_devices: str | None
 ) -> tuple[VisibleGpu, ...]:
-    """The GPUs in CUDA's order; ``visible_devices`` is the variable's value, None if not set.
+    """The GPUs that CUDA shows, in its order; ``visible_devices`` is CUDA_VISIBLE_DEVICES or None.
 
     An entry without a GPU hides itself and all later entries; a repeated entry hides all GPUs.
     """
@@ -192,7 +195,7 @@ def visible_gpus(
 
 
 def _named(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    """The GPU of an entry: a number, the start of a UUID, or a part's UUID."""
+    """The GPU that an entry names by its number, the start of its UUID, or the UUID of a part."""
     if entry.isdecimal():
         number = int(entry)
         return _board(boards, number) if number < len(boards) else None
@@ -221,7 +224,7 @@ def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu 
 
 
 def _uuid(library: Library, handle: Handle) -> str:
-    """The UUID of a device; empty if the driver does not give it."""
+    """The UUID of a device; empty if the driver does not state it."""
     return decode(ask(library, library.nvmlDeviceGetUUID, handle)) or ""
 
 
@@ -229,7 +232,7 @@ _WATTS_PER_MILLIWATT = 1e-3
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
-    """All GPUs, and the reason for none if the driver exists but does not answer."""
+    """Describe all GPUs of the machine; if the driver does not answer, none and the reason."""
     try:
         with open_nvml(library) as boards:
             return _described(library, visible_gpus(library, boards, None)), None
@@ -240,7 +243,7 @@ def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
 
 
 def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
-    """The GPUs that CUDA shows to a process started here, in its order; none without a driver."""
+    """Describe the GPUs that CUDA shows to processes started here; none without a driver."""
     try:
         with open_nvml(library) as boards:
             visible_devices = os.environ.get(VISIBLE_DEVICES)
@@ -276,7 +279,7 @@ _JOULES_PER_MILLIJOULE = 1e-3
 
 
 class GpuMeter:
-    """Measures the energy of the device ``number`` from the first reading on."""
+    """Measures the energy that a GPU uses from the first reading on."""
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:
         self._library, self._handle = library, handle
@@ -313,7 +316,7 @@ class GpuMeter:
         self._before = now_seconds, present
 
     def energy(self) -> MeteredEnergy | str:
-        """The energy between the first and the last reading, or the reason why it is unknown."""
+        """The energy from the first to the last reading, or the reason why it is unknown."""
         if self._failed:
             return "NVML gives neither energy nor power of this device"
         if self._seconds <= 0:

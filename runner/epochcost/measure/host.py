@@ -1,6 +1,6 @@
-"""Disturbances of a trial: other programs, the hypervisor, quotas and heat.
+"""Measure what disturbs a trial: other programs, the hypervisor, CPU quotas and heat.
 
-All are differences of the kernel's counters between the start and the end of a phase.
+All figures are differences of the kernel's counters between the start and the end of a phase.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _NANOSECONDS = 1e-9
 
 @dataclass(frozen=True)
 class HostCounters:
-    """CPU seconds of the watched CPUs since any moment in the past, and the time of reading.
+    """Readings of the kernel's counters: CPU seconds of the watched CPUs, quota stops, throttling.
 
-    ``own_seconds`` are those of the trial's processes on any CPU; the worker's parent, which also
-    runs on other CPUs, is negligible. None: not counted on this system.
+    CPU seconds count from any moment in the past. ``own_seconds`` are those of the trial's
+    processes on any CPU; the worker's parent, which also runs on other CPUs, is negligible. A
+    counter that this system lacks is None.
     """
 
     at: float
@@ -45,7 +46,12 @@ class HostCounters:
 
 @dataclass(frozen=True)
 class HostChange:
-    """Differences of two readings; None if a reading lacks the counter."""
+    """Disturbances between two readings; None if a reading lacks the counter.
+
+    ``seconds`` is the time between the readings, ``others_cpus`` the number of CPUs that other
+    programs kept busy, ``steal_share`` the part of CPU time that the hypervisor gave away.
+    ``frozen_seconds`` is the time for which a quota stopped this process.
+    """
 
     seconds: float
     others_cpus: float | None
@@ -71,7 +77,7 @@ def read_host(
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now; CPU times are those of ``cpus``, None for all."""
+    """Read all counters now; CPU times are those of ``cpus``, or of all CPUs if it is None."""
     times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),
@@ -85,7 +91,7 @@ def read_host(
 
 
 def _system_times() -> Mapping[str, float]:
-    """CPU seconds by kind; empty if the system hides them, as a hardened container does."""
+    """CPU seconds of the machine by kind; empty if hidden, as in a hardened container."""
     try:
         return psutil.cpu_times()._asdict()
     except (OSError, psutil.Error):
@@ -93,7 +99,7 @@ def _system_times() -> Mapping[str, float]:
 
 
 def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds by kind of some CPUs; empty if the system does not count by CPU.
+    """CPU seconds of some CPUs by kind; empty if the system does not count them by CPU.
 
     Read from the kernel, because psutil lists online CPUs without their numbers.
     """
@@ -111,7 +117,7 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
 
 
 def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
-    """CPU seconds of the processes; None if a process has ended or there are none."""
+    """CPU seconds of some processes together; None if a process has ended or there are none."""
     if not processes:
         return None
     with contextlib.suppress(OSError, psutil.Error):
@@ -121,10 +127,10 @@ def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
 
 
 def frozen_seconds(groups: ControlGroups) -> float | None:
-    """Seconds for which quotas have stopped the groups of this process; None if not counted.
+    """Seconds for which a CPU quota has stopped this process; None if not counted.
 
-    The longest of nested groups counts: a group stops all below it. Version 2 counts
-    ``throttled_usec``, version 1 ``throttled_time`` in nanoseconds.
+    Of nested control groups the longest time counts, since a group stops all below it. Version 2 of
+    control groups counts ``throttled_usec``, version 1 ``throttled_time`` in nanoseconds.
     """
     stopped = [_stopped(read_text(file) or "") for file in groups.files(*_STATISTICS)]
     return max((seconds for seconds in stopped if seconds is not None), default=None)
@@ -138,7 +144,7 @@ def _stopped(text: str) -> float | None:
 
 
 def host_change(before: HostCounters, after: HostCounters) -> HostChange:
-    """The difference between an earlier and a later reading."""
+    """The disturbances between an earlier and a later reading."""
     seconds = after.at - before.at
     working, waiting = after.working - before.working, after.waiting - before.waiting
     own_seconds, counted = _difference(before.own_seconds, after.own_seconds), working + waiting > 0
@@ -163,7 +169,7 @@ def _difference(before: float | None, after: float | None) -> float | None:
 
 
 def unknown_reasons(changed: HostChange) -> Iterator[tuple[str, str]]:
-    """Reasons for fields that are None, by their names in ``results.conditions.Conditions``."""
+    """The reason for each field that is None, by the name in ``results.conditions.Conditions``."""
     if changed.others_cpus is None:
         yield "others_cpus", "the system does not give the CPU time of all processes"
     if changed.steal_share is None:

@@ -1,4 +1,4 @@
-"""The job of a worker process, its messages, and its failures.
+"""The job that a worker process is given, the messages that it sends, and its failures.
 
 A job names files; it holds no arrays. The writer of graph and batches decides the timed work. All
 messages between writer and worker are frozen and JSON.
@@ -27,7 +27,7 @@ class _Frozen(BaseModel):
 
 
 class CarriedValue(_Frozen):
-    """A value that a step reads as ``input`` and hands to the next step as ``output``.
+    """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
     recurrent layer. Without a first value it starts filled with ``fill``. ``in_place``: the step
@@ -41,12 +41,12 @@ class CarriedValue(_Frozen):
 
 
 class SamplingRule(_Frozen):
-    """End of a trial's sampling.
+    """Conditions that end the sampling of a trial.
 
-    ``relative_half_width`` is that of the mean's 95 % interval; ``budget_seconds`` covers warm-up
-    and at most ``most_samples`` samples. Sampling never stops as precise before
-    ``minimum_seconds`` of samples or ``minimum_share`` of the budget: a short burst does not show
-    changes of the scheduler or the clock governor.
+    ``relative_half_width`` is the precision at which it ends: half of the mean's 95 % interval over
+    the mean. ``budget_seconds`` covers warm-up and at most ``most_samples`` samples. Sampling never
+    ends as precise before ``minimum_seconds`` of samples or ``minimum_share`` of the budget: a
+    short burst does not show changes of the scheduler or the clock governor.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -58,10 +58,10 @@ class SamplingRule(_Frozen):
 
 
 class WarmUpRule(_Frozen):
-    """End of a trial's warm-up, see ``measure.sampling.is_settled``.
+    """Conditions that end the warm-up of a trial, see ``measure.sampling.is_settled``.
 
     ``minimum_steps`` allow for lazy allocation and kernel selection, ``minimum_seconds`` for clock
-    ramps; ``budget_share`` of the sampling budget bounds both.
+    ramps. The warm-up takes at most ``budget_share`` of the sampling budget.
     """
 
     minimum_steps: Annotated[int, Field(ge=1)] = 10
@@ -71,11 +71,11 @@ class WarmUpRule(_Frozen):
 
 
 class Evaluation(_Frozen):
-    """A forward-and-loss graph run before and after the timed steps on held-out batches.
+    """A graph of forward pass and loss, which runs on held-out batches before and after the steps.
 
-    ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of
-    ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name.
-    Values of ``carried`` start at zero and go from one held-out batch to the next.
+    ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of ``batches``
+    (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name. Values of
+    ``carried`` start at zero and go from one held-out batch to the next.
     """
 
     graph: Path
@@ -85,14 +85,14 @@ class Evaluation(_Frozen):
 
 
 class ServingFiles(_Frozen):
-    """Files for LoadGen: its load, and the graph of each batch size."""
+    """The load that LoadGen creates, and the graph file for each batch size."""
 
     load: Load
     graphs: dict[int, Path]
 
 
 class AskedDecoder(_Frozen):
-    """A decoder in an engine, and the requests to it.
+    """The sizes of a decoder that an engine serves, and the requests to it.
 
     The job's graph takes all lengths, and its examples are prompts, see ``execute.requests``.
     """
@@ -104,8 +104,8 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """The same work in fp32, whose first step is compared with the trial's.
 
-    ``batches`` is an .npz like a job's; only the first batch is compared, which has ``examples``.
-    ``provider`` None is the trial's.
+    ``batches`` is an .npz like a job's; only its first batch is compared, which has ``examples``
+    examples. If ``provider`` is None, the trial's provider runs it.
     """
 
     graph: Path
@@ -124,9 +124,9 @@ class JobFiles(_Frozen):
     ``series``: an .npz, by graph input an array ``[steps, ...]``, such as a scheduled learning
     rate: every step takes the next value, and steps after the last value keep it.
     ``initial``: an .npz with values of parameters; those of a weightless model are drawn from the
-    metadata of ``graph`` and the job's seed. A carried value without either starts at its
-    ``fill``; a parameter of inference without either is an error.
-    ``outputs``: names of other outputs to read (the loss); must exist in the graph.
+    metadata of ``graph`` and the job's seed. A carried value without either starts at its ``fill``;
+    a parameter of inference without either is an error.
+    ``outputs``: names of other outputs to read (the loss); they must exist in the graph.
     ``reference`` is None in fp32 only. ``evaluation`` is for training only.
     ``serving`` is None for steps. Under LoadGen ``batches`` holds examples, ``[examples, ...]``,
     and ``graph`` is that of the largest batch.
@@ -145,7 +145,7 @@ class JobFiles(_Frozen):
 
 
 class Job(JobFiles):
-    """A trial's work: its files and the settings of its run.
+    """Everything that a worker needs for a trial: its files and the settings of its run.
 
     The worker refuses the job under another ``runtime``. ``python``: the interpreter of the
     runtime's environment, None for this program's. ``pinning``: the worker's CPUs, None for all.
@@ -167,7 +167,7 @@ class Job(JobFiles):
 
 
 class Progress(_Frozen):
-    """Progress of a worker.
+    """Progress that a worker reports.
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it is first
     computed. ``elapsed_seconds`` counts from the start of the warm-up, like ``budget_seconds``, and
@@ -182,7 +182,7 @@ class Progress(_Frozen):
 
 
 class Message(_Frozen):
-    """A line of a worker's standard output: its progress, or its reason for giving up."""
+    """A line that a worker prints: its progress, or the reason why it gives up."""
 
     progress: Progress | None = None
     failure: str | None = None
@@ -195,7 +195,7 @@ class TrialFailed(EpochcostError):  # noqa: N818 - the field's name for this out
 
 
 class TrialRefused(TrialFailed):
-    """The worker found its input wrong: the graph, the data, or a training that diverged."""
+    """The worker found an error in its input: the graph, the data, or a training that diverged."""
 
     exit_code = InputError.exit_code
 

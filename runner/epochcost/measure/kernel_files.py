@@ -1,4 +1,4 @@
-"""Readers of the kernel's small text files, and the control groups of this process.
+"""Read the kernel's small text files, such as those of this process's control groups.
 
 Callers interpret the values.
 """
@@ -13,7 +13,7 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def read_text(file: Path) -> str | None:
-    """The text without surrounding blanks; None if the file is missing or unreadable."""
+    """The text of a file, stripped; None if the file is missing or unreadable."""
     try:
         return file.read_text(encoding="utf-8", errors="replace").strip() or None
     except OSError:
@@ -21,7 +21,7 @@ def read_text(file: Path) -> str | None:
 
 
 def read_number(file: Path) -> int | None:
-    """The natural number in a file; None for any other content."""
+    """The natural number in a file; None if the file contains anything else."""
     text = read_text(file)
     return int(text) if text is not None and text.isdecimal() else None
 
@@ -39,13 +39,13 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """The control groups of a process: ``membership`` is its /proc/<id>/cgroup."""
+    """The control groups to which a process belongs; ``membership`` is its /proc/<id>/cgroup."""
 
     membership: Path = MEMBERSHIP
     mounted: Path = CONTROL_GROUPS
 
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
-        """A file's path in this process's group and all groups above it, innermost first.
+        """Paths of a control file in this process's group and in all groups above, innermost first.
 
         The file is ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
         kernel's admin-guide: cgroup-v2, cgroup-v1). The paths need not exist: a container mounts

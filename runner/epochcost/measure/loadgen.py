@@ -1,10 +1,10 @@
-"""MLPerf's LoadGen as a library: the only module that imports it.
+"""Run MLPerf's LoadGen, a library that sends queries; the only module that imports it.
 
-Owns its settings, its start and end, its files (the detail log as values, the summary, and
-latencies from the trace), and the search for the highest rate that keeps a bound. LoadGen logs a
-line ``:::MLLOG {json}`` for each value; a trace has an event for each sample, whose ``complete_ns``
-counts from the sample's scheduled time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and
-``token_scenario`` decide the meaning of a query.
+Owns LoadGen's settings, its start and end, its files (the detail log as values, the summary, and
+latencies from the trace), and the search for the highest rate that keeps a latency bound. LoadGen
+logs a line ``:::MLLOG {json}`` for each value; a trace has an event for each sample, whose
+``complete_ns`` counts from the sample's scheduled time (mlcommons/inference, loadgen/logging.cc).
+``scenario`` and ``token_scenario`` decide the meaning of a query.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SEEDS = {
 
 
 class Sample(Protocol):
-    """A query's sample: ``index`` is the example; an answer refers to ``id``."""
+    """A sample in a query of LoadGen: ``index`` is the example; an answer refers to ``id``."""
 
     id: int
     index: int
@@ -61,9 +61,10 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """Settings of a run of LoadGen.
 
-    ``queries_per_second``: rate of arrivals; offline, samples to prepare. With
-    ``token_bound_seconds``, the bound of every further token, ``bound_seconds`` is that of the
-    first token. ``trace`` logs every sample. ``examples`` is the number of examples to choose from.
+    ``queries_per_second``: rate of arrivals; offline, the rate for which samples are prepared.
+    ``bound_seconds`` is the latency bound of a sample. If ``token_bound_seconds``, the bound of
+    every further token, is set, ``bound_seconds`` is the bound of the first token. ``trace`` logs
+    every sample. ``examples`` is the number of examples to choose from.
     """
 
     scenario: LoadScenario
@@ -78,7 +79,7 @@ class LoadGenRequest:
 
 
 def missing_loadgen() -> str | None:
-    """Reason why LoadGen cannot be used here; None if it can."""
+    """The reason why LoadGen cannot be used here; None if it can."""
     if importlib.util.find_spec(_MODULE) is not None:
         return None
     return (
@@ -113,11 +114,11 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
 
 
 class Answers:
-    """Tells LoadGen that samples are answered, and keeps the model's first error.
+    """Tells LoadGen which samples are answered, and keeps the model's first error.
 
     LoadGen cannot be stopped from within, and no exception may cross its frames: after an error all
     samples are completed unanswered, and ``raise_fault`` raises the error at the end of the run.
-    ``answered`` is called with the number of samples so far.
+    ``answered`` is called with the number of samples answered so far.
     """
 
     def __init__(self, answered: Answered) -> None:
@@ -125,7 +126,10 @@ class Answers:
         self.fault: Exception | None = None
 
     def attempt(self, answer: Callable[[], None]) -> None:
-        """Run a part of the answering, unless an earlier part failed."""
+        """Call ``answer``, which computes answers, and keep its error.
+
+        Do nothing after an error.
+        """
         if self.fault is None:
             try:
                 answer()
@@ -142,13 +146,13 @@ class Answers:
         self._answered(self._count)
 
     def raise_fault(self) -> None:
-        """Raise the first fault, if there was one."""
+        """Raise the model's first error, if there was any."""
         if self.fault is not None:
             raise self.fault
 
 
 def first_tokens(samples: Sequence[Sample]) -> None:
-    """Tell LoadGen that the first tokens of these samples are ready."""
+    """Tell LoadGen that the first token of each of these samples is ready."""
     loadgen = _loadgen()
     loadgen.FirstTokenComplete([loadgen.QuerySampleResponse(sample.id, 0, 0) for sample in samples])
 
@@ -193,11 +197,11 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
 
 
 def _nothing(_: Sequence[int]) -> None:
-    """Examples are in memory all the time."""
+    """Do nothing when LoadGen asks to load examples: they are in memory all the time."""
 
 
 def _flush() -> None:
-    """No query is delayed, so that there is nothing to flush."""
+    """Do nothing when LoadGen asks for delayed queries: no query is delayed."""
 
 
 _MARK = ":::MLLOG "
@@ -206,7 +210,7 @@ _SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """LoadGen's log of a run; without a trace there are no ``latencies``."""
+    """LoadGen's log of a run, parsed; ``latencies`` are empty if no trace was written."""
 
     values: dict[str, Any]
     summary: str
@@ -221,17 +225,17 @@ class LoadGenLog:
 
     @property
     def kept_bound(self) -> bool:
-        """Whether the percentile was within the bound of the scenario server."""
+        """Whether the latency percentile was within the bound of the scenario server."""
         return bool(self.values.get("result_perf_constraints_met"))
 
     @property
     def valid(self) -> bool:
-        """LoadGen's verdict."""
+        """Whether LoadGen declares the run valid."""
         return self.values.get("result_validity") == "VALID"
 
 
 def read_logs(folder: Path, prefix: str) -> LoadGenLog:
-    """Read and remove LoadGen's files in ``folder``; raises TrialFailed without a result."""
+    """Read and remove LoadGen's files in ``folder``; raises TrialFailed if they have no result."""
     try:
         detail = (folder / f"{prefix}detail.txt").read_bytes()
         summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
@@ -250,7 +254,7 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
 def run_record(
     log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """The stored form of a run; ``rate_asked`` is the rate of arrivals, None offline."""
+    """The record of a run to store; ``rate_asked`` is the rate of arrivals, None offline."""
     values = log.values
     # Samples per second: all of them offline, the completed samples of a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
@@ -274,7 +278,10 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """A latency from LoadGen's log, by the patterns of its keys."""
+    """Statistics of a latency in LoadGen's log.
+
+    ``plain`` and ``percentile`` are patterns of keys.
+    """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
     names |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
@@ -284,7 +291,7 @@ def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Laten
 
 
 def _values(detail: str) -> dict[str, Any]:
-    """The last logged value of each key."""
+    """The last value in LoadGen's detail log for each key."""
     lines = (line.removeprefix(_MARK) for line in detail.splitlines() if line.startswith(_MARK))
     entries = (json.loads(line) for line in lines)
     return {entry["key"]: entry["value"] for entry in entries}
@@ -301,7 +308,7 @@ _MOST_SCORED_RUNS = 8
 
 
 class LoadGenTrial(ABC):
-    """LoadGen's runs of a trial; its files are in ``folder`` during a run."""
+    """A trial that runs LoadGen several times; ``folder`` takes LoadGen's files during a run."""
 
     def __init__(self, job: Job, report: Report, folder: Path) -> None:
         self._budget_seconds = job.sampling.budget_seconds
@@ -314,13 +321,13 @@ class LoadGenTrial(ABC):
 
     @abstractmethod
     def _ask(self, rate: float, purpose: Purpose) -> None:
-        """Run LoadGen at a rate; adds the run and its log to this trial."""
+        """Run LoadGen at a rate, and add the record of the run to this trial."""
 
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
-        """Search the highest rate in short runs, then prove it in a longer run, the last.
+        """Search in short runs for the highest rate that keeps the bound, then prove it.
 
-        The longer runs begin at the share ``first`` of that rate and go down by the factor
-        ``less``. Returns whether a longer run kept the bound.
+        The longer runs that prove it begin at the share ``first`` of that rate and go down by the
+        factor ``less`` until a run keeps the bound. Returns whether one did.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
@@ -352,7 +359,7 @@ KeepsBound = Callable[[float], bool]
 
 
 def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
-    """Bracket the highest rate that keeps the bound, then bisect on a logarithmic scale.
+    """The highest rate that keeps the bound, by bracketing and then logarithmic bisection.
 
     From ``start``, rates are halved down to ``floor``, or grow by a quarter. Returns the highest
     rate that kept the bound in a run, None if ``floor`` did not.

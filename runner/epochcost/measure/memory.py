@@ -1,4 +1,4 @@
-"""Memory of this process: its peak, its limit, and whether it ran out."""
+"""Memory of this process: its peak, its limits, and whether a process ran out of memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 
 
 def peak_memory_bytes() -> int | None:
-    """Peak resident set of this process in bytes; None if it cannot be read.
+    """Largest resident memory of this process so far, in bytes; None if it cannot be read.
 
     Not ``ru_maxrss``: on Linux a process inherits the peak of its parent.
     """
@@ -34,12 +34,12 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """The most memory that this process may hold, by the machine and its control groups."""
+    """The most bytes that this process may hold, given the machine and its control groups."""
     return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
 def available_memory_bytes() -> int:
-    """The memory that a new process could take now without taking that of others.
+    """Bytes that a new process could take now without taking memory from others.
 
     The least of the machine's available memory, the room in each control group (its page cache
     counts as free: the kernel drops it), and the caller's ``ulimit``, minus a sixteenth of the
@@ -52,7 +52,7 @@ def available_memory_bytes() -> int:
 
 
 def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
-    """The free bytes of each group with a limit."""
+    """Free bytes in each control group that has a memory limit."""
     groups = groups or ControlGroups()
     for limit_file, usage_file in zip(groups.files(*_LIMIT), groups.files(*_USAGE), strict=True):
         limit, usage = read_number(limit_file), read_number(usage_file)
@@ -61,14 +61,14 @@ def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
 
 
 def _page_cache_bytes(group: Path) -> int:
-    """The page cache in a group's memory.stat: ``file`` in version 2, else ``total_cache``."""
+    """Bytes of page cache in a group's memory.stat: ``file`` in version 2, else ``total_cache``."""
     text = read_text(group / "memory.stat") or ""
     match = re.search(r"^(?:file|total_cache) (\d+)$", text, re.MULTILINE)
     return int(match[1]) if match else 0
 
 
 def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
-    """The limits of the groups of this process, of both versions.
+    """The memory limits, in bytes, of this process's control groups, of both versions.
 
     Version 2 writes ``memory.max`` (``max``: no limit), version 1 ``memory.limit_in_bytes`` (about
     2**63: no limit): the kernel's admin-guide, cgroup-v2 and cgroup-v1/memory.
@@ -110,7 +110,7 @@ _SIGNS = re.compile(
 
 
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
-    """Whether a process with this exit status and these last lines ran out of memory.
+    """Whether a process ran out of memory, judged by its last lines and its exit status.
 
     A SIGKILL counts unless the kernel counted no kill (``for_memory`` False), since people rarely
     send this signal.
@@ -120,7 +120,7 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
 
 
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
-    """Number of processes that the kernel has killed for memory; None if unknown.
+    """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
     Those of this control group if it counts them (admin-guide: cgroup-v2, ``memory.events``;
     cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux 4.13).
@@ -131,7 +131,7 @@ def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) ->
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """Whether the kernel killed a process for memory between two counts; None if unknown."""
+    """Whether the count of kills for lack of memory grew; None if a count is unknown."""
     return None if before is None or after is None else after > before
 
 
@@ -142,7 +142,7 @@ def prefer_oom_kill() -> None:
 
 
 def limit_memory(limit_bytes: int) -> None:
-    """Limit the memory of this process for good; allocations beyond the limit fail.
+    """Limit the memory of this process until its end; allocations beyond the limit fail.
 
     Linux limits private writable memory, other systems the whole address space. Memory that
     libraries have reserved so far without using it does not count.
@@ -154,12 +154,12 @@ def limit_memory(limit_bytes: int) -> None:
 
 
 def ulimit_bytes() -> int | None:
-    """Limit of this process's memory by the caller's ``ulimit``; None without a limit."""
+    """The memory limit, in bytes, that ``ulimit`` sets for this process; None without a limit."""
     soft, _ = resource.getrlimit(_LIMITED)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _status_bytes(name: str) -> int:
-    """A size from this process's status; 0 if missing."""
+    """A size in bytes from this process's status file; 0 if it is missing."""
     match = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else 0

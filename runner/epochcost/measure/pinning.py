@@ -1,7 +1,7 @@
-"""Pin a worker to some of this machine's CPUs, as a smaller instance of its family has them.
+"""Pin a worker to a part of this machine's CPUs, to emulate a smaller machine of its family.
 
-A vCPU of a cloud is a hardware thread: a smaller instance is fewer cores with all their threads, on
-a single NUMA node if they fit. The kernel's topology gives these CPUs.
+A vCPU of a cloud is a hardware thread: a smaller instance has fewer cores with all their threads,
+on a single NUMA node if they fit. The kernel's topology shows these CPUs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """The hardware threads of each CPU's core, the CPU included, and each CPU's NUMA node."""
+    """For each CPU, all hardware threads of its core (itself included), and its NUMA node."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]
@@ -34,12 +34,12 @@ class Topology:
 
 
 def why_not_pinned() -> str | None:
-    """Reason why this platform cannot pin a process; None if it can."""
+    """The reason why this platform cannot pin a process; None if it can."""
     return None if hasattr(os, "sched_setaffinity") else NO_PINNING
 
 
 def pinnable_cpus() -> int:
-    """Number of CPUs that a trial can be pinned to: the allowed ones, within the quota."""
+    """Number of CPUs to which a trial can be pinned: those allowed, within the CPU quota."""
     quota = cpu_quota()
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
@@ -76,10 +76,10 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 
 
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
-    """The CPUs of a smaller instance, ascending: whole cores, on the fewest NUMA nodes.
+    """The CPUs that resemble a smaller instance, ascending: whole cores on the fewest NUMA nodes.
 
-    The first node with enough CPUs, else the largest nodes; within a node, cores whose threads are
-    all allowed come first. With an unknown topology, the first CPUs.
+    They are on the first node with enough CPUs, else on the largest nodes; within a node, cores
+    whose threads are all allowed come first. With an unknown topology, the first CPUs are taken.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])
@@ -94,9 +94,10 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
 
 
 def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
-    """The topology of these CPUs: cores from ``topology/``, nodes from ``node*/cpulist``.
+    """Read the topology of these CPUs from the kernel: cores in ``topology/``, nodes in ``node*``.
 
-    The kernel's admin-guide, cputopology: ``core_cpus_list``, ``thread_siblings_list`` before 5.3.
+    The kernel's admin-guide, cputopology: ``core_cpus_list``, ``thread_siblings_list`` before
+    5.3.
     """
     threads = {cpu: siblings for cpu in cpus if (siblings := _threads_of(cpu, system))}
     nodes = {
@@ -116,7 +117,7 @@ def _threads_of(cpu: int, system: Path) -> frozenset[int]:
 
 @contextlib.contextmanager
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
-    """Pin processes that this thread starts in the context to these CPUs.
+    """Pin the processes that this thread starts within the context to the CPUs of ``pinning``.
 
     A child inherits the affinity of the thread that starts it, before a library makes threads.
     Raises CapabilityError if this process may no longer use the CPUs.

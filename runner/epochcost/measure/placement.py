@@ -1,9 +1,9 @@
-"""Proof of a graph's placement and arithmetic, from the profile of a run.
+"""Prove on which device and in which precision a graph ran, from the profile of a run.
 
 Owns the reading of ONNX Runtime's profiles, and the rules for nodes on the CPU under CUDA, for
-nodes in a CUDA graph, and for the types in which heavy nodes computed. If a provider has no kernel
-of a half type, ONNX Runtime silently puts casts around its fp32 kernel. A weight that is not
-quantised is multiplied in fp32.
+nodes in a CUDA graph, and for the types in which heavy nodes computed. The proof is needed because
+ONNX Runtime silently puts casts around its fp32 kernel if a provider has no kernel of a half type,
+and multiplies a weight that is not quantised in fp32.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost
 
 @dataclass(frozen=True)
 class ExecutedNode:
-    """A node of a profile; ``size_bytes`` counts its inputs and outputs, weights included.
+    """A node in a profile; ``size_bytes`` is the size of its inputs and outputs, weights included.
 
     ``index`` is its position in ONNX Runtime's order, since names need not be unique.
     ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
@@ -63,7 +63,7 @@ class ExecutedNode:
 
 
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
-    """End a session's profiler, read the nodes that ran, and remove the profile.
+    """End a session's profiler, read from the profile the nodes that ran, and remove the profile.
 
     An ended profiler costs the timed steps no time: 23 nodes took 13.19 µs after a profile, and
     13.20 µs in a session that was never profiled.
@@ -75,14 +75,17 @@ def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
 
 
 def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
-    """Read the nodes that ran, each once, in order of execution."""
+    """The nodes that ran according to a profile, each once, in order of execution."""
     events = json.loads(path.read_text(encoding="utf-8"))
     nodes = (_node(event) for event in events if event.get("cat") == "Node")
     return tuple({(n.name, n.index): n for n in nodes if n is not None}.values())
 
 
 def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) -> Placement:
-    """Count the nodes per provider; raises PlacementError for data on the CPU under CUDA."""
+    """Count the nodes per provider.
+
+    Raises PlacementError if nodes on the CPU handle data under CUDA.
+    """
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
     if execution_provider == _CUDA:
@@ -97,7 +100,7 @@ def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) ->
 
 
 def require_capturable(nodes: tuple[ExecutedNode, ...]) -> None:
-    """Raise PlacementError if a CUDA graph cannot record a step of these nodes."""
+    """Raise PlacementError if a CUDA graph cannot record a step with these nodes."""
     operators = sorted({node.operator for node in nodes if node.operator in _NOT_CAPTURED})
     if operators:
         raise PlacementError(
@@ -151,7 +154,7 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """The names of the nodes, except casts, with inputs that the graph declares as half.
+    """Names of the nodes, except casts, that read an input which the graph declares as half.
 
     Empty in other precisions.
     """
@@ -178,7 +181,7 @@ def prove_arithmetic(
 
     Half precision: every heavy node and every node in ``declared`` must read a number of that type;
     in a graph without heavy nodes, every node that reads floats, except casts. int4: every matrix
-    product with weights must have weights of few bits. TF32 is not checked: a profile shows it as
+    product with weights must have quantised weights. TF32 is not checked: a profile shows it as
     fp32.
     """
     every = tuple(nodes)
@@ -190,7 +193,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """Replace ONNX Runtime's error about a missing kernel by a line that names it."""
+    """Replace ONNX Runtime's error about a missing kernel by an error that names the operator."""
     try:
         yield
     except JobError as error:
@@ -226,7 +229,10 @@ def _prove_half(
 
 
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
-    """Check a decoder; only its attention multiplies activations with each other."""
+    """Raise CapabilityError unless all products with a decoder's weights are quantised.
+
+    Products of two activations are in the attention node, which is not checked.
+    """
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
         raise CapabilityError(

@@ -1,4 +1,4 @@
-"""The process that probes its runtime: ``python -m epochcost.measure.probe cuda|engine``.
+"""Test the runtime in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
 ``cuda`` tries a session on the GPU and prints a JSON list of missing parts, empty if it ran. It is
 a separate process because a CUDA context holds GPU memory as long as its process lives, and because
@@ -27,7 +27,7 @@ from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
-    """The parts that this machine lacks for CUDA, most basic first; empty if CUDA works."""
+    """Parts that CUDA needs and this machine lacks, most basic first; empty if CUDA works."""
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:
@@ -48,7 +48,7 @@ def _run_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """A one-by-one convolution by 4 of a 4 by 4 matrix of ones, times that matrix: all 16."""
+    """A 1 × 1 convolution by 4 of a 4 × 4 matrix of ones, multiplied by that matrix: all 16."""
     kind = TensorProto.FLOAT
     nodes = [
         helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),
@@ -72,7 +72,7 @@ def _driver_faults() -> list[str]:
 
 
 def _library_faults() -> list[str]:
-    """The CUDA library that the loader lacks; it names only the first."""
+    """A message for the first CUDA library that the loader cannot find."""
     load_cuda_libraries()
     folder = Path(ort.__file__).parent / "capi"
     faults = []

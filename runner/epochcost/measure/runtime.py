@@ -1,8 +1,8 @@
-"""The runtime that executes graphs here: its package, proved by the loaded module.
+"""Identify the runtime that executes graphs here: its package, proved by the loaded module.
 
-CUDA is tried, because ONNX Runtime lists it as available whenever its package was built with it,
-even without a GPU. This module works without onnxruntime and does not read the machine, because a
-worker in an engine's environment needs it. ``execute.engines`` makes such environments.
+CUDA is tried out, because ONNX Runtime lists it as available whenever its package was built with
+it, even without a GPU. This module works without onnxruntime and does not read the machine, because
+a worker in an engine's environment needs it. ``execute.engines`` makes such environments.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def runtime_name() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """The version of every installed package that may change a figure, by name."""
+    """The version of each installed package that may change a measured figure, by package name."""
     versions = {"epochcost": __version__}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -67,7 +67,7 @@ def package_versions() -> dict[str, str]:
 
 
 def software(module: ModuleType) -> Software:
-    """Software of this process, which has loaded ``module`` as onnxruntime.
+    """The software of this process, which has loaded ``module`` as onnxruntime.
 
     The runtime is the package that owns the module's files. Raises CapabilityError if no package
     owns them, or its version differs from the module's.
@@ -88,7 +88,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType, engine: str) -> Software:
-    """Software of a process in which an engine runs graphs on the runtime ``module``."""
+    """The software of a process in which an engine runs graphs on the runtime ``module``."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(
@@ -108,7 +108,7 @@ def require_runtime(expected: str, actual: str) -> None:
 
 
 def _claims(file: Path) -> Iterator[tuple[str, str]]:
-    """The installed runtimes that own a module's file, with their versions."""
+    """Names and versions of the installed runtimes that own a module's file."""
     for name in RUNTIMES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             distribution = importlib.metadata.distribution(name)
@@ -129,7 +129,7 @@ _REMEDY = (
 def require_cuda() -> None:
     """Raise CapabilityError with the missing parts unless CUDA runs a graph here.
 
-    A separate process really runs a tiny graph on the GPU.
+    A separate process runs a tiny graph on the GPU.
     """
     missing = _missing_for_cuda()
     if missing:

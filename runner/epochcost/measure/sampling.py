@@ -1,4 +1,4 @@
-"""Loops of a trial: warm-up, and samples until the mean is precise. Pure.
+"""Take the steps of a trial: warm up, then sample until the mean is precise. Pure.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
 and reporting happen between steps. ``stepping`` owns the step, ``statistics`` the interval of the
@@ -32,20 +32,20 @@ _REPORT_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Samples:
-    """Times of consecutive steps in seconds, and the reason why sampling stopped."""
+    """Times of consecutive steps in seconds, and the reason why the sampling ended."""
 
     seconds: tuple[float, ...]
     stop_reason: StopReason
 
 
 class _Looks:
-    """Counts at which to compute the interval, which grow geometrically from ``first``."""
+    """Decides at which numbers of samples to compute the interval; they grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to compute now; the next time is at ``_GROWTH`` times this count."""
+        """Whether to compute the interval now; it is next due at ``_GROWTH`` times this count."""
         if count < self._next:
             return False
         self._next = max(count + 1, int(count * _GROWTH))
@@ -55,9 +55,9 @@ class _Looks:
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
     """Whether the last third of the steps is as fast as the third before it.
 
-    Their medians agree within ``tolerance``, so that a single slow step does not delay the start.
-    Since the thirds grow with the steps taken, slow drifts (clock ramps) are seen as well as the
-    first few slow steps (allocation, kernel selection).
+    The medians of both must agree within ``tolerance``, so that a single slow step does not delay
+    the start. Since the thirds grow with the steps taken, slow drifts (clock ramps) are seen as
+    well as the first few slow steps (allocation, kernel selection).
     """
     third = len(seconds) // 3
     if third == 0:
@@ -74,7 +74,10 @@ def warm_up(
     budget_seconds: float,
     report: Report,
 ) -> tuple[float, ...]:
-    """Take steps until they have settled or the share of the budget is spent; at least one step."""
+    """Take steps until their times settle or the warm-up's share of the budget is spent.
+
+    Takes at least one step; returns the time of each.
+    """
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
     seconds: list[float] = []
@@ -102,7 +105,7 @@ def sample(
 ) -> Samples:
     """Take samples until the mean is precise, ``deadline`` has passed or the maximum is reached.
 
-    The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
+    The rule is the sequential fixed-width interval of Chow & Robbins (1965). Its coverage holds
     although the data decide when to stop, provided that it cannot stop on few samples.
     """
     reporting = PacedReport(report, clock)
@@ -127,7 +130,10 @@ def sample(
 
 
 def _least_seconds(sampling: SamplingRule) -> float:
-    """Shortest sampling: a minimum, or a share of long budgets, which shows slow drift."""
+    """The shortest duration of sampling: a minimum, or a share of the budget if that is longer.
+
+    A share of a long budget shows slow drift.
+    """
     return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
 
@@ -136,21 +142,21 @@ def _spent(sampling: SamplingRule, count: int, now: float, deadline: float) -> b
 
 
 class PacedReport:
-    """Reports at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
+    """Passes reports on at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
 
     def __init__(self, report: Report, clock: Clock) -> None:
         self._report = report
         self._next = clock()
 
     def at(self, now: float, count: int, width: float | None) -> None:
-        """Report if the last report is old enough."""
+        """Report, unless the last report was too short a time ago."""
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)
 
 
 class TrialProgress:
-    """Emits the progress of a trial: its phases, and the counts within them."""
+    """Sends the progress of a trial: its phases, and the number of samples in each."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
@@ -182,5 +188,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round to nanoseconds: further digits are noise and would double a result's size."""
+    """Round times to nanoseconds: further digits are noise and would double a result's size."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

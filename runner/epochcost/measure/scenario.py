@@ -1,4 +1,4 @@
-"""A trial under LoadGen: warm the model up, then let LoadGen send queries by its scenario.
+"""Measure a model under LoadGen: warm it up, then let LoadGen send queries by its scenario.
 
 Owns durations, counts and rates. ``serving`` owns sessions and answers, ``loadgen`` the search for
 the highest rate of arrivals.
@@ -48,7 +48,8 @@ def measure_load(
 ) -> Measurement:
     """Warm a model up and let LoadGen query it; LoadGen's files are written to ``folder``.
 
-    Raises CapabilityError without LoadGen, JobError if the queries would not fit in memory.
+    Raises CapabilityError if LoadGen is missing, JobError if the queries would not fit in
+    memory.
     """
     model = ServedModel(job, files.graphs, folder)
     progress.enter("warm-up")
@@ -72,7 +73,10 @@ def measure_load(
 
 
 def _warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
-    """Run every batch size until it has settled; returns the run times in seconds by size."""
+    """Run each batch size until its time settles.
+
+    Returns the run times in seconds by batch size.
+    """
     share = job.sampling.budget_seconds / len(model.sizes)
     times: dict[int, tuple[float, ...]] = {}
     for size in model.sizes:
@@ -106,7 +110,10 @@ class _Scenario(LoadGenTrial):
         return self._record(self._log, len(self._runs) - 1 if counts else None)
 
     def _offline(self) -> bool:
-        """Prepare enough samples for the requested duration; the last run counts."""
+        """Run the scenario offline, with more samples if the run ends early.
+
+        The last run is scored.
+        """
         rate = _PREPARED * self._capacity()
         for _ in range(_MOST_RUNS):
             self._ask(rate, "scored")
@@ -116,7 +123,10 @@ class _Scenario(LoadGenTrial):
         return True
 
     def _server(self) -> bool:
-        """Search the highest rate and prove it; try once if a lone sample is too late."""
+        """Search for the highest rate that keeps the latency bound; returns whether one did.
+
+        If even a single sample takes longer than the bound, only one rate is tried.
+        """
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
             return self._prove_highest(alone, alone, 1.0, _LESS)
@@ -125,7 +135,10 @@ class _Scenario(LoadGenTrial):
         return self._prove_highest(capacity, floor, 1.0, _LESS)
 
     def _capacity(self) -> float:
-        """Samples per second if all arrive at once, with the time of LoadGen and of our code."""
+        """Samples per second if all arrive at once.
+
+        Unlike a bare run it includes LoadGen and our code.
+        """
         bare = max(size / seconds for size, seconds in self._service.items())
         self._ask(_TRIED_OF_BARE * bare, "capacity")
         return self._runs[-1].samples_per_second

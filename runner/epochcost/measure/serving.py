@@ -1,7 +1,7 @@
-"""A model that answers any number of examples at once: a session for each of some batch sizes.
+"""Serve a model: answer any number of examples at once, with a session for each batch size.
 
-Fixed shapes are those of the batch trials, let ONNX Runtime plan memory, and suit graphs without a
-symbolic batch. A batch between two sizes is padded to the larger size.
+Sessions have fixed shapes as in the trials with full batches: they let ONNX Runtime plan memory,
+and suit graphs without a symbolic batch. A batch between two sizes is padded to the larger size.
 Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
 and the answers to LoadGen, on LoadGen's thread or from the queue on ours. ``scenario`` sends the
 queries.
@@ -42,11 +42,11 @@ from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 
 
 class ServedModel:
-    """Called with indices of examples, answers them all; every output is copied to the host.
+    """A model that answers examples, called with their indices; outputs are copied to the host.
 
-    ``placement`` is the proof of the largest size, and ``first_outputs`` its outputs for the first
-    examples. Carried state is reset at each call, because requests come from different users.
-    Raises JobError for a graph input without a value.
+    ``placement`` is the proof of where the largest batch size ran, and ``first_outputs`` its
+    outputs for the first examples. Carried state is reset at each call, because requests come from
+    different users. Raises JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -80,18 +80,21 @@ class ServedModel:
         return tuple(self._sizes)
 
     def __call__(self, indices: Sequence[int]) -> None:
-        """Answer examples, at most as many as the largest size."""
+        """Answer these examples, at most as many as the largest batch size."""
         self._last = next(size for size in self._sizes if size >= len(indices))
         self._indices = indices
         self._sizes[self._last]()
         self.runs += 1
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last call, padding included."""
+        """Copy an output of the last call to the host, padding included."""
         return self._sizes[self._last].output(name)
 
     def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
-        """Steps of a fixed batch size; carried state is a constant, the same in each step."""
+        """Steps with a fixed batch size.
+
+        Carried state is a constant, so that calls are independent.
+        """
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
         fills = {carried.input: carried.fill for carried in job.carried}
         missing = [name for name in kinds if name not in self.examples and name not in fills]
@@ -130,7 +133,7 @@ ItemT = TypeVar("ItemT")
 
 
 class BatchQueue(Generic[ItemT]):
-    """Groups items into batches of at most ``most``, in order of arrival.
+    """A queue that groups items into batches of at most ``most``, in order of arrival.
 
     A batch is complete when it is full, or when its oldest item has waited ``delay_seconds``;
     without delay, all waiting items form a batch.
@@ -144,17 +147,17 @@ class BatchQueue(Generic[ItemT]):
         self._closed = False
 
     def put(self, items: Iterable[ItemT]) -> None:
-        """Add items that arrive now."""
+        """Add items to the queue; they arrive now."""
         now = self._clock()
         for item in items:
             self._waiting.put((now, item))
 
     def close(self) -> None:
-        """End the arrivals; waiting items are still taken, without delay."""
+        """Accept no further items; waiting items are still taken, without delay."""
         self._waiting.put(None)
 
     def take(self) -> list[ItemT]:
-        """Wait for the next batch; an empty batch means that the queue is closed and empty."""
+        """Wait for the next batch; it is empty if the queue is closed and has no more items."""
         batch: list[tuple[float, ItemT]] = []
         while len(batch) < self._most and not self._closed:
             deadline = batch[0][0] + self._delay if batch else None
@@ -176,7 +179,7 @@ Answer = Callable[[Sequence[int]], None]
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
-    """Answer a query while it is issued, ``most`` samples at a time."""
+    """A function that answers a query while LoadGen issues it, ``most`` samples at a time."""
     answers = Answers(answered)
 
     def issue(samples: Sequence[Sample]) -> None:
@@ -191,7 +194,7 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """Queue issued samples and answer them in batches on another thread."""
+    """A function that queues issued samples; another thread answers them in batches."""
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
 

@@ -68,7 +68,7 @@ def open_session(
     ``weights`` are values of graph inputs that never change: they become constants of the graph,
     which ONNX Runtime packs for its kernels beforehand, as in a server. The session borrows these
     arrays; the caller must keep them. ``profile`` is the path prefix of a profile of the session's
-    runs. ``strict`` refuses any node on the CPU under CUDA; else ONNX Runtime may place shape
+    runs. ``strict`` refuses any node on the CPU under CUDA; otherwise ONNX Runtime may place shape
     arithmetic on the CPU, and ``placement`` checks it. Raises CapabilityError if the session fell
     back to another provider, JobError if ONNX Runtime refuses the graph.
     """
@@ -98,7 +98,7 @@ def open_session(
 
 
 def _on_host(array: NDArray[Any]) -> ort.OrtValue:
-    """Wrap an array as ONNX Runtime's value, without a copy; NumPy has no type bfloat16."""
+    """Wrap an array as a value of ONNX Runtime, without a copy; NumPy has no type bfloat16."""
     contiguous = np.ascontiguousarray(array)
     if array.dtype != BFLOAT16:
         return ort.OrtValue.ortvalue_from_numpy(contiguous)
@@ -107,10 +107,10 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """The device on which the session reads each graph input: ``device``, or cpu for shapes.
+    """The device from which the session reads each graph input: ``device``, or cpu for shapes.
 
-    A value bound on another device would be copied once, when it is bound, and never read again.
-    ONNX Runtime before 1.23 does not say: all inputs are then on ``device``.
+    A value bound on another device would be copied once, when it is bound, and later changes would
+    not be seen. ONNX Runtime before 1.23 does not say: all inputs are then on ``device``.
     """
     names = [info.name for info in session.get_inputs()]
     if not hasattr(session, "get_input_memory_infos"):
@@ -123,7 +123,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 
 
 def load_cuda_libraries() -> None:
-    """Load the CUDA libraries of installed packages, which are on no loader path.
+    """Load the CUDA libraries of installed packages, which the system's loader does not find.
 
     Errors go to standard error; a missing library shows when a session is opened. Afterwards CUDA
     counts GPUs as NVML does, in the order of the PCI bus instead of by speed.
@@ -136,9 +136,10 @@ def load_cuda_libraries() -> None:
 
 
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
-    """Options of the provider; all that change times are explicit: docs/explanation/measurement.md.
+    """Options of the execution provider.
 
-    TF32 keeps 10 of 23 bits of the mantissa; it is off unless requested.
+    All that change times are explicit, see docs/explanation/measurement.md. TF32 keeps 10 of 23
+    bits of the mantissa; it is off unless requested.
     """
     if provider == "cpu":
         return {}
@@ -181,14 +182,14 @@ _BFLOAT16_TYPE = "tensor(bfloat16)"
 def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:
-    """An uninitialised tensor on the device of that name; ``number`` is the GPU's."""
+    """Allocate a tensor on the named device without initialising it; ``number`` is the GPU's."""
     kind = TensorProto.BFLOAT16 if dtype == BFLOAT16 else dtype
     place = 0 if device == DEVICES["cpu"] else number
     return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, place)
 
 
 def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array of the same shape and type into a tensor of ``allocate``."""
+    """Copy an array into a tensor that ``allocate`` returned, of the same shape and type."""
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

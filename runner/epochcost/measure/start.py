@@ -1,4 +1,4 @@
-"""Start modules of this package in separate processes, here or in another environment.
+"""Start modules of this package in separate processes, with this or another interpreter.
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
 interpreter in which the package is not installed. It loads the package from this file's folder,
@@ -37,9 +37,9 @@ def _load(folder: Path) -> None:
 
 
 def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this package; ``python`` None: this interpreter.
+    """The command that runs a module of this package under ``python``; None: this interpreter.
 
-    The environment of another interpreter has all packages except this one.
+    The environment of another interpreter must have all packages except this one.
     """
     if python is None:
         # -P: the module must not import from the user's current folder.
@@ -54,9 +54,9 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
 def run_module(
     python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module to its end and capture its output; a failure raises nothing.
+    """Run a module in another process until it ends, and capture its output.
 
-    Raises subprocess.TimeoutExpired.
+    Failures are not raised; raises subprocess.TimeoutExpired.
     """
     return subprocess.run(
         module_command(python, module, *arguments),
@@ -70,7 +70,7 @@ def run_module(
 
 
 def last_words(process: subprocess.CompletedProcess[str]) -> str:
-    """The last line that a process wrote to standard error."""
+    """The last line that a process wrote to standard error, or "no output"."""
     lines = process.stderr.strip().splitlines()
     return lines[-1] if lines else "no output"
 

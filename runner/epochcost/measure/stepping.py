@@ -1,4 +1,4 @@
-"""Steps of a session with everything bound beforehand, so that only the step is timed.
+"""Take steps of a session with all tensors bound beforehand, so that only the step is timed.
 
 Carried values live in two sets on the device. A step reads one set and writes the other, and the
 next step swaps them, so that they never leave the device. Values that a step may write in place are
@@ -48,7 +48,7 @@ _PLAIN = SessionSettings()
 
 
 def tensor_type(info: ort.NodeArg) -> TensorType:
-    """The shape and type of a graph input or output; raises JobError unless both are fixed."""
+    """Shape and type of a graph input or output; raises JobError unless both are fixed."""
     if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
         raise JobError(
             f"graph: expected a static shape and a number type of {info.name!r}, "
@@ -59,11 +59,12 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 
 @dataclass(frozen=True)
 class StepInputs:
-    """Values of a graph's inputs.
+    """Values for the inputs of a graph.
 
     ``batches``: by input a pool ``[pool, batch, ...]``; each step takes the next batch in turn.
-    ``series``: by input an array ``[steps, ...]``; each step takes the next value, and steps after
-    the last value keep it. ``constants``: a value for every other input, carried inputs included.
+    ``series``: by input an array ``[steps, ...]``; each step takes the next value, and steps
+    after the last value keep it. ``constants``: a value for every other input, carried inputs
+    included.
     """
 
     batches: Mapping[str, Array]
@@ -72,7 +73,7 @@ class StepInputs:
 
 
 class Stepper:
-    """Takes a step at each call: copy the next batch in, run, and wait for the end.
+    """Takes a step each time it is called: copies the next batch in, runs, and waits for the end.
 
     In inference the step copies every output to the host, as a server must; in training outputs
     stay on the device. Names, shapes and types of ``inputs`` must be the graph's; ``session`` was
@@ -119,7 +120,7 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._values)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take the next batches from ``batches`` instead of the pool; the series continues."""
+        """Take the next batches from ``batches`` instead of the pool; series continue."""
         feeds = (
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
             for batch in batches
@@ -127,7 +128,7 @@ class Stepper:
         self._feeds = map(operator.add, feeds, self._values)
 
     def __call__(self) -> None:
-        """Take a step; returns when its outputs are complete."""
+        """Take a step; returns when all its outputs are complete."""
         for update, array in next(self._feeds):
             update(array)
         if self._waits:
@@ -142,12 +143,12 @@ class Stepper:
         self.steps_taken += 1
 
     def carried_values(self) -> dict[str, Array]:
-        """Copy the current carried values to the host, by graph input."""
+        """Copy the current carried values to the host; they are named by graph input."""
         current = self._odd if self.steps_taken % 2 else self._even
         return {name: value.numpy() for name, value in current.items()}
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last step that is not carried to the host; raises JobError."""
+        """Copy an output of the last step to the host; raises JobError if it is a carried value."""
         if name not in self._outputs:
             raise JobError(
                 f"graph: expected an output {name!r} that is not carried, "
@@ -156,7 +157,7 @@ class Stepper:
         return np.asarray(self._outputs[name].numpy())
 
     def _require_replayable(self, changing: Sequence[str]) -> None:
-        """Raise PlacementError if the host reads changing inputs: a replay would not read them."""
+        """Raise PlacementError if the host reads a changing input, since a replay would miss it."""
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
@@ -198,14 +199,14 @@ class Stepper:
 
 
 def _graph_options(number: int) -> ort.RunOptions:
-    """Options of a binding's CUDA graph, which keeps the addresses of that binding."""
+    """Run options that select the CUDA graph of a binding, which keeps that binding's addresses."""
     options = ort.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
     return options
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """The calls that copy the series' values of each step; none after the last value.
+    """For each step, the calls that copy its values of the series; none after the last value.
 
     Generated as steps are taken, since a series may be long.
     """
@@ -222,7 +223,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """The calls that copy each batch of the pools to the device."""
+    """For each batch of the pools, the calls that copy it to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
@@ -245,14 +246,14 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 
 def initial_parameters(job: Job) -> dict[str, Array]:
-    """The first values of the parameters: stored, or drawn by the model's metadata."""
+    """Values of the parameters before the first step: stored, or drawn by the model's metadata."""
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 
 def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The parameters that do not change while the job runs: all, or none in training.
+    """The parameters that do not change while the job runs: all in inference, none in training.
 
     Values that the graph stores are left out.
     """
@@ -265,7 +266,7 @@ def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, 
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:
-    """The value of each graph input: batch, series, scalar, parameter, or carried state's fill.
+    """Values for each graph input: batches, series, a scalar, a parameter, or a state's fill.
 
     Raises JobError for an input without a value, a pool without an input, or a shape or type that
     is not the graph's.
@@ -282,7 +283,7 @@ def graph_inputs(
 
 
 def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Load arrays whose first axis counts steps, and check them against the graph."""
+    """Load arrays whose first axis counts steps, and check them against the graph's inputs."""
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - types.keys())
     if unknown:
@@ -315,12 +316,12 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of equal numbers that stores only one: optimizer moments are large."""
+    """An array of equal numbers that uses the memory of one, since optimizer states are large."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
 def require_type(path: Path, name: str, got: TensorType, expected: TensorType) -> None:
-    """Raise JobError if an array of a file has another shape or type than its graph input."""
+    """Raise JobError if an array in a file has another shape or type than its graph input."""
     if got != expected:
         raise JobError(
             f"{path}: {name!r}: expected {expected[1]} {list(expected[0])} for one step, "

@@ -1,8 +1,9 @@
-"""A trial of a decoder in an engine: requests at random times, at rates that keep its bounds.
+"""Measure a decoder in an engine: requests at random times, at rates that keep latency bounds.
 
-LoadGen runs its scenario server with latencies of tokens. The trial searches for the highest rate
-whose first and further tokens keep their bounds, proves it in a longer run, and then measures
-shares of it. Owns counts and rates; ``engine`` owns the engine, ``loadgen`` LoadGen and the search.
+LoadGen runs its scenario server with latencies of tokens. The trial searches for the highest
+rate whose first and further tokens keep their bounds, proves it in a longer run, and then
+measures shares of it. Owns counts and rates; ``engine`` owns the engine, ``loadgen`` LoadGen and
+the search.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class _Requests(LoadGenTrial):
         self._scored_count = 0
 
     def run(self) -> ServingRecord:
-        """Search, run at the highest rate, and at shares of it, lowest first."""
+        """Search for the highest rate, then run at that rate and at shares of it, lowest first."""
         floor, start_seconds = _LEAST_UTILISATION * self._capacity, self._engine.start_seconds
         if not self._prove_highest(self._capacity, floor, _FIRST_SCORED, _LESS):
             return self._record(self._log, None, start_seconds)
@@ -90,7 +91,7 @@ class _Requests(LoadGenTrial):
         return self._record(log, reported, start_seconds)
 
     def _count(self, rate: float) -> int:
-        """Requests of each run, so that all runs together take the rest of the budget."""
+        """Number of requests in a run at this rate, chosen so that all runs fit in the budget."""
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
         count = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
         return max(self._fewest, round(count))
@@ -136,10 +137,10 @@ _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile
 def _token_run(
     log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
 ) -> TokenRun:
-    """The stored tokens of a run; ``raw`` adds the latencies of each request.
+    """The record of a run's tokens to store; ``raw`` adds the latencies of each request.
 
-    ``prompts`` and ``answers`` are tokens by a request's number. Raises TrialFailed if LoadGen's
-    trace lacks a request.
+    ``prompts`` and ``answers`` are numbers of tokens, by a request's number. Raises TrialFailed if
+    LoadGen's trace lacks a request.
     """
     first = {
         arrival: int(delay) + int(duration)

@@ -1,6 +1,6 @@
-"""A training's sessions: its steps and its evaluations, from any step.
+"""Run the steps and evaluations of a training, from any step on.
 
-A training continues from any step as if it had never stopped. The only count within a session is
+A training continues from any step as if it had never stopped. The only state within a session is
 that of Dropout's masks: on the CPU provider a node's generator starts at its seed and advances by
 one at each run, so that a session opened after n steps gets a seed larger by n. ``train.loop``
 decides the inputs, and when to evaluate and to stop.
@@ -40,7 +40,7 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``evaluations`` are graphs with the outputs
-    ``loss`` and ``scores``, by number of examples.
+    ``loss`` and ``scores``, by number of examples in a batch.
     """
 
     step: onnx.ModelProto
@@ -53,7 +53,7 @@ class TrainingGraphs:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A held-out batch with its loss and its scores."""
+    """A held-out batch with its loss and the model's scores."""
 
     batch: Mapping[str, Array]
     loss: float
@@ -61,10 +61,11 @@ class Evaluated:
 
 
 class TrainingSession:
-    """Trains from ``values``, the parameters and all other carried state after ``steps_taken``.
+    """A training that continues after ``steps_taken`` steps.
 
-    A carried value that is not in ``values`` starts at its fill. ``folder`` takes a profile of the
-    first step on a GPU, which proves its placement. Raises JobError for an input without a value.
+    ``values`` are the parameters and all other carried state at that step; a carried value that is
+    not in ``values`` starts at its fill. ``folder`` takes a profile of the first step on a GPU,
+    which proves where it ran. Raises JobError for an input without a value.
     """
 
     def __init__(
@@ -103,7 +104,10 @@ class TrainingSession:
                 waited_before = reader.waited_seconds
 
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the current weights on each batch, whose size must have a graph."""
+        """Evaluate the current weights on each batch.
+
+        There must be a graph for the batch's size.
+        """
         values = {**self._values, **self.carried_values()}
         for batch in batches:
             session = self._evaluations[len(next(iter(batch.values())))]
@@ -113,7 +117,7 @@ class TrainingSession:
             yield Evaluated(batch, float(loss), scores)
 
     def carried_values(self) -> dict[str, Array]:
-        """Copies of the current parameters and of all other state."""
+        """Copies of the current parameters and all other carried state, by graph input."""
         return {name: value.copy() for name, value in self._stepper.carried_values().items()}
 
     def _prove(self) -> None:
@@ -125,7 +129,7 @@ class TrainingSession:
 def _first_inputs(
     graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
 ) -> StepInputs:
-    """First values of the step's inputs; raises JobError for an input without a value."""
+    """Values of the step's inputs before the first step; raises JobError if an input has none."""
     types = {info.name: tensor_type(info) for info in session.get_inputs()}
     fills = {carried.input: carried.fill for carried in graphs.carried}
     constants = {}
@@ -141,7 +145,7 @@ def _first_inputs(
 
 
 def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
-    """The step with Dropout's seeds advanced by ``steps``."""
+    """A copy of the step graph with Dropout's seeds increased by ``steps``."""
     later = copied(step)
     for node in later.graph.node:
         for attribute in node.attribute:
@@ -156,7 +160,7 @@ _STOPPED_SECONDS = 0.1
 
 
 class Batches(Protocol):
-    """Batches by number, in any order."""
+    """Batches of a training, each by its number and in any order."""
 
     @property
     def steps(self) -> int:
@@ -164,12 +168,12 @@ class Batches(Protocol):
         ...
 
     def gather(self, number: int) -> dict[str, Array]:
-        """A batch as arrays by graph input."""
+        """The batch with this number, as arrays by graph input."""
         ...
 
 
 class SequentialReader:
-    """Reads batches in order, each on demand."""
+    """Reads batches in order, each when it is needed."""
 
     def __init__(self, batches: Batches) -> None:
         self.steps = batches.steps
@@ -187,7 +191,7 @@ class SequentialReader:
         return self
 
     def __next__(self) -> Mapping[str, Array]:
-        """The next batch by graph input; the time of waiting for it is counted."""
+        """The next batch as arrays by graph input; the time of waiting for it is counted."""
         number = next(self._numbers)
         begun = time.perf_counter()
         batch = self._batch(number)
@@ -199,7 +203,7 @@ class SequentialReader:
 
 
 class PrefetchingReader(SequentialReader):
-    """Reads batches in order in a thread, ahead of their use, within the context."""
+    """Reads batches in order ahead of their use, in a thread that lives within the context."""
 
     def __init__(self, batches: Batches) -> None:
         super().__init__(batches)

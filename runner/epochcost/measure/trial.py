@@ -1,4 +1,4 @@
-"""A trial in a fresh process: start the worker, follow it, and read its measurement.
+"""Run a trial in a fresh process: start the worker, follow it, and read its measurement.
 
 A crash, a kill or exhausted memory ends the worker and not the run. ``worker`` is the process.
 """
@@ -53,10 +53,10 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 
 @dataclass(frozen=True)
 class Worker:
-    """A process that loads its libraries and waits for its job.
+    """A worker process that loads its libraries and waits for its job.
 
-    ``folder`` takes the job, the worker's log and the measurement; ``kills_before`` is the number
-    of processes that the kernel had killed for memory before.
+    ``folder`` takes the job, the worker's log and the measurement. ``kills_before`` is the number
+    of processes that the kernel had killed for lack of memory before the worker started.
     """
 
     process: subprocess.Popen[str]
@@ -64,7 +64,7 @@ class Worker:
     kills_before: int | None
 
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
-        """Hand over the job, follow the worker to its end and read the measurement.
+        """Give the worker its job, follow it to its end and read the measurement.
 
         Raises TrialFailed if the worker ends without a measurement, TrialRefused if the input is
         wrong, CapabilityError if the worker cannot be pinned.
@@ -86,7 +86,7 @@ class Worker:
 def start_worker(
     folder: Path, python: Path | None = None, pinning: Pinning | None = None
 ) -> Iterator[Worker]:
-    """Start a worker, under ``python`` (None: this interpreter) and on the CPUs of ``pinning``.
+    """Start a worker under ``python`` (None: this interpreter), on the CPUs of ``pinning``.
 
     The caller may write the job while it starts. The worker ends with the context and with this
     process, even after a crash.
@@ -111,7 +111,10 @@ def _release(process: subprocess.Popen[str]) -> None:
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error for a worker's end; killing a hanging worker is no sign of exhausted memory."""
+    """The error for a worker that ended without a measurement.
+
+    A worker that was killed because it hung does not count as out of memory.
+    """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
         return OutOfMemory(reason)
@@ -134,7 +137,10 @@ def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> su
 def _follow(
     process: subprocess.Popen[str], silence_seconds: float, on_progress: OnProgress
 ) -> str | None:
-    """Pass progress on until the worker closes its output; returns its reason if it gave up."""
+    """Pass the worker's progress on until it closes its output.
+
+    Returns why it gave up, if it did.
+    """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()
     threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
@@ -154,7 +160,7 @@ def _follow(
 
 
 def _next(lines: Lines, silence_seconds: float) -> str | None:
-    """The next line; raises queue.Empty after ``silence_seconds``.
+    """The worker's next line; raises queue.Empty after ``silence_seconds`` without any.
 
     If this process was suspended, unread lines of the worker get a moment to arrive.
     """
@@ -182,7 +188,7 @@ def _read_lines(output: IO[str], lines: Lines) -> None:
 
 
 def _message(line: str) -> Message:
-    """Parse a line; other lines, which libraries write, give an empty message."""
+    """Parse a line of the worker; lines that libraries write give an empty message."""
     try:
         return Message.model_validate_json(line)
     except ValidationError:
@@ -199,7 +205,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Describe the worker's end, with the last lines of its log."""
+    """Describe how the worker ended, with the last lines of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))

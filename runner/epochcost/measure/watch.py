@@ -1,7 +1,7 @@
 """Watch the machine while a worker takes its samples, from the parent's process.
 
-Nothing is added to the timed steps: the parent reads a few counters ten times a second if a GPU
-works, else once a second. This module finds the devices and meters, and sees from the worker's
+The timed steps have no additional work: the parent reads a few counters ten times a second if a GPU
+computes, else once a second. This module finds the devices and meters, and learns from the worker's
 progress when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 
@@ -44,11 +44,11 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 
 
 class PhaseWatch:
-    """Watches the machine from ``start`` to ``stop``; ``processes`` are those of the trial.
+    """Reads counters of the machine from ``start`` to ``stop``.
 
-    ``device`` is None if no GPU is in use. ``silent`` is the reason for each meter without a
-    reading, by its name. ``cpus`` are those on which other programs would disturb the trial, None
-    for all.
+    ``processes`` are those of the trial. ``device`` is None if no GPU is in use. ``silent`` is the
+    reason for each meter without a reading, by its name. ``cpus`` are those on which other programs
+    would disturb the trial, None for all.
     """
 
     def __init__(
@@ -69,18 +69,18 @@ class PhaseWatch:
 
     @property
     def started(self) -> bool:
-        """Whether the first reading is taken."""
+        """Whether the first reading was taken."""
         return self._thread is not None
 
     def start(self, period_seconds: float) -> None:
-        """Take the first reading, and start a thread that takes others."""
+        """Take the first reading, and start a thread that takes further readings."""
         self._before = self._counters()
         self._read()
         self._thread = threading.Thread(target=self._repeat, args=(period_seconds,), daemon=True)
         self._thread.start()
 
     def stop(self) -> tuple[Conditions, Energy | None]:
-        """Take the last reading; returns conditions and energy since ``start``."""
+        """Take the last reading; returns the conditions and the energy since ``start``."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -137,7 +137,7 @@ class PhaseWatch:
 def _throttles(
     cpu_throttled: bool | None, device: DeviceWatch | None
 ) -> tuple[Throttle, ...] | None:
-    """Throttles of the CPU and of the GPU; None if both are unknown."""
+    """Reasons for which the clocks of CPU and GPU were lowered; None if both are unknown."""
     gpu = device.throttles if device else None
     if cpu_throttled is None:
         return gpu
@@ -151,9 +151,9 @@ _PARTIAL = "a part of a GPU (MIG) has no energy meter"
 
 
 class Watch:
-    """Watches the sampling phase of a trial; entered before its job is handed over.
+    """Watches the machine during the sampling of a trial; entered before its job is handed over.
 
-    ``follow`` passes progress on and sees when sampling begins and ends; ``completed`` adds
+    ``follow`` learns from the worker's progress when sampling begins and ends; ``completed`` adds
     conditions and energy to the measurement. ``pinning``: the CPUs of the worker; ``device``: its
     GPU by CUDA's number.
     """
@@ -197,7 +197,7 @@ class Watch:
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """A listener that passes progress on to ``on_progress`` and to this watch."""
+        """A function that passes progress on to ``on_progress`` and to this watch."""
 
         def on_both(progress: Progress) -> None:
             self._heed(progress)
@@ -206,14 +206,17 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """The measurement with conditions and energy, if the whole sampling was watched."""
+        """The measurement with conditions and energy added, if the whole sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _heed(self, progress: Progress) -> None:
-        """Follow the phases; prepares during the warm-up, when that disturbs no sample."""
+        """Start and stop reading with the sampling.
+
+        Meters are opened in the warm-up, before samples.
+        """
         if progress.phase in ("warm-up", "sampling") and self._phase is None:
             self._phase = self._prepared()
         if self._phase is None or self._seen is not None:

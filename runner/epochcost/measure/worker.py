@@ -3,7 +3,7 @@
 It loads its libraries, waits for a byte on standard input, which means that the job is written,
 reads the job, times it and writes the measurement. Standard output has only lines of
 ``job.Message``; output of libraries goes to standard error. The worker ends when its standard input
-does, so that it never outlives its parent.
+is closed, so that it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ from epochcost.specs.requests import ENGINE
 
 
 def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
-    """Run the job in this process; profiles are written to ``folder`` and removed.
+    """Run the job in this process and return its measurement.
 
-    Raises EpochcostError if the job cannot be done.
+    Profiles are written to ``folder`` and removed. Raises EpochcostError if the job cannot be
+    done.
     """
     progress = TrialProgress(job.sampling.budget_seconds, emit, clock)
     match job.serving:
@@ -101,10 +102,10 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 def _prove(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """A stepper, the proof of its placement and precision, and the outputs of its first step.
+    """Take a first step that proves where nodes ran and in which precision.
 
-    A step for a CUDA graph is proved in an earlier session without a CUDA graph, since a replayed
-    graph leaves no profile.
+    Returns the stepper, the proof and the outputs of that step. A step for a CUDA graph is proved
+    in an earlier session without a CUDA graph, since a replayed graph leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
@@ -129,7 +130,7 @@ def _prove(
 
 
 def main(job_file: str, measurement_file: str) -> int:
-    """Do the job of a file and write the measurement to another; returns the exit status."""
+    """Run the job in a file, write its measurement to another, and return the exit status."""
     emit = _claim_standard_output()
     if not os.read(0, 1):
         return 1  # the parent ended before it wrote the job

@@ -1,4 +1,4 @@
-"""Fit a graph to a trial: give its dimensions their sizes and look up its carried state."""
+"""Fit a graph to a trial: give its dimensions their sizes, and look up its carried state."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _BATCH = "batch"
 def bind_model(
     graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
-    """The graph with the trial's batch, a decoder's phase and the spec's ``[dimensions]``.
+    """The model's graph with fixed shapes, for a batch size and, with a decoder, for a phase.
 
-    Tensors that an exporter merged are split, see ``exported.separated``. A single dimension that
-    the spec does not size is the batch, whatever its name. Raises ModelError for a dimension that
-    has no size, that the graph does not have, or whose size does not fit.
+    Sizes of other dimensions are from the spec's ``[dimensions]``. Tensors that an exporter merged
+    are split, see ``exported.separated``. If the spec sizes all dimensions but one, that one is the
+    batch, whatever its name. Raises ModelError for a dimension that has no size, that the graph
+    does not have, or whose size does not fit.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -57,7 +58,10 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
 
 
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
-    """The spec's carried state; raises ModelError if the graph lacks it or its types differ."""
+    """The spec's carried state.
+
+    Raises ModelError if its names are not in the graph or types differ.
+    """
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
     for state in model.states:

@@ -1,6 +1,6 @@
-"""Check whether a graph has the form of its spec's ``[decoder]``, and size it for a phase.
+"""Check a graph against the sizes in its spec's ``[decoder]``, and size it for a phase.
 
-Form and names are those of onnxruntime-genai's model builder. Weights are not read, so that a file
+Sizes and names are those of onnxruntime-genai's model builder. Weights are not read, so that a file
 can be checked without its external data.
 """
 
@@ -30,7 +30,7 @@ _AT_MOST = ("vocabulary", "context")
 
 
 class Misfit(NamedTuple):
-    """A key of the spec that its graph contradicts, and a message."""
+    """A key of the spec that the graph contradicts, and a message that says how."""
 
     key: tuple[str, ...]
     message: str
@@ -40,7 +40,10 @@ class Misfit(NamedTuple):
 
 
 def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
-    """Differences of a graph from its decoder's form; the first may cause the others."""
+    """Contradictions between a graph and the spec's ``[decoder]``.
+
+    The first may cause the others.
+    """
     inputs = _fed(graph)
     outputs = {value.name: value for value in graph.graph.output}
     yield from _of_layers(inputs, decoder)
@@ -50,7 +53,7 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 
 
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Differences of a readable file from a table ``[decoder]``; none if the table is faulty.
+    """Contradictions between an ONNX file and a table ``[decoder]``; none if the table is faulty.
 
     Raises ModelError for a malformed list of parameters.
     """
@@ -64,9 +67,10 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
 def phase_sizes(
     graph: onnx.ModelProto, decoder: Decoder, batch_size: int, phase: Phase
 ) -> dict[str, int]:
-    """Sizes of the symbolic dimensions; the cache has exactly the length after the run.
+    """Sizes of a decoder graph's symbolic dimensions for a batch size and a phase, by name.
 
-    A longer cache slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
+    The cache has exactly the length that it needs after the run, since a longer cache slows ONNX
+    Runtime's decoding down (microsoft/onnxruntime#29686).
     """
     cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
     new, cached = (batch_size, phase.new_tokens), (batch_size, phase.length)
@@ -134,7 +138,7 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
 
 
 class _Size(NamedTuple):
-    """The size that a graph gives to a key of its decoder, and the tensor that shows it."""
+    """The value that a graph implies for a key of ``[decoder]``, and the tensor that implies it."""
 
     key: str
     size: int
@@ -160,7 +164,10 @@ def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
 
 
 def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
-    """The attention's heads, the length of its table of angles, and the size of a head."""
+    """Sizes that attention nodes imply: number of heads, size of a head, and the longest context.
+
+    The context is the length of the table of rotary angles.
+    """
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
         value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
     }

@@ -1,6 +1,6 @@
-"""Digests that identify a trial's work: of the ONNX file, and of a part of the model's spec.
+"""Digests that identify a trial's work: of the ONNX file, and of part of the model's spec.
 
-Only this module reads the files, so that planning is pure.
+Only this module reads the files, so that planning itself reads none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_OF_A_STEP = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
 def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
-    """SHA-256 of each model's ONNX file, by model id; raises ModelError if one is unreadable."""
+    """SHA-256 of each model's ONNX file, by model id; raises ModelError if a file is unreadable."""
     chosen = [catalogue.models[name] for name in sorted(models)]
     return {model.id: _graph_sha256(catalogue, model) for model in chosen if model.graph}
 
@@ -38,7 +38,7 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 
 
 def work_sha256(model: Model, mode: Mode) -> str:
-    """SHA-256 of the part of a spec that defines the work.
+    """SHA-256 of the part of a model's spec that decides what a trial computes.
 
     Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data are
     left out, so that editing them leaves stored measurements valid. Neither the order of unordered

@@ -1,7 +1,7 @@
-"""Trials of studies in their order, and the reasons for work that is left out.
+"""Make the plan of a study: its trials in order, and the work that is left out with the reason.
 
 A study names every combination of its models, modes, providers, batch sizes and variants. Pure: the
-digests of the files and the abilities of the machine are arguments.
+files' digests and the machine's abilities are arguments.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HostCapabilities:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The names that a user gives; an empty tuple is everything.
+    """A user's selection for a run, by names; an empty tuple selects everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
     GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` replace
@@ -74,7 +74,7 @@ class RunRequest:
 
 @dataclass(frozen=True, order=True)
 class LeftOut:
-    """Work of a study that is left out of the plan, with the reason."""
+    """Work of a study that the plan leaves out, and the reason."""
 
     what: str
     reason: str
@@ -82,9 +82,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """Trials and sweeps, cheapest first, and work that is left out.
+    """The trials and sweeps to measure, cheapest first, and the work that is left out.
 
-    ``rounds`` is by trial's id, without an entry for one round; a sweep has its own.
+    ``rounds`` is the number of rounds by trial's id, without an entry for a single round; a sweep
+    has its own number.
     """
 
     trials: tuple[Trial, ...]
@@ -101,7 +102,7 @@ def plan_study(
     graphs: Mapping[str, str],
     request: RunRequest = RunRequest(),
 ) -> Plan:
-    """The trials of one study on one machine.
+    """Plan the trials of a study on a machine.
 
     ``graphs`` is the SHA-256 of the ONNX file of every requested model that has a file.
     """
@@ -119,9 +120,9 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge plans, cheapest work first; work of several studies is done once.
+    """Merge the plans of several studies, cheapest work first; work in more than one is done once.
 
-    Its rounds are the most that a study demands.
+    It is done in the largest number of rounds that a study demands.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
@@ -135,7 +136,10 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 
 
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """Each sweep once, with the smallest first size and the most rounds."""
+    """The sweeps of all plans.
+
+    Equal sweeps become one with the smallest first size and most rounds.
+    """
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
         first = sweeps.setdefault(sweep.id, sweep)
@@ -145,7 +149,10 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:
-    """The plan without the trials, and the sweeps from trials, that have a reason."""
+    """The plan without each trial or sweep for which ``reason_of`` returns a reason.
+
+    A sweep is judged by its first trial.
+    """
     every = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     reasons = {trial.id: reason for trial in every if (reason := reason_of(trial))}
     return replace(
@@ -161,8 +168,8 @@ def leave_out_oversized(
 ) -> Plan:
     """The plan without the trials that need more memory than the machine has.
 
-    ``needed_bytes`` is by trial's id. A trial stays if its need or the memory of its provider is
-    unknown.
+    ``needed_bytes`` is by trial's id, ``room_bytes`` the memory for trials of each provider. A
+    trial stays if either is unknown.
     """
 
     def reason(trial: Trial) -> LeftOut | None:
@@ -192,7 +199,7 @@ def _drafts(
     graphs: Mapping[str, str],
     request: RunRequest,
 ) -> Iterator[Trial | Sweep | LeftOut]:
-    """A trial or a sweep for every combination that the study names, or the reason without one."""
+    """Yield a trial or sweep for each combination that the study names, or why it is left out."""
     models, providers = request.models, request.providers
     for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
         if (models and name not in models) or (providers and provider not in providers):
@@ -249,9 +256,9 @@ def _trials(
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """The study's sizes, else the model's; of a sweep the smallest.
+    """Batch sizes of the study, else of the model; for a sweep only the smallest.
 
-    Empty for a decoder, which is timed by its phases, or if inference is under LoadGen only.
+    Empty for a decoder, which is timed by its phases, and for inference under LoadGen only.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):
@@ -269,7 +276,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep up to an epoch's examples, or to the largest batch that a result may have."""
+    """A sweep up to all examples of an epoch, or to the largest batch size that results allow."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")
@@ -277,7 +284,10 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
 
 
 def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
-    """Reasons why this machine cannot run a trial, the most general first; None is no reason."""
+    """Reasons why this machine cannot run a trial, the most general first.
+
+    None means no obstacle.
+    """
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"
@@ -307,7 +317,7 @@ def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
 
 
 def _quick(trial: Trial) -> Trial:
-    """The trial with the sampling of a quick run, unless its own is shorter."""
+    """The trial with the sampling of a quick run, unless its own sampling is shorter."""
     sampling = {
         "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
         "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),

@@ -1,7 +1,7 @@
-"""Rounds: the order in which a run visits each trial several times. Pure.
+"""The order in which a run measures its trials, each in several rounds. Pure.
 
 A machine's speed drifts: it warms up, other programs come and go, clocks change. In several rounds,
-each in another random order, all trials meet all of these conditions. A single round keeps the
+each in a different random order, all trials meet all of these conditions. A single round keeps the
 plan's order. The number of rounds is no part of a trial's identity.
 """
 
@@ -23,9 +23,10 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """A round of a trial: number ``number`` of ``rounds``, from 1.
+    """A measurement of one round of a trial: round ``number``, from 1, of ``rounds``.
 
-    ``extra`` of the rounds are beyond the plan; the planned rounds share the budget.
+    The planned rounds share the trial's time budget; ``extra`` is the number of rounds beyond the
+    plan.
     """
 
     trial: Trial
@@ -40,29 +41,31 @@ class Visit:
 
     @property
     def expected_seconds(self) -> Decimal:
-        """Expected seconds of the timing."""
+        """Expected duration of this round's timing, in seconds."""
         return self.trial.expected_seconds / (self.rounds - self.extra)
 
     @property
     def minimum_samples(self) -> int:
-        """The round's share of the trial's minimum of samples, at least ten."""
+        """The least number of samples in this round: its share of the trial's, at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
     @property
     def relative_half_width(self) -> Decimal:
-        """The half width of this round with which all rounds together reach the trial's.
+        """Precision at which this round may stop: relative half width of its mean's interval.
 
-        The half width of n equal rounds together is that of one over √n, if they agree.
+        It is wider than the trial's by √rounds, since the interval of n equal rounds together is
+        narrower by √n if the rounds agree.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
 
 
 def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
-    """The number of rounds of a trial: by its id in ``rounds``, else 1, and 1 under LoadGen.
+    """The number of rounds of a trial; 1 by default and under LoadGen.
 
-    LoadGen judges a run by its length, which must not be divided.
+    ``rounds`` holds the numbers by trial's id. LoadGen judges a run by its length, which must not
+    be divided.
     """
     return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 
@@ -70,11 +73,12 @@ def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
 def visits(
     trials: Sequence[Trial], rounds_asked: Mapping[str, int], rounds_stored: Callable[[Trial], int]
 ) -> Iterator[Visit]:
-    """All visits of a run in their order.
+    """All measurements of a run, round by round, in the order in which they are taken.
 
-    ``rounds_asked`` holds the rounds by trial's id. ``rounds_stored`` counts a trial's stored
-    rounds, which are not visited again; it is called at the trial's first turn. A trial whose
-    rounds are all stored has a visit, its last, in the first round, so that the run reports it.
+    ``rounds_asked`` is the number of rounds by trial's id. ``rounds_stored`` counts a trial's
+    stored rounds, which are not measured again; it is called at the trial's first turn. For a trial
+    whose rounds are all stored, the first round yields a visit for its last round, so that the run
+    reports it.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
     most = max(rounds.values(), default=1)
@@ -92,7 +96,7 @@ def visits(
 
 
 def _order(trials: Sequence[Trial], number: int) -> list[Trial]:
-    """A random order for one round, by a hash of the seed, the round and the trial's id."""
+    """Put the trials in a random order, by a hash of the seed, the round and the trial's id."""
     return sorted(
         trials,
         key=lambda trial: hashlib.sha256(f"{trial.seed} {number} {trial.id}".encode()).digest(),

@@ -1,6 +1,6 @@
-"""Sizes of models: arithmetic and memory of a run at each batch size.
+"""Size of a model: arithmetic and memory of a run of it at each batch size.
 
-``execute.sizing`` counts the figures; ``make`` compares them with the memory of a machine.
+``execute.sizing`` counts them; ``make`` compares the memory with a machine's.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ PROCESS_BYTES = 104 * 2**20
 
 @dataclass(frozen=True)
 class Footprint:
-    """A run of a graph at a batch size; bytes count each tensor once.
+    """Operations and memory of a run of a graph at a batch size; memory counts each tensor once.
 
-    ``forward_flops`` are of the model in inference form, ``step_flops`` of the whole training step
-    as it runs, None in inference. ``weight_bytes`` are parameters and running statistics.
-    ``carried_bytes`` are changed by a step: trained parameters, statistics, optimizer and
-    recurrent states; ``in_place_bytes`` of them are overwritten, ``fixed_bytes`` are the unchanged
-    weights. ``activation_bytes`` are intermediate tensors in the arena, gradients included.
-    ``exchanged_bytes`` are a batch of inputs and targets and the outputs, ``pool_bytes`` the
-    batches that wait on the host, ``folded_bytes`` the constants that a session computes
-    beforehand.
+    ``forward_flops``: operations of the model in inference form.
+    ``step_flops``: operations of the whole training step as it runs, None in inference.
+    ``weight_bytes``: parameters and running statistics; ``fixed_bytes``: those that never change.
+    ``carried_bytes``: values that a step changes: trained parameters, statistics, optimizer and
+    recurrent states; the step overwrites ``in_place_bytes`` of them.
+    ``activation_bytes``: intermediate tensors in the arena, gradients included.
+    ``exchanged_bytes``: inputs, targets and outputs of a batch.
+    ``pool_bytes``: batches that wait on the host.
+    ``folded_bytes``: constants that a session computes beforehand.
     """
 
     mode: Mode
@@ -43,28 +44,31 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """Carried values that a step writes to new memory instead of overwriting."""
+        """Bytes of carried values that a step writes to new memory instead of overwriting them."""
         return self.carried_bytes - self.in_place_bytes
 
     @property
     def device_bytes(self) -> int:
-        """Memory of the device that runs the graph."""
+        """Bytes that the run needs on the device that runs the graph."""
         weights = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
         return weights + self.activation_bytes + self.exchanged_bytes
 
     @property
     def host_bytes(self) -> int:
-        """Other memory of the host: the weights' first values, waiting batches, the process."""
+        """Other bytes that the run needs on the host.
+
+        They hold the weights' first values, the waiting batches, and the process.
+        """
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
     def memory_bytes(self, provider: Provider) -> int:
-        """Estimate the memory that a trial needs: of the host, or of the GPU for CUDA."""
+        """Estimated bytes of memory that a trial needs: of the host, or of the GPU for CUDA."""
         return self.device_bytes + (self.host_bytes if provider == "cpu" else 0)
 
 
 @dataclass(frozen=True)
 class Uncounted:
-    """A mode whose graph cannot be built or counted, and the reason."""
+    """A mode whose arithmetic and memory could not be counted, and the reason."""
 
     mode: Mode
     reason: str
@@ -87,13 +91,16 @@ class ModelSize:
 
     @property
     def forward_flops_per_example(self) -> float | None:
-        """FLOPs at the largest batch, where work that does not depend on the batch counts least."""
+        """Operations of a forward pass per example, at the largest batch size.
+
+        At that size, work that does not depend on the batch counts least.
+        """
         largest = max(self.footprints, key=lambda f: f.batch_size, default=None)
         return None if largest is None else largest.forward_flops / largest.batch_size
 
     @property
     def step_flops_per_example(self) -> float | None:
-        """FLOPs of the whole training step as it runs, at its largest batch."""
+        """Operations of a whole training step per example, at the largest batch size."""
         steps = [f for f in self.footprints if f.step_flops is not None]
         largest = max(steps, key=lambda f: f.batch_size, default=None)
         if largest is None or largest.step_flops is None:

@@ -1,8 +1,8 @@
-"""A sweep of batch sizes: the next size to try, or the reason to stop. Pure.
+"""Search over batch sizes (a sweep): the next size to try, or the reason to stop. Pure.
 
 Sizes double from the smallest until memory ends, throughput falls, a step takes too long, or no
-larger batch exists. The limit of memory is then found by bisection. ``execute.sweep`` reports the
-outcome of each size.
+larger batch exists. The largest size that fits in memory is then found by bisection.
+``execute.sweep`` reports the outcome of each size.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LONGEST_STEP_BUDGETS = 3
 
 @dataclass(frozen=True)
 class Sweep:
-    """A trial at every batch size worth measuring.
+    """A series of trials that differ in their batch size only.
 
-    ``trial`` has the smallest size, ``largest`` is the largest size to try, ``bound`` the reason
-    for it; ``rounds`` as in ``plan.rounds``.
+    ``trial`` has the smallest size. ``largest`` is the largest size to try, and ``bound`` says why
+    no larger size is tried. ``rounds`` is the number of rounds of each trial.
     """
 
     trial: Trial
@@ -43,12 +43,12 @@ class Sweep:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that identify the work without its batch sizes."""
+        """Sixteen hexadecimal digits that identify the sweep whatever its batch sizes."""
         return self.at(0).id
 
     @property
     def title(self) -> str:
-        """The work that is swept, its smallest size and its ends."""
+        """The sweep for people: its model, smallest and largest batch size, and when it ends."""
         first = self.trial
         named = f"{first.model} {first.mode} {first.provider}"
         ends = f"batch {first.batch_size}, doubled until memory ends or throughput falls"
@@ -56,13 +56,13 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The trial of a size, as if it were planned without a sweep."""
+        """The trial with this batch size, equal to a trial that was planned without a sweep."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
 @dataclass(frozen=True)
 class MeasuredSize:
-    """A size that ran, with a step's mean time and its 95 % interval."""
+    """A batch size that ran, with the mean time of a step and its 95 % interval."""
 
     batch_size: int
     low_seconds: float
@@ -71,18 +71,18 @@ class MeasuredSize:
 
     @property
     def highest_rate(self) -> float:
-        """Examples per second, at the upper end of the interval."""
+        """The most examples per second within the interval of the step time."""
         return self.batch_size / self.low_seconds
 
     @property
     def lowest_rate(self) -> float:
-        """Examples per second, at the lower end of the interval."""
+        """The fewest examples per second within the interval of the step time."""
         return self.batch_size / self.high_seconds
 
 
 @dataclass(frozen=True)
 class SizeFailure:
-    """A size that did not run, for lack of memory or another reason."""
+    """A batch size that failed, for lack of memory or for another reason."""
 
     batch_size: int
     reason: str
@@ -91,7 +91,7 @@ class SizeFailure:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """The end of a sweep, with the reason."""
+    """The cause and the reason in words why a sweep ended."""
 
     cause: Cause
     reason: str
@@ -101,10 +101,10 @@ Point = MeasuredSize | SizeFailure
 
 
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
-    """The next batch size to try, or the end with its reason.
+    """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    A size that ran out of memory bounds all sizes above it, unless one of them ran. ``points`` has
-    each size once.
+    A size that ran out of memory bounds all sizes above it, unless a larger size ran. ``points``
+    are the outcomes so far, each size once.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
@@ -127,7 +127,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """The sizes of a sweep that nothing ends early: doubled, and the largest last."""
+    """The sizes of a sweep that nothing ends early: each twice the last, then the largest."""
     size = sweep.trial.batch_size
     while size < sweep.largest:
         yield size
@@ -136,7 +136,10 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 
 
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
-    """The end if the largest sizes all lie below the best rate, by interval and by share."""
+    """The end of the sweep if throughput clearly fell at all of the largest sizes, else None.
+
+    Their intervals must lie below the best rate by more than a certain share.
+    """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]
     if best is None or len(last) < _FALLEN_SIZES or best.batch_size >= last[0].batch_size:

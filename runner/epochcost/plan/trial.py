@@ -1,4 +1,4 @@
-"""A trial: work to be timed, and the identity by which equal work is recognised. Pure.
+"""A trial: work to be timed, with an id that is equal for equal work. Pure.
 
 ``plan.work`` owns the kinds of work.
 """
@@ -74,7 +74,7 @@ Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class SessionSettings(BaseModel):
-    """Settings of ONNX Runtime, see ``specs.study.Cuda``; 0 threads: all cores.
+    """Settings of ONNX Runtime, see ``specs.study.Cuda``; 0 threads means one for each core.
 
     ``tf32`` lets CUDA round the factors of fp32 products. ``cuda_graph``, ``device`` and
     ``device_memory_limit_bytes`` are for the CUDA provider.
@@ -94,17 +94,17 @@ _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf
 
 
 class Trial(BaseModel):
-    """A model, mode, provider and batch size, and everything else that defines the work.
+    """A model, mode, provider and batch size, and everything else that defines the timed work.
 
-    ``graph_sha256`` is the digest of the ONNX file, ``spec_sha256`` that of the spec's part about
-    the work (``plan.digests.work_sha256``). ``runtime`` is the package and version that executes
-    it, an engine if the work is requests. ``producer`` is the version of epochcost, whose gradients
-    are part of the work. ``batch_size`` is that of a step, the most examples of a run under
-    LoadGen, or the sequences of a decoder's phase. ``vcpus`` is the number of CPUs that the worker
-    is pinned to, None for all. ``stored_weights``: parameters are constants of the graph, as in a
-    server; training feeds them, and so did inference in older versions. ``former`` has settings of
-    older versions in which the trial differs from today's. As JSON it is flat: the settings of
-    ``session``, ``work`` and ``former`` are keys of the trial.
+    ``graph_sha256`` is the digest of the ONNX file, ``spec_sha256`` that of the spec's part that
+    decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and version that
+    executes the work; for requests it is an engine. ``producer`` is the version of epochcost, whose
+    gradients are part of the work. ``batch_size`` is the number of examples of a step, the most
+    examples of a run under LoadGen, or the number of sequences in a decoder's phase. ``vcpus`` is
+    the number of CPUs that the worker is pinned to, None for all. ``stored_weights``: parameters
+    are constants of the graph, as in a server; training feeds them, and so did inference in older
+    versions. ``former`` has settings of older versions in which the trial differs from today's. As
+    JSON it is flat: the settings of ``session``, ``work`` and ``former`` are keys of the trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -160,7 +160,7 @@ class Trial(BaseModel):
 
     @property
     def expected_seconds(self) -> Decimal:
-        """Expected seconds of the timing: the budget, or the usual time of such work."""
+        """Expected duration of the timing in seconds: the budget, or the usual time if longer."""
         return max(self.budget_seconds, self.work.usual_seconds)
 
     @property
@@ -174,7 +174,7 @@ class Trial(BaseModel):
 
     @cached_property
     def variant(self) -> str:
-        """Differences from the default trial of the work, in words; empty for that trial.
+        """Settings that differ from the default trial of the work, in words; empty for that trial.
 
         The installed runtime is the default in every version, since a newer one replaces it.
         """

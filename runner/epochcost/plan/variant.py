@@ -1,10 +1,10 @@
-"""The variants of work that a study names: CPUs and precision. Pure.
+"""Variants of the work that a study names: numbers of CPUs and precisions. Pure.
 
 Each is a separate trial. This module excludes variants that a provider, a mode or a GPU does not
-support, with the reason; ``make`` excludes those that the machine does not. The GPUs that each
-onnxruntime-gpu package supports, by NVIDIA's compute capability, were read from the kernels'
-headers in the wheels for Linux on x86-64 (1.19.2, 1.23.2, 1.26.0 and every minor release since):
-docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
+support, with the reason; ``make`` excludes variants that the machine does not support. The GPUs
+that each onnxruntime-gpu package supports, by NVIDIA's compute capability, were read from the
+kernels' headers in the wheels for Linux on x86-64 (1.19.2, 1.23.2, 1.26.0 and every minor release
+since): docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ NO_BF16_ON_CPUS = (
 
 
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
-    """The numbers of CPUs that trials are pinned to, on the CPU provider only; None: all.
+    """Numbers of CPUs to which trials are pinned; None means that a trial is not pinned.
 
-    All of the machine's ``cpus`` (None: unknown) emulate no smaller machine: that is None.
+    Only the CPU provider is pinned, and not to all ``cpus`` of the machine, since that would
+    emulate no smaller machine.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)
@@ -36,7 +37,10 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """Reason why mode, provider or precision exclude a trial; ``gpus`` is the number of GPUs."""
+    """The reason why a trial's mode, provider or precision cannot be combined; None if they can.
+
+    ``gpus`` is the number of GPUs, None if unknown.
+    """
     precision, work = trial.precision, trial.work
     on_cpu, device = trial.provider == "cpu", trial.session.device
     trained = ", ".join(_TRAINED_IN)
@@ -68,9 +72,9 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """The settings of ONNX Runtime that a study states; a CPU gets no settings of GPUs.
+    """Settings of ONNX Runtime for a trial of a study; a CPU gets no settings of GPUs.
 
-    The default number of threads is the number of CPUs that a trial is pinned to.
+    By default there are as many threads as CPUs to which the trial is pinned.
     """
     cuda = study.cuda if provider == "cuda" else Cuda()
     limit = cuda.memory_limit_gib
@@ -99,7 +103,10 @@ _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
 
 
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
-    """Why a package cannot compute on a GPU of this capability; None if it can or it is unknown."""
+    """Reason why an ONNX Runtime package cannot compute on a GPU of this compute capability.
+
+    None if it can, or if that is unknown.
+    """
     ranges = _ranges(runtime)
     if not ranges or capability is None or _serves(ranges, capability):
         return None
@@ -123,7 +130,10 @@ def _remedy(capability: str) -> str:
 
 
 def _ranges(runtime: str) -> _Ranges:
-    """The ranges of a package; empty if it has no CUDA or its kernels are unknown."""
+    """Ranges of compute capabilities that a package supports.
+
+    Empty if the package has no CUDA or its kernels are unknown.
+    """
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:
         return ()

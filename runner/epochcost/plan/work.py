@@ -1,7 +1,7 @@
 """The kinds of work of a trial: steps, a load by LoadGen, a decoder's phase, requests.
 
-Each kind owns its plan from a study, its title and its stored form. ``execute`` owns its files and
-its memory, ``measure`` its measurement.
+Each kind owns how a study plans it, its title and its stored form. ``execute`` writes its files and
+estimates its memory, ``measure`` measures it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LoadScenario = Literal["offline", "server"]
 
 
 def _decimal(value: Any) -> Any:
-    """Decimals are texts in JSON."""
+    """Read a decimal from JSON, where it is stored as a string; other values stay unchanged."""
     try:
         return Decimal(value) if isinstance(value, str) else value
     except InvalidOperation:
@@ -47,7 +47,7 @@ class _Kind(BaseModel):
 
 
 class Steps(_Kind):
-    """Full batches, one after the other: training steps or runs of inference."""
+    """Steps with full batches, one after the other: of training, or runs of inference."""
 
     scenario: ClassVar[Scenario] = "batch"
     title: ClassVar[str] = ""
@@ -61,9 +61,9 @@ STEPS = Steps()
 
 
 class Load(_Kind):
-    """A scenario of LoadGen; the settings of another scenario are None.
+    """Inference under a scenario of MLPerf's LoadGen; settings of other scenarios are None.
 
-    ``server_latency_ms`` bounds ``latency_percentile``.
+    ``server_latency_ms`` is the bound for the latency at ``latency_percentile``.
     """
 
     kind: Literal["load"] = "load"
@@ -77,22 +77,25 @@ class Load(_Kind):
 
     @property
     def title(self) -> str:
-        """The scenario."""
+        """The name of the scenario."""
         return self.scenario
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The parts of the work by their key in a stored trial."""
+        """The work by its key in a stored trial."""
         return {"load": self}
 
     @property
     def bound_seconds(self) -> float | None:
-        """The bound of a server's latency; None in other scenarios or if undeclared."""
+        """Latency bound of the server scenario, in seconds.
+
+        None in other scenarios or if undeclared.
+        """
         return None if self.server_latency_ms is None else float(self.server_latency_ms) / 1e3
 
 
 class Phase(_Kind):
-    """A run of a decoder: read prompts of ``tokens`` tokens, or continue a cache of that length."""
+    """A run of a decoder that reads a prompt of ``tokens`` tokens, or decodes the token after."""
 
     scenario: ClassVar[Scenario] = "batch"
     decodes: ClassVar[bool] = True
@@ -103,22 +106,22 @@ class Phase(_Kind):
 
     @property
     def title(self) -> str:
-        """The phase for people."""
+        """The phase and its number of tokens, for people."""
         return f"prefill of {self.tokens}" if self.name == "prefill" else f"decode at {self.tokens}"
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The parts of the work by their key in a stored trial."""
+        """The work by its key in a stored trial."""
         return {"phase": self}
 
     @property
     def new_tokens(self) -> int:
-        """Tokens of each sequence that one run adds."""
+        """Number of tokens that one run adds to each sequence."""
         return self.tokens if self.name == "prefill" else 1
 
     @property
     def length(self) -> int:
-        """Tokens of each sequence in the cache after the run."""
+        """Number of tokens of each sequence that are in the cache after the run."""
         return self.tokens if self.name == "prefill" else self.tokens + 1
 
 
@@ -134,7 +137,7 @@ _USUAL_RUNS: Mapping[str, int] = MappingProxyType({"search": 6, "scored": 3})
 
 
 class Requests(spec.Requests):
-    """Requests to a decoder in an engine, as a study describes them."""
+    """Requests to a decoder in a serving engine, as a study describes them."""
 
     scenario: ClassVar[Scenario] = "server"
     decodes: ClassVar[bool] = True
@@ -144,7 +147,7 @@ class Requests(spec.Requests):
 
     @property
     def load(self) -> Load:
-        """The scenario of LoadGen, which bounds the first token."""
+        """The LoadGen scenario of these requests; its latency bound is that of the first token."""
         return Load(
             scenario="server",
             server_latency_ms=Decimal(self.first_token_ms),
@@ -153,12 +156,15 @@ class Requests(spec.Requests):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The parts of the work by their key in a stored trial."""
+        """The LoadGen scenario and the requests, by their keys in a stored trial."""
         return {"load": self.load, "requests": self}
 
     @property
     def usual_seconds(self) -> Decimal:
-        """The usual time of all runs; longer if requests are rare."""
+        """Usual duration of all runs at their different rates, in seconds.
+
+        Rare requests take longer.
+        """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
         return (bounds + BOUNDS_LONG["share"] * shares) * Decimal(self.first_token_ms) / 1000
@@ -170,7 +176,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work from the keys of a stored trial, with its kind as a tag."""
+    """The work in the keys of a stored trial, with a key ``kind`` that tells its class."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -179,7 +185,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """The work other than steps that a study names for a model in a mode, with batch sizes."""
+    """The work other than steps that a study plans for a model in a mode, with its batch size."""
     if mode == "training":
         return
     if model.decoder is not None:
@@ -189,7 +195,7 @@ def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work,
 
 
 def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
-    """Phases with their number of sequences, and requests to an engine."""
+    """The study's requests and phases for a decoder, each with its number of sequences."""
     if study.requests is not None:
         yield Requests(**dict(study.requests)), ENGINE_SEQUENCES
         if study.generation is None:
@@ -203,7 +209,7 @@ def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
 
 
 def _loads(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
-    """The study's scenarios of LoadGen, each with the most examples of a run."""
+    """The study's scenarios of LoadGen, each with the largest number of examples in a run."""
     serving, sizes = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if sizes is None or sizes == "auto" else sizes)
     most = serving.maximum_batch or largest

@@ -1,1 +1,1 @@
-"""Stored measurements: the records, their versioned JSON form, and the folder that keeps them."""
+"""Stored measurements: the records, their versioned JSON form, and the folder of their files."""

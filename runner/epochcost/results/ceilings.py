@@ -1,7 +1,7 @@
-"""The measured peak rates of a machine: multiplying matrices and copying memory.
+"""The measured peak rates ("ceilings") of a machine: multiplying matrices and copying memory.
 
-The record, its versioned JSON form and its file: one for a host and a provider,
-``<hardware>/ceilings/<provider>-<host>.json``, replaced by the next measurement. Raw times are
+Owns the record, its versioned JSON form and its file. There is a file for each host and provider,
+``<hardware>/ceilings/<provider>-<host>.json``, which the next measurement replaces. Raw times are
 stored; readers derive the rates.
 
 History of CEILINGS_VERSION:
@@ -30,7 +30,7 @@ _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
 
 class MeasuredRate(Record):
-    """Operations or bytes a second of the slowest, the median and the fastest time."""
+    """Operations or bytes per second at the slowest, the median and the fastest measured time."""
 
     low: float
     median: float
@@ -38,10 +38,11 @@ class MeasuredRate(Record):
 
 
 class Ceiling(Record):
-    """The peak rates of a number of threads in a precision; a GPU has one thread, its host's.
+    """The measured peak rates with a number of threads, in a precision.
 
     ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``;
-    ``copy_seconds`` are times of copying ``copied_bytes`` in memory.
+    ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU ``threads`` is 1,
+    the host's thread.
     """
 
     threads: Count
@@ -53,17 +54,17 @@ class Ceiling(Record):
 
     @property
     def flops(self) -> MeasuredRate:
-        """FLOP/s of the product of matrices, which needs 2 · side³ operations."""
+        """Floating-point operations per second of the matrix product, which needs 2 · side³."""
         return _rate(2 * self.matrix_side**3, self.product_seconds)
 
     @property
     def copy_bytes(self) -> MeasuredRate:
-        """Bytes a second of the copy, reads plus writes."""
+        """Bytes per second of the memory copy, counting reads and writes."""
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
 
 class Ceilings(HostSidecar):
-    """The ceilings of one host, measured in ``environment``, with ascending threads.
+    """Peak rates of one host, measured in ``environment``, by ascending number of threads.
 
     ``contradictions`` are differences of the host from the spec of ``hardware``.
     """
@@ -79,18 +80,18 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The provider, which names the file."""
+        """The provider, after which the file is named."""
         return self.provider
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s in fp32 with the number of threads that is fastest."""
+        """FLOP/s in fp32 at the number of threads for which it is highest."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """Bytes a second of the copy with the number of threads that is fastest."""
+        """Bytes per second of the memory copy at the number of threads for which it is highest."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")
@@ -112,7 +113,7 @@ class Ceilings(HostSidecar):
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """The stored ceilings of this host under this runtime; None if missing or damaged."""
+    """The stored peak rates of this host under this runtime; None if missing or damaged."""
     key = (hardware, provider, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment

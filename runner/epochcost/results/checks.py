@@ -1,4 +1,4 @@
-"""The table of checks that refuse a result, each with the mistake it catches and its message.
+"""Checks that refuse an implausible result, each with the mistake it catches and its message.
 
 They catch honest mistakes: a file under another machine's name, an edited number, a wrong unit, a
 wrong clock. A careful forgery passes; only measuring again reveals it. ``format`` and
@@ -39,7 +39,10 @@ _FEWEST_TO_DIFFER = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """A result and the project that it is checked against; ``counted`` caches FLOPs by model."""
+    """A result to check, and the project that it is checked against.
+
+    ``now`` is the time of the check; ``counted`` caches FLOPs by model.
+    """
 
     result: Result
     catalogue: Catalogue
@@ -49,7 +52,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """A check: its name, the mistake that it catches, and its message about a claim."""
+    """A check of results: its name, the mistake that it catches, and a function that tests a claim.
+
+    ``fault`` returns a message, or None if the claim passes.
+    """
 
     name: str
     catches: str
@@ -57,7 +63,7 @@ class Check:
 
 
 def first_fault(claim: Claim) -> str | None:
-    """The message of the first check that refuses a result; None for a sound one."""
+    """The message of the first check that refuses a result; None if all checks pass."""
     return next(filter(None, (check.fault(claim) for check in CHECKS)), None)
 
 
@@ -74,7 +80,7 @@ def _hardware(claim: Claim) -> str | None:
 
 
 def unknown_machine(catalogue: Catalogue, hardware: str) -> str | None:
-    """The fault of a machine without a spec; None if it has one."""
+    """A message if the catalogue has no spec of the machine, else None."""
     if hardware in catalogue.hardware:
         return None
     return f"hardware: expected a machine with a spec, got {hardware!r:.80}"
@@ -89,7 +95,7 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """Differences of a host from the declared machine, except those in ``stated``, or None."""
+    """A message if the host differs from the declared machine beyond ``stated``, else None."""
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
 
@@ -99,7 +105,7 @@ def _fingerprint(claim: Claim) -> str | None:
 
 
 def edited_environment(environment: Environment) -> str | None:
-    """The fault of a fingerprint that does not follow from the machine; None if it does."""
+    """A message if the host's fingerprint is not that of its CPU, memory and GPUs, else None."""
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
         return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
@@ -124,7 +130,7 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """The fault of the time at ``key`` if a wrong clock must have given it; else None."""
+    """A message if the time at ``key`` can only come from a wrong clock, else None."""
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
@@ -260,7 +266,7 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """Why the samples cannot be compared with the duration of their phase; None if they can."""
+    """Reason why the samples cannot be compared with the time of sampling; None if they can."""
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
     if measurement.served is not None or all(turn.conditions for turn in turns):
@@ -269,7 +275,7 @@ def why_unwatched(result: Result) -> str | None:
 
 
 def review_remarks(result: Result) -> Iterator[str]:
-    """Remarks for a reviewer on unusual facts that may be true."""
+    """Remarks for a reviewer on facts of a result that are unusual but may be true."""
     yield from (f"differs from the spec: {each}" for each in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):

@@ -1,4 +1,4 @@
-"""Conditions on the machine during sampling: other programs, clocks, energy. Frozen.
+"""Records of the conditions during sampling: other programs, the CPU's clock, energy.
 
 ``measure.watch`` records them; ``results.stability`` warns of them.
 """
@@ -23,7 +23,7 @@ Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "
 
 
 class Conditions(Record):
-    """Conditions on the machine during the sampling phase, and the trial's device memory.
+    """Conditions on the machine while the samples were taken, and the trial's device memory.
 
     ``others_cpus``: the number of CPUs that other programs kept busy on average. ``steal_share``:
     the part of all CPU time that the hypervisor gave to other machines. For a pinned trial both
@@ -48,10 +48,10 @@ class Conditions(Record):
 
 
 class MeteredEnergy(Record):
-    """The reading of a meter over ``seconds`` of the sampling phase.
+    """Energy that a meter counted during ``seconds`` of the sampling.
 
-    ``of`` is the part of the machine that it covers: the CPU's package (its cores and the rest of
-    the die), the memory, or one GPU with its memory.
+    ``of`` is the part of the machine that the meter covers: the CPU's package (its cores and the
+    rest of the die), the memory, or one GPU with its memory.
     """
 
     meter: str
@@ -66,17 +66,17 @@ class MeteredEnergy(Record):
 
 
 class Energy(Record):
-    """The readings of all meters; ``unknown`` gives the reason for each meter without one."""
+    """The energy that all meters counted; ``unknown`` says why a meter has no reading."""
 
     readings: tuple[MeteredEnergy, ...] = ()
     unknown: dict[str, str] = Field(default_factory=dict)
 
     @property
     def watts(self) -> float | None:
-        """The mean power in watts of all meters together; None without a reading."""
+        """The mean power of all metered parts together, in watts; None without a reading."""
         return sum(reading.watts for reading in self.readings) if self.readings else None
 
     @property
     def meter(self) -> str:
-        """The names of the meters that gave a reading."""
+        """The names of the meters that gave a reading, joined by plus signs."""
         return " + ".join(reading.meter for reading in self.readings)

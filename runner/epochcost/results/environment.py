@@ -1,4 +1,4 @@
-"""The machine and the software on which a trial ran, and the fingerprint of the host. Frozen."""
+"""Records of the machine and the software on which a trial ran, and the host's fingerprint."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 
 
 class Gpu(Record):
-    """An accelerator as its driver describes it; None for values that the driver does not give.
+    """A GPU as its driver describes it; values that the driver does not state are None.
 
     ``mig``: whether the device is partitioned. ``pci_address`` is the address in
-    ``Conditions.devices``; ``compute_capability`` is NVIDIA's major.minor.
+    ``Conditions.devices``; ``compute_capability`` is NVIDIA's, such as 8.9.
     """
 
     name: str | None
@@ -32,7 +32,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """The kernel's governor of the CPU's clock."""
+    """The kernel's policy (governor) for the clock of the CPU."""
 
     governor: str | None = None
     sockets: Former = None
@@ -43,7 +43,7 @@ class Processor(Record):
 
 
 class Instance(Record):
-    """A rented machine, as the cloud's metadata service names it."""
+    """A rented machine, as the cloud's metadata service describes it."""
 
     provider: CloudProvider
     type: str
@@ -53,7 +53,7 @@ class Instance(Record):
 
 
 class Environment(Record):
-    """The machine and its software; unknown values are None, never zero.
+    """The machine and its software during a measurement; unknown values are None, never zero.
 
     ``fingerprint`` is a hash of CPU, cores, memory and GPUs: figures of different fingerprints are
     never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits of the control
@@ -87,9 +87,9 @@ class Environment(Record):
 
 
 class Software(Record):
-    """A worker's software: the runtime as ``package==version``, Python, and other packages.
+    """The software of a worker: the runtime as ``package==version``, Python, and other packages.
 
-    The fields are those of ``Environment``, where a result stores them.
+    A result stores these fields in its ``Environment``.
     """
 
     runtime: str
@@ -107,7 +107,7 @@ def fingerprint(
     memory_bytes: int,
     gpus: tuple[Gpu, ...],
 ) -> str:
-    """Hash the CPU, cores, memory in GiB and GPUs of a host to 16 hex digits.
+    """Hash a host's CPU, cores, memory in GiB and GPUs to 16 hexadecimal digits.
 
     Drivers and kernels are left out: another version is the same machine. Memory is rounded because
     the part that a kernel reserves varies from boot to boot.

@@ -1,4 +1,4 @@
-"""Types of the values of stored records, with bounds that every machine and clock keeps.
+"""Types for the values of stored records, with bounds that every machine and clock respects.
 
 The bounds keep later sums, products and dates from overflowing. ``checks`` compares the figures of
 a record with each other.
@@ -55,7 +55,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 
 
 class Record(BaseModel):
-    """A frozen table of a result file; unknown keys are refused."""
+    """A table of a result file; it cannot be changed, and unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,7 @@ _FLAT = {("trial", "session"), ("trial", "work")}
 
 
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
-    """Parse the bytes of a file strictly: 2 is neither "2" nor 2.0.
+    """Parse the bytes of a file into a record, strictly: 2 is neither "2" nor 2.0.
 
     Raises pydantic's ValidationError.
     """
@@ -76,7 +76,7 @@ def read_record(kind: type[RecordT], data: bytes) -> RecordT:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first error and its key in the file, in one line."""
+    """The first error in a file and the key where it is, in one line."""
     first = error.errors(include_url=False)[0]
     parts = pairwise(("", *map(str, first["loc"])))
     key = ".".join(part for table, part in parts if (table, part) not in _FLAT) or "document"

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all, by one writer at a time.
+"""Write files completely or not at all, and lock folders so that only one process writes.
 
 A reader sees the old bytes or the new bytes, never a part. ``store`` owns the contents.
 """
@@ -24,11 +24,11 @@ _NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
 def write_atomically(
     path: Path, data: bytes, refusal: Callable[[Path, OSError], CapabilityError] | None = None
 ) -> None:
-    """Write ``data`` to ``path`` through a synced temporary file in the same folder.
+    """Write ``data`` to ``path`` so that a reader sees either the old file or the whole new file.
 
-    The new file takes the mode of the file that it replaces. If the disk is full or the folder
-    cannot be written, raises CapabilityError, or the error of ``refusal``, and leaves an existing
-    file unchanged.
+    It goes through a synced temporary file in the same folder. The new file takes the mode of the
+    file that it replaces. If the disk is full or the folder cannot be written, raises
+    CapabilityError, or the error of ``refusal``, and leaves an existing file unchanged.
     """
     try:
         _write_and_replace(path, data)
@@ -37,7 +37,10 @@ def write_atomically(
 
 
 def require_writable(folder: Path) -> None:
-    """Make ``folder`` and check that a file can be written there; raises CapabilityError."""
+    """Create ``folder`` if it is missing.
+
+    Raises CapabilityError if no file can be written there.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX) as probe:
@@ -47,7 +50,7 @@ def require_writable(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files of a killed writer; only for the holder of the folder's lock."""
+    """Remove temporary files that a killed process left; the caller must hold the folder's lock."""
     for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
         with contextlib.suppress(OSError):
             leftover.unlink()
@@ -59,7 +62,7 @@ def is_full(error: Exception) -> bool:
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder that does not take a file, with a remedy."""
+    """The error for a folder in which a file cannot be written, with advice what to do."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
@@ -96,7 +99,7 @@ def _write_and_replace(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, if the file system supports it."""
+    """Make a renamed file survive a power cut, if the file system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -107,10 +110,11 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Lock ``folder``, which must exist, for one process; the kernel unlocks it at process end.
+    """Lock ``folder``, which must exist, for this process.
 
-    The folder itself is locked, so no lock file stays behind. Raises CapabilityError if another
-    process has the lock or the file system has no locks.
+    The kernel unlocks it when the process ends. The folder itself is locked, so no lock file
+    stays behind. Raises CapabilityError if another process has the lock or the file system has
+    no locks.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -138,9 +142,9 @@ def _lock(folder: Path, descriptor: int) -> None:
 
 @contextlib.contextmanager
 def workplace(root: Path, prefix: str) -> Iterator[Path]:
-    """Make an empty folder for this process below ``root``, and remove it at the end.
+    """Create an empty folder for this process below ``root``, and remove it at the end.
 
-    Its name begins with ``prefix``; folders with this prefix whose process died are removed.
+    Its name begins with ``prefix``. Folders with this prefix whose process has died are removed.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as resources:

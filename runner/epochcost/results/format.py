@@ -38,7 +38,7 @@ _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]
 
 
 class DamagedResultError(ResultError):
-    """A file is not a result; ``fault`` says where and why."""
+    """A file is not a valid result; ``fault`` says where and why."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -46,11 +46,14 @@ class DamagedResultError(ResultError):
 
 
 class NewerResultError(DamagedResultError):
-    """A newer version wrote the file: it is intact and must not be replaced."""
+    """A newer version of epochcost wrote the file, which is intact and must not be replaced."""
 
 
 def serialise_result(result: Result) -> bytes:
-    """The file's bytes: a key a line, so that changes can be reviewed; samples on one line."""
+    """The bytes of a result's file: a line for each key, so that changes can be reviewed.
+
+    All samples are on one line.
+    """
     text = json.dumps(result.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
     return (_NUMBERS_ON_LINES.sub(_on_one_line, text) + "\n").encode()
 
@@ -60,7 +63,7 @@ def _on_one_line(numbers: re.Match[str]) -> str:
 
 
 def parse_result(data: bytes, path: Path) -> Result:
-    """Parse a file's bytes of any version; ``path`` is for messages only.
+    """Parse the bytes of a result file of any version; ``path`` is for messages only.
 
     Raises DamagedResultError if the bytes are not a complete and consistent result.
     """

@@ -1,8 +1,8 @@
-"""A cache of computed values in files.
+"""A cache of computed values, each in a file.
 
 A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx, so
-that no edit leads to an old value. Damaged files are ignored, a folder that cannot be written
-stores nothing, and the whole folder may be deleted at any time.
+that a changed input or code never gets an old value. Damaged files are ignored, nothing is stored
+in a folder that cannot be written, and the whole folder may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 @dataclass(frozen=True)
 class Keep(Generic[ValueT]):
-    """A cache of one kind of value.
+    """A cache of values of one kind.
 
-    ``form`` is the type of digest and value; ``code`` names the modules and folders, relative to
-    this package or absolute, that compute the value.
+    ``form`` is the type of the pair of digest and value in a file. ``code`` names the modules and
+    folders that compute the value, relative to this package or absolute.
     """
 
     kind: str
@@ -53,7 +53,10 @@ class Keep(Generic[ValueT]):
     code: tuple[str, ...]
 
     def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
-        """Read the value of ``repr(key)`` from ``folder``, else compute and store it."""
+        """The value for the key, read from ``folder`` or else computed and stored there.
+
+        Keys are equal if their ``repr`` is.
+        """
         value = self.read(folder, key)
         if value is None:
             value = compute()
@@ -61,7 +64,7 @@ class Keep(Generic[ValueT]):
         return value
 
     def read(self, folder: Path | None, key: object) -> ValueT | None:
-        """The stored value of ``repr(key)``; None without a value or a folder."""
+        """The stored value for the key; None if it is not stored or there is no folder."""
         if folder is None:
             return None
         digest = self._digest(key)
@@ -72,7 +75,7 @@ class Keep(Generic[ValueT]):
         return None
 
     def write(self, folder: Path | None, key: object, value: ValueT) -> None:
-        """Store a value if the folder exists and is writable."""
+        """Store the value for the key, if the folder exists and is writable."""
         if folder is not None:
             digest = self._digest(key)
             data = json.dumps(self.form.dump_python((digest, value), mode="json"))
@@ -100,7 +103,7 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """Delete the oldest half of too many values, once in a process."""
+    """If there are too many files, delete the oldest of them; called once in a process."""
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:
         for path in sorted(files, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:

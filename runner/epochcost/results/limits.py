@@ -1,8 +1,9 @@
-"""The end of a sweep of batch sizes: the record, its versioned JSON form, and its file.
+"""Record of how a sweep of batch sizes ended, its versioned JSON form, and its file.
 
-The sizes that ran are ordinary results with times and memory. A limit is stored in
+The sizes that ran are ordinary results with times and memory. A record is stored in
 ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``, a folder that readers of
 results skip.
+
 History of LIMIT_VERSION:
 1  first form.
 """
@@ -24,7 +25,10 @@ _SWEEP_DIGITS = 8
 
 
 class FailedSize(Record):
-    """A batch size without a result, and the last output of its worker."""
+    """A batch size that failed, and the last lines that its worker wrote.
+
+    ``of_memory``: whether it failed for lack of memory.
+    """
 
     batch_size: Count
     words: str
@@ -32,9 +36,10 @@ class FailedSize(Record):
 
 
 class BatchLimit(HostSidecar):
-    """The end of a sweep on one machine; ``trial`` is the trial of its smallest size.
+    """How a sweep ended on one machine; ``trial`` is the trial of the smallest batch size.
 
-    ``sizes`` ran, in ascending order; ``reason`` is for people and names the memory that was full.
+    ``sizes`` are those that ran, in ascending order. ``reason`` tells people why the sweep ended,
+    and which memory was full.
     """
 
     folder: ClassVar[str] = "limits"
@@ -52,13 +57,13 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The model, mode and provider, with the first digits of the sweep's id."""
+        """The sweep's part of the file's name: model, mode, provider, and digits of its id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:_SWEEP_DIGITS]}"
 
     @property
     def largest_that_ran(self) -> int | None:
-        """The largest size that ran; None if no size ran."""
+        """The largest batch size that ran; None if no size ran."""
         return self.sizes[-1] if self.sizes else None
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
-"""An upper bound of the FLOP/s of a machine, to catch times that cannot be true.
+"""An upper bound of a machine's FLOP/s, to find measured times that are too short to be true.
 
 The operations are counted from the model's graph, never taken from the result. Only operations that
-cannot be avoided count: for training too, the forward pass alone. The bound follows from the
+cannot be avoided count: even for training, the forward pass alone. The bound follows from the
 machine's spec, else from the fastest chip on the market; a result's host can only lower it.
 """
 
@@ -42,7 +42,7 @@ FlopsByModel = dict[str, float | None]
 
 
 def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> float | None:
-    """FLOPs of the forward pass of one example; None if the graph cannot be read or counted.
+    """Operations of the forward pass of one example; None if the graph cannot be read or counted.
 
     ``counted`` caches the result by model.
     """
@@ -58,7 +58,7 @@ def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> 
 
 
 def peak_flops(catalogue: Catalogue, result: Result) -> float:
-    """The most FLOP/s that a trial can reach on this machine."""
+    """Upper bound of the FLOP/s that a result's trial can reach on its machine."""
     hardware, trial = catalogue.hardware[result.hardware], result.trial
     environment = result.environment
     if trial.provider == "cuda":
@@ -69,7 +69,7 @@ def peak_flops(catalogue: Catalogue, result: Result) -> float:
 
 
 def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
-    """The most fp32 FLOP/s of ``cpus`` CPUs of this machine together."""
+    """Upper bound of the fp32 FLOP/s of ``cpus`` CPUs of this machine together."""
     count = min(cpus, environment.logical_cpus, hardware.vcpus or _MOST_CPUS)
     most = _FLOPS_A_CYCLE * MOST_HERTZ * count
     spec = hardware.peak_fp32_tflops
@@ -77,21 +77,24 @@ def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
 
 
 def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
-    """The most FLOP/s of a matrix product on the fastest of these GPUs."""
+    """Upper bound of the FLOP/s of a matrix product on the fastest of these GPUs."""
     single = precision == "fp32"
     peaks = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
     return _fastest(peaks, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
-    """The most bytes a second, reads plus writes, of the fastest of these GPUs."""
+    """Upper bound of the bytes per second, reads plus writes, on the fastest of these GPUs."""
     return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
 
 
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The spec's accelerators, else those of the catalogue with the name that the driver gives."""
+    """The accelerators in the machine's spec.
+
+    If none, catalogue entries for the driver's GPU name.
+    """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
     every = (chip for machine in catalogue.hardware.values() for chip in machine.accelerators)
@@ -100,6 +103,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest peak; that of the fastest GPU on the market if a peak is unknown."""
+    """The highest of the peak rates; if one is unknown, that of the fastest GPU on the market."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

@@ -1,4 +1,7 @@
-"""Read other people's result files: regular, small, with text that is safe to print."""
+"""Read other people's result files, and refuse files that may do harm.
+
+A file is refused if it is not a regular file, is too large, or has text that is unsafe to print.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ MOST_BYTES = 5_000_000
 
 
 def read_plain(path: Path, root: Path) -> bytes:
-    """The bytes of a file below ``root``; raises DamagedResultError if it may do harm."""
+    """The bytes of a file below ``root``; raises DamagedResultError if the file may do harm."""
     data = _bytes(path, root)
     try:
         hostile = next((text for text in _texts(json.loads(data)) if not _is_plain(text)), None)
@@ -45,7 +48,7 @@ def _bytes(path: Path, root: Path) -> bytes:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a JSON document, keys included."""
+    """All strings in a JSON document, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Whether this machine can be the declared one.
+"""Check whether this machine can be the declared machine.
 
 A result under another machine's name would be priced wrongly for ever. So facts from the kernel,
 drivers and the metadata service are compared with the spec before measuring. A fact is compared
@@ -40,7 +40,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """Differences of this machine from the spec, in words; none for ``detected`` hardware."""
+    """Differences of this machine from the spec, as texts; none if the spec was detected here."""
     if hardware.detected:
         return ()
     return (
@@ -53,7 +53,7 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 
 
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Compare the maker, and family and model if both sides give them."""
+    """Differences of the CPU: its maker, and its family and model if both sides state them."""
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
@@ -89,7 +89,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """A difference in the number of GPUs, else one for each different kind."""
+    """A difference in the number of GPUs; else the differences of each kind of GPU."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -101,7 +101,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Compare the name, and the memory, which differs between variants of a name."""
+    """Differences of a GPU: its name, and its memory, which differs between variants of a name."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -111,10 +111,10 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 
 
 def same_chip(driver_name: str, spec_name: str) -> bool:
-    """Whether a driver's name can be of a chip: the model number occurs in it as a word.
+    """Whether a driver's name of a GPU fits a chip's name: the model number is a word in both.
 
-    Form factors and memory sizes are spelled in too many ways to compare: ``NVIDIA
-    A100-SXM4-40GB`` is an ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
+    Form factors and memory sizes are spelled in too many ways to compare: ``NVIDIA A100-SXM4-40GB``
+    is an ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
     """
     numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
     return not numbers or numbers[0] in _parts(driver_name)
@@ -135,6 +135,9 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _of_type(identifier: str, instance_type: str) -> bool:
-    """Ids are types in lower case; Azure's lack ``Standard_``, GCE's have the GPUs appended."""
+    """Whether a machine's id is that of a cloud's instance type.
+
+    Ids are types in lower case; Azure's lack ``Standard_``, GCE's have the GPUs appended.
+    """
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
     return identifier == spelled or identifier.startswith(f"{spelled}-")

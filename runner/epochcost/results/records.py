@@ -1,4 +1,4 @@
-"""Records of a measurement: raw samples, the reason for stopping, conditions. Frozen.
+"""Records of a measurement: raw samples, the reason for stopping, conditions.
 
 Readers derive statistics from the samples; they are never stored. ``environment`` describes the
 machine, ``served`` the records of LoadGen.
@@ -44,19 +44,19 @@ Emulated = Literal["a smaller instance of the same family"]
 
 
 class Placement(Record):
-    """Proof of where the graph ran: nodes executed by execution provider and operator type."""
+    """Proof of where the graph ran: number of executed nodes by provider and operator type."""
 
     provider: str
     nodes_by_provider: dict[Name, dict[Name, Count]]
 
 
 class Pinning(Record):
-    """The logical CPUs, by the kernel's numbers, that all threads of the worker ran on.
+    """The logical CPUs, by the kernel's numbers, to which all threads of the worker were pinned.
 
-    ``siblings`` are the other hardware threads of the same cores, which the worker did not use;
-    ``cores`` and ``numa_nodes`` count those of the CPUs. Values that the kernel does not give are
-    None or empty. ``threads`` is the number of ONNX Runtime's threads. Memory, caches and clock
-    stay those of the whole machine.
+    ``siblings`` are the other hardware threads of the same cores, which the worker did not use.
+    ``cores`` and ``numa_nodes`` are the numbers of cores and NUMA nodes of these CPUs. Values that
+    the kernel does not state are None or empty. ``threads`` is the number of ONNX Runtime's
+    threads. Memory, caches and clock are still those of the whole machine.
     """
 
     emulates: Emulated = "a smaller instance of the same family"
@@ -68,12 +68,12 @@ class Pinning(Record):
 
     @property
     def affected_cpus(self) -> frozenset[int]:
-        """The CPUs on which other programs slow the trial: its CPUs and their siblings."""
+        """The worker's CPUs and their siblings, on which other programs would slow the trial."""
         return frozenset((*self.cpus, *self.siblings))
 
 
 class OutputDifference(Record):
-    """Difference of one output of a trial from the same output in fp32.
+    """Difference between an output of a trial and the same output computed in fp32.
 
     ``maximum_absolute``: the largest difference of an element. ``relative_to_norm``: the Euclidean
     norm of the differences over that of the output in fp32, None if that is zero.
@@ -88,10 +88,10 @@ class OutputDifference(Record):
 
 
 class Agreement(Record):
-    """Outputs in the trial's precision and in fp32, from the same parameters and inputs.
+    """Comparison of outputs in the trial's precision with fp32, from equal parameters and inputs.
 
-    ``examples`` is the number of examples compared, from the trial's first batch. It is about
-    arithmetic: parameters drawn at random have no accuracy.
+    ``examples`` is the number of examples compared, from the trial's first batch. It says nothing
+    of accuracy, since parameters drawn at random have none.
     """
 
     examples: Count
@@ -100,7 +100,7 @@ class Agreement(Record):
 
     @property
     def summary(self) -> str:
-        """The output that differs most, in a line for people."""
+        """The output that differs most and by how much, in a line for people."""
         worst = max(self.outputs, key=lambda output: output.relative_to_norm or 0.0)
         changed = worst.largest_changed
         off = 100 * (worst.relative_to_norm or 0.0)
@@ -112,10 +112,10 @@ class Agreement(Record):
 
 
 class Round(Record):
-    """A round of a trial with several, each in a new process.
+    """A round of a trial; each round runs in a new process.
 
-    Its times are the next ``warmup_steps`` and ``samples`` of its measurement's; all other fields
-    are as in a measurement, for this round alone.
+    Its times are the next ``warmup_steps`` and ``samples`` in the lists of its measurement; all
+    other fields are as in a measurement, for this round alone.
     """
 
     started_at: Timestamp
@@ -132,15 +132,16 @@ class Round(Record):
 
 
 class Measurement(Record):
-    """Raw times of one trial in order, warm-up apart.
+    """Raw times of a trial's steps in order; those of the warm-up are in a separate list.
 
-    At least two samples, because one has no spread; none if LoadGen measured (``served``), whose
-    times are latencies. ``held_out_loss_before`` and ``_after`` are the losses before and after the
-    steps of a training. ``peak_memory_bytes`` is the worker's own. ``conditions`` and ``energy``
-    cover the sampling phase alone, None if it was not watched. ``agreement`` compares with fp32 if
-    the trial has another precision. ``rounds`` is empty if one process took all samples; else times
-    and sums are of all rounds, losses and placement of the last. ``pinning`` is None if the worker
-    could run on every CPU. ``software`` is the worker's; a result stores it in its environment.
+    There are at least two samples, because one has no spread; none if LoadGen measured
+    (``served``), whose times are latencies. ``held_out_loss_before`` and ``_after`` are the losses
+    before and after the steps of a training. ``peak_memory_bytes`` is that of the worker's process.
+    ``conditions`` and ``energy`` cover the sampling phase alone, None if it was not watched.
+    ``agreement`` compares with fp32 if the trial has another precision. ``rounds`` is empty if one
+    process took all samples; else times and sums are of all rounds, losses and placement of the
+    last. ``pinning`` is None if the worker could run on every CPU. ``software`` is the worker's; a
+    result stores it in its environment.
     """
 
     started_at: Timestamp
@@ -170,7 +171,7 @@ class Measurement(Record):
 
     @model_validator(mode="after")
     def _rounds_add_up(self) -> Measurement:
-        """Check that each sample and warm-up step belongs to exactly one round."""
+        """Raise ValueError unless each sample and warm-up step belongs to exactly one round."""
         samples, warmup = sum(self.samples_by_round), sum(turn.warmup_steps for turn in self.rounds)
         if samples != len(self.samples_seconds):
             demanded = len(self.samples_seconds)
@@ -192,7 +193,7 @@ class Measurement(Record):
 
 
 class Result(Record):
-    """A trial measured on a machine; ``trial_id`` and ``hardware`` name both.
+    """A trial's measurement on a machine, with everything needed to check it.
 
     ``contradictions`` are differences of the machine from the spec of ``hardware`` that the user
     accepted. ``spec_files`` are the SHA-256 of the TOML files of model and machine at that time, by
@@ -210,7 +211,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _ran_where_asked(self) -> Result:
-        """Refuse a result of one provider under the name of another."""
+        """Refuse a result whose graph ran on another provider than the trial names."""
         demanded = EXECUTION_PROVIDERS[self.trial.provider]
         ran = self.measurement.placement.provider
         if demanded != ran:
@@ -219,7 +220,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _ran_under_the_runtime_asked(self) -> Result:
-        """Refuse a result of one runtime under the name of another."""
+        """Refuse a result whose graph ran under another runtime than the trial names."""
         if self.trial.runtime != self.environment.runtime:
             demanded, ran = self.trial.runtime, self.environment.runtime
             raise ValueError(f"a trial of {demanded} should have run under it, not under {ran}")
@@ -227,7 +228,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _loaded_as_asked(self) -> Result:
-        """Refuse latencies under load as times of full batches, and the reverse."""
+        """Refuse latencies under load as the result of full batches, and the reverse."""
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
             trial = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")

@@ -1,7 +1,7 @@
-"""Runs that a person measured with another tool: the record, and its file.
+"""Record of a run that a person measured with another tool, and its file.
 
-``<hardware>/reported/<model>-<digest>-<position>.json``, a file for each run. The digest is that of
-the tool's file, so that importing it again, with another price, replaces the runs.
+There is a file for each run: ``<hardware>/reported/<model>-<digest>-<position>.json``. The digest
+is that of the tool's file, so that importing it again, with another price, replaces the runs.
 
 History of ``reported_version``:
 1  first form.
@@ -30,10 +30,10 @@ _DIGITS = 8
 
 
 class Terms(Record):
-    """A reporter's statements on a run: ``gpus`` on ``machines`` machines served it at this price.
+    """The reporter's statements about a run: number of GPUs and machines, price, and software.
 
-    ``price`` is the id of a plan of the machine, ``gpu_hour`` dollars for an hour of one GPU; with
-    neither the machine's usual price holds.
+    ``price`` is the id of a price plan of the machine, ``gpu_hour`` the price of an hour of one GPU
+    in dollars; if both are None, the machine's usual price applies.
     """
 
     gpus: Count | None = None
@@ -51,7 +51,7 @@ class Terms(Record):
 
 
 class ReportedRun(Sidecar):
-    """A run of a model on its reporter's terms, from the tool's file with this digest."""
+    """A run of a model from a tool's file with this digest, and its reporter's statements."""
 
     folder: ClassVar[str] = "reported"
     described: ClassVar[str] = "a reported run of a model"
@@ -64,16 +64,16 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The model, the first digits of the file's digest, and the run's position in the file."""
+        """The run's part of the file's name: model, digits of the source's digest, position."""
         return f"{self.model}-{self.source_digest[:_DIGITS]}-{self.position}"
 
 
 def reported_runs(
     catalogue: Catalogue, path: Path, model: str, hardware: str, terms: Terms
 ) -> tuple[ReportedRun, ...]:
-    """The runs of a tool's file on a reporter's terms.
+    """The runs in a tool's file, with the reporter's statements.
 
-    Raises InputError for terms that fit neither the catalogue nor the file, ResultError for a file
+    Raises InputError if the statements contradict the catalogue or the file, ResultError for a file
     of another kind.
     """
     catalogue.decoder(model)
@@ -97,10 +97,10 @@ def reported_runs(
 
 
 def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
-    """Fill the numbers of GPUs and machines; raises InputError if they contradict each other.
+    """Complete the numbers of GPUs and machines; raises InputError if they contradict each other.
 
-    The GPUs are the reporter's, else the file's, else those in its name (InferenceX:
-    ``…_gpus_16_…``), else all of the machines.
+    The number of GPUs is the reporter's, else the file's, else that in its name (InferenceX:
+    ``…_gpus_16_…``), else that of all machines.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:
@@ -122,7 +122,7 @@ def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
 
 
 def spec_faults(catalogue: Catalogue, record: ReportedRun) -> Iterator[str]:
-    """Messages on models, machines and prices that a record names and the catalogue lacks."""
+    """Messages about models, machines and prices that a record names but the catalogue lacks."""
     model, plan = catalogue.models.get(record.model), record.terms.price
     if model is None or model.decoder is None:
         yield f"model: expected a model whose spec has [decoder], got {record.model!r:.80}"

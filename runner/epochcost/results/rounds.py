@@ -1,4 +1,4 @@
-"""Join the rounds of a measurement into one, and summarise it. Pure.
+"""Join the rounds of a measurement into one measurement, and summarise it. Pure.
 
 The top-level fields of a measurement cover all its rounds, so that readers need not know of rounds;
 ``Round`` keeps the details of each. Every page takes mean, interval and percentiles from
@@ -20,12 +20,12 @@ Joined = Callable[[Sequence[ValueT]], ValueT]
 
 
 def round_count(measurement: Measurement) -> int:
-    """The number of rounds of a measurement, each in a new process."""
+    """The number of rounds of a measurement; each ran in a new process."""
     return max(1, len(measurement.rounds))
 
 
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
-    """The measurement of all rounds with ``new`` as the last; ``earlier`` None: the only one.
+    """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
     ``demanded`` is the relative half width at which the measurement counts as precise. Differences
     from fp32 are those of the first round; losses, placement and other fields that have no sum are
@@ -52,7 +52,7 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
 
 
 def _rounds(measurement: Measurement) -> tuple[Round, ...]:
-    """The rounds of a measurement; a measurement without rounds is one."""
+    """The rounds of a measurement; a measurement without rounds is a single round."""
     if measurement.rounds:
         return measurement.rounds
     same = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
@@ -67,7 +67,10 @@ _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 
 def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
-    """Whether all rounds together are precise, else whether the budget of a round was short."""
+    """Reason for stopping: all rounds together are precise, or a round ran out of time.
+
+    If neither holds, the reason is that all rounds are done.
+    """
     if relative_half_width(joined.samples_seconds, joined.samples_by_round) <= demanded:
         return "precise"
     short = any(turn.stop_reason == "budget" for turn in joined.rounds)
@@ -75,7 +78,7 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
 
 
 def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """Shares as means over time, frozen time as a sum, memory as the most of any round."""
+    """Conditions over all rounds: means over time, the sum of frozen time, the largest memory."""
     if not watched:
         return None
     fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
@@ -94,7 +97,7 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
 
 
 def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
-    """The devices of all rounds; None if those of a round are unknown."""
+    """The GPUs used in any round; None if those of a round are unknown."""
     devices = [conditions.devices for conditions in watched]
     return None if None in devices else _distinct(devices)
 
@@ -104,7 +107,7 @@ def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:
 
 
 def _mean(watched: Sequence[Conditions], name: str) -> float | None:
-    """The mean over time of a field; None if it is unknown in a round."""
+    """A field's mean over the time of all rounds; None if it is unknown in a round."""
     values = [getattr(conditions, name) for conditions in watched]
     if None in values:
         return None
@@ -114,14 +117,14 @@ def _mean(watched: Sequence[Conditions], name: str) -> float | None:
 
 
 def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
-    """The join of all values; None if a value is unknown."""
+    """Combine the values of all rounds by ``join``; None if a value is unknown."""
     every = list(values)
     present = [value for value in every if value is not None]
     return join(present) if len(present) == len(every) else None
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """The sum of each meter over the rounds; meters without a reading are left out."""
+    """The sum over the rounds for each meter; meters that lack a reading are left out."""
     if not metered:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}
@@ -145,7 +148,7 @@ _summaries: dict[int, Summary] = {}
 
 
 def summary_of(measurement: Measurement) -> Summary:
-    """Summarise the samples, of which there must be some: LoadGen's measurements have none."""
+    """Summarise the samples; there must be some, so not for LoadGen's measurements."""
     summary = _summaries.get(id(measurement))
     if summary is None:
         summary = summarise(measurement.samples_seconds, measurement.samples_by_round)

@@ -1,7 +1,7 @@
-"""Records of a scenario of LoadGen: its runs, its summaries and raw latencies.
+"""Records of a scenario of LoadGen: its runs, their summaries and raw latencies.
 
-Percentiles are LoadGen's: the latency at rank ``floor(count × share)``, counted from zero, of the
-sorted latencies (mlcommons/inference, loadgen/results.cc).
+Percentiles are defined as in LoadGen: the latency at rank ``floor(count × share)``, counted from
+zero, of the sorted latencies (mlcommons/inference, loadgen/results.cc).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Purpose = Literal["capacity", "search", "scored", "share"]
 
 
 class Latency(Record):
-    """LoadGen's statistics of the latencies of a run's samples."""
+    """LoadGen's statistics of the latencies in a run."""
 
     minimum_nanoseconds: NonNegativeInt
     mean_nanoseconds: NonNegativeInt
@@ -32,12 +32,15 @@ class Latency(Record):
     maximum_nanoseconds: NonNegativeInt
 
     def percentile(self, percent: Literal[50, 90, 99]) -> int:
-        """A percentile, in nanoseconds."""
+        """The 50th, 90th or 99th percentile, in nanoseconds."""
         percentiles = {50: self.p50_nanoseconds, 90: self.p90_nanoseconds, 99: self.p99_nanoseconds}
         return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
-        """Raise ValueError if raw latencies have other percentiles; none are accepted."""
+        """Raise ValueError if raw latencies do not have these percentiles.
+
+        An empty list is accepted.
+        """
         if not latencies:
             return
         stated = (self.p50_nanoseconds, self.p90_nanoseconds, self.p99_nanoseconds)
@@ -48,11 +51,11 @@ class Latency(Record):
 
 
 class TokenRun(Record):
-    """LoadGen's statistics of the tokens of a run whose requests a decoder answers.
+    """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
     ``first`` is the time from a request's arrival to its first token, ``further`` the mean time of
-    each later token of an answer. ``read`` and ``written`` count tokens. The scored run also has
-    raw times, in the order of arrival.
+    each later token of an answer. ``read`` and ``written`` are the numbers of tokens in prompts and
+    answers. The scored run also has raw times, in the order of arrival.
     """
 
     first: Latency
@@ -63,7 +66,7 @@ class TokenRun(Record):
     further_nanoseconds: tuple[NonNegativeInt, ...] = ()
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether the percentile of both latencies is within its bound."""
+        """Whether both latencies, at the percentile of ``requests``, are within their bounds."""
         return all(
             latency.percentile(requests.percentile) <= bound_ms * _NANOSECONDS_A_MS
             for latency, bound_ms in (
@@ -73,7 +76,10 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """The share of requests that kept both bounds; None without raw times."""
+        """The share of requests whose latencies were both within their bounds.
+
+        None without raw times.
+        """
         pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
         if not pairs:
             return None
@@ -92,11 +98,12 @@ class TokenRun(Record):
 
 
 class LoadGenRun(Record):
-    """A run of LoadGen; a run for the capacity sends all samples at once, as offline.
+    """A run of LoadGen; a run that measures capacity sends all samples at once, as offline.
 
-    ``asked_samples_per_second`` is the rate of arrivals and ``kept_bound`` the verdict on latency;
-    both are None outside the scenario server. ``samples_per_second`` counts completed samples.
-    ``valid`` is LoadGen's verdict on the run, ``summary`` its text.
+    ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether the
+    latency bound was kept; both are None outside the scenario server. ``samples_per_second`` is the
+    rate of completed samples. ``valid`` says whether LoadGen accepts the run; ``summary`` is the
+    text of its summary.
     """
 
     purpose: Purpose
@@ -113,7 +120,7 @@ class LoadGenRun(Record):
 
 
 class ServingRecord(Record):
-    """All runs of one trial under LoadGen, in order.
+    """All runs of a trial under LoadGen, in order.
 
     ``reported`` is the index of the scored run; None: no rate kept the bound.
     ``latencies_nanoseconds`` are those of that run in LoadGen's order, empty if there are more than
@@ -135,7 +142,7 @@ class ServingRecord(Record):
 
     @model_validator(mode="after")
     def _latencies_are_of_the_run(self) -> ServingRecord:
-        """Check that raw latencies give the percentiles that LoadGen computed."""
+        """Raise ValueError unless the raw latencies have the percentiles that LoadGen computed."""
         if self.reported is not None and self.reported >= len(self.runs):
             raise ValueError(f"reported should be the index of one of {len(self.runs)} runs")
         if self.run is not None:
@@ -144,5 +151,5 @@ class ServingRecord(Record):
 
 
 def latency_percentile(ordered: Sequence[int], share: float) -> int:
-    """A percentile of ascending latencies by LoadGen's definition; ``share`` is below 1."""
+    """The latency at a share below 1 of ascending latencies, by LoadGen's definition."""
     return ordered[int(len(ordered) * share)]

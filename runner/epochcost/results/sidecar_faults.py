@@ -1,7 +1,7 @@
-"""Checks of the records besides results: sweeps, ceilings, trainings and reported runs.
+"""Check stored records that are not results: sweeps, ceilings, trainings and reported runs.
 
-A ceiling that is too high would make every result of its machine look slow. The checks of results
-are in ``results.checks``.
+A peak rate (ceiling) that is too high would make every result of its machine look slow. The checks
+of results are in ``results.checks``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """The first fault of each sidecar (a record that is no result) below ``root``."""
+    """The first fault of each record below ``root`` that is not a result."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}
@@ -53,7 +53,7 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 
 def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
-    """Remarks for a reviewer on ceilings, from which their machine's predictions follow.
+    """Remarks for a reviewer on records of peak rates, from which times are predicted.
 
     ``hosts`` are the pairs of machine and fingerprint that have results.
     """
@@ -82,7 +82,7 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages on a record of another machine, or with a wrong clock."""
+    """Messages if a record was measured on another machine than it names, or with a wrong clock."""
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):
         yield fault

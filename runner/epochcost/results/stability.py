@@ -1,4 +1,4 @@
-"""Reasons why a measurement may not repeat: typed warnings, each with a remedy.
+"""Warnings that a measurement may not repeat, each with its reason and a remedy.
 
 Pure: from a measurement and its environment. A condition that was not watched gives no warning; the
 record says why it is unknown. Warnings change no figure.
@@ -44,7 +44,7 @@ _FEWEST_TIMER_STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Instability:
-    """A symptom with its figure, and its remedy, both as phrases."""
+    """A reason why a measurement may not repeat, with its figure, and a remedy, both as phrases."""
 
     cause: Cause
     phrase: str
@@ -52,7 +52,7 @@ class Instability:
 
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
-    """All reasons to distrust a measurement, as far as conditions were watched."""
+    """All reasons why a measurement may not repeat, as far as its conditions were watched."""
     watched, pinned = measurement.conditions, measurement.pinning
     cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
     return (
@@ -64,7 +64,7 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 
 def _alone(measurement: Measurement) -> Iterator[Instability]:
-    """Samples of one process do not show the variance between processes."""
+    """Warn if one process took all samples: they do not show the variance between processes."""
     if measurement.samples_seconds and len(measurement.rounds) <= 1:
         yield Instability(
             "process",
@@ -75,7 +75,7 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
 
 
 def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
-    """Threads that wait in a busy loop keep the CPU from those that would work."""
+    """Warn of more threads than CPUs: threads that wait in a busy loop slow the others."""
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",

@@ -2,8 +2,8 @@
 
 ``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. So a
 repeated measurement atomically replaces its predecessor, and results of other hosts stay. Other
-records of a machine are sidecars in subfolders: ``ceilings``, ``limits``, ``trainings`` and
-``reported``. Writers hold the lock of ``results.files``.
+records of a machine, called sidecars, are in subfolders: ``ceilings``, ``limits``, ``trainings``
+and ``reported``. A process that writes holds the lock of ``results.files``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """The results of a folder, a fault for each other file, and the results' ``files`` in order."""
+    """The results in a folder with their ``files`` in the same order, and faults of other files."""
 
     results: tuple[Result, ...]
     faults: tuple[Fault, ...]
@@ -48,22 +48,22 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ResultStore:
-    """Results under one folder, a subfolder per hardware id."""
+    """Write and find results in a folder that has a subfolder for each machine's id."""
 
     folder: Path
 
     def path_of(self, trial: Trial, hardware: str, fingerprint: str) -> Path:
-        """The file of a trial's result on a host."""
+        """The path of the file for a trial's result on a host."""
         return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:
-        """Store a result and return its file; raises CapabilityError if the disk refuses."""
+        """Store a result and return its path; raises CapabilityError if it cannot be written."""
         path = self.path_of(result.trial, result.hardware, result.environment.fingerprint)
         write_atomically(path, serialise_result(result))
         return path
 
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
-        """The stored result of a trial on a host; None if missing or damaged.
+        """The stored result of a trial on a host; None if it is missing or damaged.
 
         Raises NewerResultError for a result of a newer version.
         """
@@ -79,13 +79,13 @@ class ResultStore:
 
 
 def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
-    """The name of the file of a trial's result on a host."""
+    """The name of the file for a trial's result on a host."""
     work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
     return f"{work}-{trial_id[:_TRIAL_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 
 
 def load_all(folder: Path) -> Loaded:
-    """Every result under ``folder``, ordered by file name; a missing folder is empty."""
+    """Load all results below ``folder``, ordered by file name; a missing folder has none."""
     read = dict(load_each(folder))
     results = {path: content for path, content in read.items() if isinstance(content, Result)}
     faults = (content for content in read.values() if isinstance(content, Fault))
@@ -93,7 +93,7 @@ def load_all(folder: Path) -> Loaded:
 
 
 def load_each(folder: Path) -> Iterator[tuple[Path, Result | Fault]]:
-    """The result or the fault of each file under ``folder``, ordered by file name."""
+    """Yield each file below ``folder`` with its result or fault, ordered by file name."""
     for path in sorted(folder.glob("*/*.json")):
         try:
             yield path, _read(path, folder)
@@ -119,7 +119,7 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
 
 
 def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
-    """Reasons not to open a file at all."""
+    """Reasons to refuse a file before it is opened."""
     if _leaves(path, root):
         yield "expected a file inside the results folder, got a link to a file outside"
     elif path.exists():
@@ -131,7 +131,10 @@ def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
 
 
 def _leaves(path: Path, root: Path) -> bool:
-    """Whether links lead out of the folder; skips resolving if nothing is a link."""
+    """Whether links lead a path out of the folder ``root``.
+
+    The path is resolved only if a part of it is a link.
+    """
     if not any(place.is_symlink() for place in (path, *path.parents[:2])):
         return False
     return not path.resolve().is_relative_to(root.resolve())
@@ -148,9 +151,10 @@ def _damaged(path: Path, message: str) -> DamagedResultError:
 
 
 class Sidecar(Record):
-    """A record of a kind of machine, stored as ``<hardware>/<folder>/<work>.json``.
+    """A record that is not a result, stored as ``<hardware>/<folder>/<work>.json``.
 
-    Each kind has its own ``folder``, which readers of results skip; ``described`` names the kind.
+    Each kind has a different ``folder``, which readers of results skip; ``described`` names the
+    kind for people.
     """
 
     folder: ClassVar[str]
@@ -159,7 +163,7 @@ class Sidecar(Record):
 
     @property
     def work(self) -> str:
-        """The work of the record, as in its file's name."""
+        """The name of what the record is about, as in its file's name."""
         raise NotImplementedError
 
     @property
@@ -168,18 +172,18 @@ class Sidecar(Record):
         return self.work
 
     def path(self, root: Path) -> Path:
-        """The record's file in a folder of results."""
+        """The path of the record's file below a folder of results."""
         return root / self.hardware / self.folder / f"{self.file_stem}.json"
 
 
 class HostSidecar(Sidecar):
-    """A record of one host; the name of its file ends with the host's fingerprint."""
+    """A sidecar for one host; the name of its file ends with the host's fingerprint."""
 
     environment: Environment
 
     @property
     def file_stem(self) -> str:
-        """The work and the first digits of the host's fingerprint."""
+        """The name of the record's file without its suffix: the work and the host's fingerprint."""
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 
@@ -188,14 +192,14 @@ SidecarT = TypeVar("SidecarT", bound=Sidecar)
 
 @dataclass(frozen=True)
 class LoadedSidecars(Generic[SidecarT]):
-    """The records of a kind by file, and a fault for each damaged file."""
+    """The records of one kind by their path, and a fault for each damaged file."""
 
     records: dict[Path, SidecarT]
     faults: tuple[Fault, ...]
 
 
 def write_sidecar(root: Path, record: Sidecar) -> Path:
-    """Store a record and return its file; raises CapabilityError if the disk refuses."""
+    """Store a record and return its path; raises CapabilityError if it cannot be written."""
     path = record.path(root)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
@@ -204,7 +208,10 @@ def write_sidecar(root: Path, record: Sidecar) -> Path:
 
 
 def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
-    """Every record of ``kind`` below ``root``, ordered by file name; a missing root is empty."""
+    """Load all records of ``kind`` below ``root``, ordered by file name.
+
+    A missing root has none.
+    """
     records: dict[Path, SidecarT] = {}
     faults: list[Fault] = []
     for path in sorted(root.glob(f"*/{kind.folder}/*.json")):

@@ -1,4 +1,4 @@
-"""Read and check result files of other people against the project.
+"""Read other people's result files and check them against the project.
 
 The checks are in ``results.checks``, those of sidecars in ``results.sidecar_faults``. Nothing is
 run, and no package for measuring is needed.
@@ -37,7 +37,7 @@ _FEWEST_TO_COPY = 3
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A sound result: its statistics recomputed from the samples, and remarks for a reviewer.
+    """A result that passed all checks, with statistics of its samples and remarks for a reviewer.
 
     ``summary`` is None under LoadGen, and if it was not requested.
     """
@@ -51,9 +51,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class ResultsCheck:
-    """The outcome of a check: the number of files, the sound ones, and a fault for each other.
+    """The outcome of a check of ``files`` files: valid results, and a fault for each other file.
 
-    ``sidecar_remarks`` pair a remark with its file.
+    ``sidecar_remarks`` are remarks on other records, each with the record's path.
     """
 
     files: int
@@ -62,7 +62,7 @@ class ResultsCheck:
     sidecar_remarks: tuple[tuple[str, Path], ...] = ()
 
     def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
-        """The files by remark, so that a reviewer reads each remark once."""
+        """The files to which each remark applies, so that a reviewer reads each remark once."""
         files: dict[str, list[Path]] = {}
         of_results = ((remark, each.path) for each in self.submissions for remark in each.remarks)
         for remark, path in (*of_results, *self.sidecar_remarks):
@@ -72,11 +72,12 @@ class ResultsCheck:
 
 @dataclass(frozen=True)
 class _Project:
-    """The project that results are checked against, and the results so far.
+    """The project that results are checked against, and what is known of the results so far.
 
     ``named``: the user named the files one by one. ``summarised``: statistics of every result are
     requested, which doubles the time. ``first`` maps a digest of samples to the first result with
-    them, ``hosts`` counts results, so that memory stays small for a hundred thousand results.
+    them; ``hosts`` counts the results of each host. Results themselves are not kept, so that memory
+    stays small for a hundred thousand of them.
     """
 
     catalogue: Catalogue
@@ -89,7 +90,7 @@ class _Project:
     hosts: Counter[_Host] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """The earlier result with exactly these samples, None without one; remembers the result."""
+        """The earlier result with exactly the same samples, or None; remembers this result."""
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
             return None
@@ -108,11 +109,11 @@ def check_results(
     *,
     summarised: bool = False,
 ) -> ResultsCheck:
-    """Check the result files in ``paths``, else all below ``root``.
+    """Check the result files in ``paths``; if it is empty, all files below ``root``.
 
-    A named file is a submission and must be of the current model; in a whole folder older results
-    only get a remark, and statistics only if ``summarised``. Raises InputError for a path without a
-    result file.
+    A named file is a submission and must be of the current model. In a whole folder, older results
+    only get a remark, and statistics are computed only if ``summarised``. Raises InputError for a
+    path without a result file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)
@@ -139,7 +140,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Note the samples and the hosts of the other results in the folder."""
+    """Note samples and host of each stored result that is not among the submitted files."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
@@ -157,7 +158,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 
 
 def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
-    """Hosts, and machines by their ids, that have at least ``results`` results."""
+    """Hosts, and ids of machines, that have at least ``results`` results."""
     machines = Counter[str]()
     for (machine, _), count in hosts.items():
         machines[machine] += count
@@ -166,7 +167,7 @@ def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
 
 
 def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]) -> Submission:
-    """Add a remark if this is the only result of its machine or host."""
+    """Add a remark to a submission if it is the only result of its machine or host."""
     if host in met:
         return submission
     machine, fingerprint = host
@@ -176,7 +177,7 @@ def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Every result file, readable or not."""
+    """The paths of all result files to check, readable or not."""
     if not paths:
         return tuple(sorted(root.glob("*/*.json")))
     files: list[Path] = []
@@ -227,7 +228,7 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
 
 
 def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
-    """Faults if the ONNX file or the spec has changed since the measurement."""
+    """Messages if the ONNX file or the model's spec has changed since the measurement."""
     trial = result.trial
     graph, work = _works(result, project)
     if trial.graph_sha256 != graph:

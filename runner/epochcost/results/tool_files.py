@@ -1,7 +1,7 @@
-"""Readers of the JSON files that serving benchmarks write: a function for each tool.
+"""Read the JSON files that serving benchmarks write; there is a function for each tool.
 
-vLLM's ``bench serve --save-result`` (also SGLang's and InferenceX's own clients), GuideLLM's
-``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's aggregate
+The tools are vLLM's ``bench serve --save-result`` (also SGLang's and InferenceX's own clients),
+GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's aggregate
 ``agg_….json``, in today's formats. The keys of a file, not its name, decide the tool.
 """
 
@@ -44,20 +44,23 @@ _Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """A JSON object of a tool's file; paths of keys are written with slashes."""
+    """A JSON object in a tool's file; a path of keys is written with slashes, such as ``a/b``."""
 
     values: Any
     path: Path
 
     def at(self, place: str) -> Any:
-        """The value at a path; None if missing."""
+        """The value at a path of keys; None if it is missing."""
         value = self.values
         for key in place.split("/"):
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
     def number(self, place: str) -> float | None:
-        """A number; None if missing, null, NaN or zero, which all mean unknown."""
+        """The number at a path of keys.
+
+        None if missing, null, NaN or zero, which all mean unknown.
+        """
         value = self.at(place)
         if not value or (isinstance(value, float) and math.isnan(value)):
             return None
@@ -67,12 +70,12 @@ class _Export:
         return float(value)
 
     def text(self, place: str) -> str:
-        """A text, shortened and made printable; empty if missing."""
+        """The text at a path of keys, shortened and made printable; empty if it is missing."""
         value = self.at(place)
         return printable(value)[:LONGEST_TEXT] if isinstance(value, str) else ""
 
     def exports(self, place: str) -> list[_Export]:
-        """The items of the array at a path."""
+        """The items of the array at a path of keys."""
         value = self.at(place)
         return [_Export(item, self.path) for item in value] if isinstance(value, list) else []
 
@@ -84,10 +87,11 @@ class _Export:
         units: Sequence[int],
         requests: float | None,
     ) -> _Figures:
-        """Seconds to the first token, between tokens and of a request, without rare percentiles.
+        """Times in seconds to the first token, between tokens, and of a whole request.
 
-        ``form`` is the path, with placeholders for latency and statistic; a second has ``units`` of
-        each latency's unit. If ``requests`` is None, percentiles above the median are left out.
+        ``form`` is the path of a value, with placeholders for latency and statistic. ``units`` says
+        for each latency in how many parts of a second the file states it. Percentiles of too few
+        ``requests`` are left out; if that is None, all above the median.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
@@ -104,7 +108,7 @@ class _Export:
 
 
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
-    """The runs in a tool's file, at least one; raises ResultError, which says what was expected.
+    """The runs in a tool's file, at least one; raises ResultError that says what was expected.
 
     GuideLLM's runs without an answered request are left out if there are others.
     """
@@ -142,7 +146,7 @@ def _read(path: Path) -> list[Any]:
 
 
 def _documents(text: str) -> list[Any]:
-    """The objects of a file: a single one, an array, or a sequence as vLLM appends them."""
+    """The JSON objects in a file: a single object, an array, or objects in sequence as in vLLM."""
     decoder, documents, position = json.JSONDecoder(), [], 0
     while match := _NOT_SPACE.search(text, position):
         document, position = decoder.raw_decode(text, match.start())
@@ -151,7 +155,10 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The reader of a file's tool; raises ResultError for the keys of no tool."""
+    """The function that reads the files of the tool.
+
+    Raises ResultError if no tool has these keys.
+    """
     keys = list(export.values) if isinstance(export.values, dict) else []
     for reader, needed in _KEYS.items():
         if needed <= set(keys):
@@ -181,7 +188,11 @@ def _vllm(export: _Export) -> Iterator[_Figures]:
 
 
 def _inferencex(export: _Export) -> Iterator[_Figures]:
-    """Rates are per GPU, which prefill and decoding share or have apart; times are in seconds."""
+    """Read a run of InferenceX.
+
+    Its rates are per GPU, and prefill and decoding use the same or separate GPUs; times are in
+    seconds.
+    """
     several = export.at("disagg") is True or export.at("is_multinode") is True
     reading, writing = export.number("num_prefill_gpu"), export.number("num_decode_gpu")
     if several and reading and writing:

@@ -1,7 +1,7 @@
-"""Runs of a serving benchmark as the measuring tool reports them, and doubts about them.
+"""Runs of a serving benchmark as the measuring tool states them, and doubts about their figures.
 
-Owns the record that the readers of ``tool_files`` fill. Figures stay the tool's own;
-contradictions become doubts.
+Owns the record that the readers of ``tool_files`` fill. Figures stay the tool's own; contradictions
+become doubts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 class Latency(Record):
-    """Seconds of one latency over the requests of a run.
+    """Mean and percentiles of one kind of latency over a run's requests, in seconds.
 
     None if the tool does not state it, or for a percentile of too few requests.
     """
@@ -39,12 +39,14 @@ class Latency(Record):
 
 
 class ToolRun(Record):
-    """Load on a server and its figures. Tokens and rates are those of all devices together.
+    """The load on a server and the measured figures; tokens and rates are those of all GPUs.
 
-    ``requests`` were answered. Without ``offered_per_second`` the loop is closed: ``at_once``
-    requests are in work and each answer sends the next; without ``at_once`` all come at the start.
-    ``seconds`` and tokens are None in a file that has only rates. ``first`` is the time to the
-    first token, ``token`` that between two tokens, ``whole`` that of a request.
+    ``requests`` is the number of answered requests, ``failed`` that of the others.
+    ``offered_per_second`` is the rate at which requests arrive. If it is None, ``at_once`` requests
+    are in progress all the time, and each answer starts the next; if that is None too, all arrive
+    at the start. ``read`` and ``written`` are tokens of prompts and of answers. These and
+    ``seconds``, the run's duration, are None in a file that has only rates. ``first`` is the time
+    to the first token, ``token`` that between two tokens, ``whole`` that of a request.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]
@@ -69,14 +71,14 @@ class ToolRun(Record):
 
     @property
     def load_words(self) -> str:
-        """The load as a phrase."""
+        """The load on the server as a phrase."""
         if self.offered_per_second is not None:
             return f"{self.offered_per_second:.3g} requests/s"
         return "all at once" if self.at_once is None else f"{self.at_once:,} at once"
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The reader's remarks, failed requests, and contradictions between figures."""
+        """Reasons to doubt the figures: the reader's remarks, failed requests, contradictions."""
         return (*self.remarks, *_failure_doubts(self), *_rate_doubts(self), *_latency_doubts(self))
 
     @model_validator(mode="after")
@@ -94,7 +96,7 @@ def _failure_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _rate_doubts(run: ToolRun) -> Iterator[str]:
-    """Doubts about rates that do not follow from counts and the duration."""
+    """Doubts about rates that do not equal counts over the run's duration."""
     if run.seconds is None:
         return
     for noun, count, stated in (
@@ -117,7 +119,7 @@ def _rate_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _latency_doubts(run: ToolRun) -> Iterator[str]:
-    """Doubts about latencies that contradict the duration or each other."""
+    """Doubts about latencies that contradict the run's duration or each other."""
     whole, first, token = run.whole.mean, run.first.mean, run.token.mean
     if run.requests is None or run.seconds is None or whole is None:
         return

@@ -1,8 +1,8 @@
 """Records of real trainings to an accuracy: learning curves and times, by repeat.
 
-The record, its versioned JSON form, and its file in ``<hardware>/trainings/``: one for a model,
-data set, batch size and aim on a host, to which repeats are added. Times are stored; readers
-compute costs.
+Owns the record, its versioned JSON form, and its file in ``<hardware>/trainings/``. There is a file
+for each model, data set, batch size and aim on a host, to which repeats are added. Times are
+stored; readers compute costs.
 
 History of TRAININGS_VERSION:
 1  first form.
@@ -39,7 +39,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Point(Record):
-    """An evaluation on all held-out examples after ``step`` steps.
+    """A point of a learning curve: an evaluation on all held-out examples after ``step`` steps.
 
     ``seconds`` is the time of all steps so far, including waiting for data. ``training_loss`` is
     the mean over the steps since the last evaluation; None before the first step.
@@ -54,10 +54,10 @@ class Point(Record):
 
 
 class Repeat(Record):
-    """A training from its seed: its curve and its times.
+    """A training from a seed: its learning curve and its times.
 
-    ``reached_step`` is the step of the evaluation that met the aim. ``sessions`` counts starts and
-    resumptions; steps that a crash lost were taken again, and count once.
+    ``reached_step`` is the step of the evaluation at which the aim was met. ``sessions`` counts
+    starts and resumptions; steps that a crash lost were taken again, and count once.
     """
 
     seed: NonNegativeInt
@@ -75,7 +75,7 @@ class Repeat(Record):
 
     @property
     def seconds(self) -> float:
-        """The billed time: steps, evaluations and saving."""
+        """The billed time in seconds: steps, evaluations and saving."""
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
 
     @model_validator(mode="after")
@@ -91,9 +91,10 @@ class Repeat(Record):
 
 
 class Trainings(HostSidecar):
-    """The repeats of one training on one host; ``aim`` is as a person wrote it.
+    """The repeats of a training on one host; ``aim`` is the aim as a person wrote it.
 
-    ``id`` covers everything that decides the training and its end, except the seed.
+    ``id`` is a digest of everything that decides the weights and when training stops, except the
+    seed.
     """
 
     folder: ClassVar[str] = "trainings"
@@ -132,7 +133,10 @@ class Trainings(HostSidecar):
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean over repeats, their standard deviation, and half its 95 % interval (Student's t)."""
+    """The mean of a value over repeats, its standard deviation, and half its 95 % interval.
+
+    The interval is Student's t.
+    """
 
     mean: float
     deviation: float | None
@@ -140,7 +144,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The spread of at least one value, each of a repeat."""
+    """The mean and spread of at least one value, one for each repeat."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)

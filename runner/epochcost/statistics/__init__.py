@@ -1,6 +1,6 @@
-"""Pure statistics of step times: mean with its interval, median, percentiles. NumPy only.
+"""Statistics of step times: mean with its interval, median, percentiles. Pure, with NumPy only.
 
-Costs follow the mean. Runs of slow steps, slow drift and differences between rounds widen its
+Costs follow the mean. Bursts of slow steps, slow drift and differences between rounds widen its
 interval. ``measure.sampling`` decides when to stop.
 """
 

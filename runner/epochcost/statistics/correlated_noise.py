@@ -1,16 +1,17 @@
-"""Half width of a mean's interval when step times drift slowly.
+"""Half width of the interval of a mean of step times that may drift slowly.
 
 Resampling a series shows only the drift within it. A clock that drifts for seconds, or a process
 that was placed well or badly, moves the mean by more than the samples show. How much more depends
-on a memory that a short series cannot estimate. So every memory is tried, weighted by how well it
-explains the series, and the half width is that of the mixture.
+on how long the drift lasts (its memory), which a short series cannot show. So every memory is
+tried, weighted by how well it explains the series, and the half width is that of the mixture.
 
-Means y of equal blocks are taken as normal, with the covariance s² (R + between · S). Within a
+The model: means y of equal blocks are normal, with the covariance s² (R + between · S). Within a
 round R = (1 - share) I + share exp(-lag / memory) and S = 1; across rounds both are 0. S is the
-part that a fresh process draws anew. With a flat prior of the mean and 1/s of the scale, a choice
-of (share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where Q
-is the residual sum of squares. The error of the plain mean is Student's t with K - 1 degrees of
-freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
+part that is new in each process. With a flat prior of the mean and 1/s of the scale, a choice of
+(share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V =
+R + between · S, K is the number of blocks and Q the residual sum of squares. The error of the plain
+mean is Student's t with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
+Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Choices:
-    """All choices of the parameters for given blocks, by position in each array.
+    """All choices of (share, memory, between) for given blocks; arrays have an entry for each.
 
-    The variance between rounds adds nothing across rounds, so V and the inverse of its Cholesky
-    factor consist of one square a round: ``whitening`` holds the squares of the inverse, each
-    (choices, b, b) for a round of b blocks. One product of all choices would be large enough for
-    BLAS to wake a second thread, which costs more than it saves. ``unit`` (choices, K) is the
-    whitened vector of ones, scaled to length 1; with a single round, ``whitening`` has its part
-    along ``unit`` removed. ``weight`` is the logarithm of prior and determinants, ``variance`` the
-    variance of the plain mean for s = 1, both (choices,).
+    Rounds do not covary, so V and the inverse of its Cholesky factor consist of a square matrix for
+    each round. ``whitening`` holds those of the inverse, each (choices, b, b) for a round of b
+    blocks. One product of all choices would be large enough for BLAS to wake a second thread, which
+    costs more than it saves. ``unit`` (choices, K) is the whitened vector of ones, scaled to length
+    1; with a single round, the part along ``unit`` is removed from ``whitening``. ``weight`` is the
+    logarithm of prior and determinants, ``variance`` the variance of the plain mean for s = 1, both
+    (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -65,7 +66,7 @@ class _Choices:
     variance: Series
 
     def residual(self, means: Series) -> Series:
-        """Residual sum of squares of the blocks' means about their best mean, (choices,)."""
+        """Residual sum of squares of the blocks' means about their best mean, for each choice."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:
@@ -84,7 +85,7 @@ def _squares(rows: Series) -> Series:
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
-    """Half the width of the interval of the mean of at least two times.
+    """Half the width of the interval, at ``level``, of the mean of at least two times.
 
     ``rounds`` are the numbers of consecutive samples that each process took.
     """
@@ -97,7 +98,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 
 def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
-    """Likelihood of each choice relative to the best, and residual sums of squares."""
+    """For each choice, its likelihood relative to the best one, and its residual sum of squares."""
     begins, counts = _cuts(rounds)
     choices = _choices(_blocks(rounds))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
@@ -109,14 +110,14 @@ def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
 
 @lru_cache(maxsize=4096)
 def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """Number of blocks of each round: in proportion to its samples, at least one."""
+    """Number of blocks into which each round is cut: in proportion to its samples, at least one."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
 @lru_cache(maxsize=4096)
 def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
-    """First sample of each block, and its number of samples."""
+    """Index of the first sample of each block, and the number of samples in the block."""
     bounds, begin = [0], 0
     for count, number in zip(rounds, _blocks(rounds), strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
@@ -127,7 +128,7 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 # An entry takes some hundred kilobytes, without the squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """The choices for rounds with these numbers of blocks; independent of the times."""
+    """Matrices of all choices for rounds with these numbers of blocks; no times are needed."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -150,11 +151,11 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
 
 @dataclass(frozen=True)
 class _Square:
-    """All choices for one round of b blocks.
+    """Matrices of all choices for one round of b blocks.
 
-    ``whitening`` is (choices, b, b), ``whitened_ones`` its row sums (choices, b), ``determinant``
-    half the log-determinant of the round's part of V, and ``total`` the sum of that part, both
-    (choices,).
+    ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
+    and ``whitened_ones`` (choices, b) its row sums. ``determinant`` is half the log-determinant of
+    that part of V, and ``total`` the sum of its elements, both (choices,).
     """
 
     whitening: Series
@@ -164,7 +165,7 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """Remove a square's part along ``unit``, once for all series."""
+    """The whitening matrices without their part along ``unit``, computed once for all series."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
@@ -174,7 +175,7 @@ def _across(square: _Square, unit: Series) -> Series:
 # A square takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """The square of a round of ``number`` blocks, of ``total`` in ``rounds`` rounds."""
+    """Matrices for a round with ``number`` of the ``total`` blocks in all ``rounds`` rounds."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -193,7 +194,7 @@ def _square(number: int, total: int, rounds: int) -> _Square:
 
 
 def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
-    """Shares and memories in blocks, each pair with its prior probability."""
+    """Pairs of share and memory (in blocks) to try, each with its prior probability."""
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()
     pairs = list(product(_SHARES, memories))
@@ -201,7 +202,10 @@ def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def _betweens(rounds: int) -> list[tuple[float, float]]:
-    """Variances between rounds with their prior probability; zero for a single round."""
+    """Variances between rounds to try, with their prior probabilities.
+
+    Only 0 for a single round.
+    """
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]

@@ -1,9 +1,9 @@
-"""Intervals of the mean of dependent step times, and of the ratio of two means.
+"""Intervals for the mean of dependent step times, and for the ratio of two means.
 
-A circular block bootstrap gives the interval of the mean its shape: runs of slow steps and rare
-long steps make it asymmetric. ``correlated_noise`` gives its width, including drift that no
-resampling can see. Two measurements of the same work on a host differ if the interval of their
-ratio excludes 1 and the change is large enough to matter.
+A circular block bootstrap gives the interval of the mean its shape: bursts of slow steps and rare
+long steps make it asymmetric. ``correlated_noise`` gives its width, including drift that resampling
+cannot show. Two measurements of the same work on a host differ if the interval of their ratio
+excludes 1 and the change is large enough to matter.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ class Interval:
 def mean_interval(
     samples: Sequence[float] | Series, level: float = LEVEL, rounds: Sequence[int] = ()
 ) -> Interval:
-    """Bound the mean of an ordered series of positive numbers.
+    """The interval of the mean of an ordered series of positive numbers.
 
-    The percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to the
-    width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples that
-    each process took; empty: one process took all. A single sample gives [0, inf].
+    It is the percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to
+    the width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples
+    that each process took; empty: one process took all. A single sample gives [0, inf].
 
-    Nothing is resampled. The quantiles of the resamples' means are z + s (z² - 1) / 6 deviations
-    from the mean (Cornish & Fisher 1938). The skewness s of the means follows from the blocks.
+    The bootstrap is computed without resampling: the quantiles of the resamples' means are z + s
+    (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938), and the skewness s of
+    these means follows from the blocks.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -71,9 +72,10 @@ def mean_interval(
 
 
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
-    """Half the width of the samples' own interval at ``LEVEL``, over the mean.
+    """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    Without the variance between hours of a machine, so that more samples always narrow it.
+    The variance between hours of a machine is left out, so that more samples always narrow the
+    interval.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -82,11 +84,11 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 
 
 def autocorrelation_time(times: Series) -> float:
-    """Estimate the integrated autocorrelation time in samples, at least 1 (independent samples).
+    """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
-    One plus twice the sum of autocorrelations, cut where the sums of adjacent pairs turn negative
-    and made monotone: the initial monotone sequence estimator of Geyer (1992), which needs no
-    tuning and errs on the long side.
+    It is one plus twice the sum of autocorrelations, cut where the sums of adjacent pairs turn
+    negative and made monotone: the initial monotone sequence estimator of Geyer (1992), which needs
+    no tuning and rather overestimates.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -99,7 +101,10 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _first_pairs(times: Series) -> Series | None:
-    """The positive sums of adjacent autocorrelations; None if there are more than a few."""
+    """Sums of adjacent autocorrelations up to the first that is not positive.
+
+    None if there are more than a few, which another method computes faster.
+    """
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)
     pairs: list[float] = []
@@ -112,7 +117,7 @@ def _first_pairs(times: Series) -> Series | None:
 
 
 def block_length(count: int, tau: float) -> int:
-    """Number of neighbouring samples in a block, given the autocorrelation time ``tau``.
+    """Number of consecutive samples in a bootstrap block, for an autocorrelation time ``tau``.
 
     At least count^(1/3), the rate at which the best length grows (Künsch 1989).
     """
@@ -133,7 +138,7 @@ def _autocorrelations(times: Series) -> Series:
 
 
 def _skewness_of_means(times: Series, length: int) -> float:
-    """Skewness of the means of all resamples, -1 to 1; 0 for equal times.
+    """Skewness of the means of all bootstrap resamples, from -1 to 1; 0 for equal times.
 
     It is the skewness of the sums of all circular blocks over the root of the number of blocks.
     """
@@ -153,7 +158,7 @@ def _skewness_of_means(times: Series, length: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A positive estimate and the ends of its interval, in its unit; the low end may be 0."""
+    """A positive estimate and its interval, in the same unit; the low end may be 0."""
 
     low: float
     mean: float
@@ -161,9 +166,9 @@ class Bounded:
 
 
 def ratio(above: Bounded, below: Bounded) -> Bounded:
-    """``above`` over ``below``, which were measured independently.
+    """The ratio of two independent estimates, with its interval.
 
-    The ends recover each side's variance from its own interval (MOVER, Zou & Donner 2008), on the
+    The ends recover each estimate's variance from its interval (MOVER, Zou & Donner 2008), on the
     logarithmic scale, so that no end is negative. An interval that starts at 0 gives an end at 0 or
     infinity.
     """
@@ -185,17 +190,18 @@ FEWEST_ROUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class TimeChange:
-    """The later time over the earlier time, and whether the change is significant."""
+    """Ratio of the later time to the earlier time, and whether the change is significant."""
 
     factor: Bounded
     significant: bool
 
 
 def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
-    """Compare two means with their intervals; ``rounds`` is the smaller number of rounds.
+    """Compare the mean times before and after a change.
 
-    A change is significant if its interval excludes 1, it is at least ``LEAST_EFFECT``, and both
-    sides have at least ``FEWEST_ROUNDS`` rounds.
+    The change is significant if the interval of the ratio excludes 1, the ratio differs from 1 by
+    at least ``LEAST_EFFECT``, and both sides have at least ``FEWEST_ROUNDS`` rounds. ``rounds`` is
+    the smaller number of rounds.
     """
     factor = ratio(after, before)
     distinct = factor.low > 1 or factor.high < 1

@@ -1,4 +1,4 @@
-"""Quantiles and the interval of a share, without a statistics library.
+"""Quantiles, and the interval of a share, computed without a statistics library.
 
 NumPy's quantiles take a tenth of a millisecond each, longer than all other work of a page on a
 stored result.
@@ -20,7 +20,7 @@ _FEWEST_BEYOND = 3
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
-    """The quantiles of at least one value, linear between neighbours like NumPy's default."""
+    """The quantiles of at least one value at these shares, interpolated linearly as in NumPy."""
     ordered = np.sort(values)
     places = [share * (len(ordered) - 1) for share in shares]
     return [_between(ordered, place) for place in places]
@@ -34,7 +34,7 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
 
 
 def percentile_holds(count: int, percent: float) -> bool:
-    """Whether at least three of ``count`` values lie beyond a percentile; fewer are chance."""
+    """Whether enough of ``count`` values lie beyond a percentile to trust it: at least three."""
     tail = count * (100 - Decimal(repr(percent))) / 100
     return tail >= _FEWEST_BEYOND
 
@@ -61,7 +61,7 @@ def student_quantile(probability: float, degrees: int) -> float:
 
 
 def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
-    """Bound the share of ``hits`` in at least one trial (Wilson 1927, JASA 22)."""
+    """The interval of a share, given ``hits`` in at least one trial (Wilson 1927, JASA 22)."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     share, spread = hits / trials, z * z / trials
     middle = (share + spread / 2) / (1 + spread)

@@ -13,7 +13,7 @@ from epochcost.statistics.quantiles import quantiles
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of a series of times, in the unit of the samples."""
+    """Statistics of a series of times, in the unit of the samples."""
 
     count: int
     mean: float
@@ -24,12 +24,15 @@ class Summary:
 
     @property
     def relative_half_width(self) -> float:
-        """Half the interval's width over the mean."""
+        """Half the width of the mean's interval, divided by the mean."""
         return (self.interval.high - self.interval.low) / 2 / self.mean
 
 
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
-    """Summarise at least one positive sample; ``rounds`` as in ``mean_interval``."""
+    """Compute the statistics of at least one positive sample.
+
+    ``rounds`` as in ``mean_interval``.
+    """
     times = np.asarray(samples, dtype=np.float64)
     median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))
     return Summary(
@@ -52,10 +55,10 @@ _LEAST_GAP = 0.1
 
 @dataclass(frozen=True)
 class Outliers:
-    """The slow outliers: ``count`` of ``of`` samples, the longest in multiples of the median.
+    """The slow outliers in a series: ``count`` of the ``of`` samples.
 
-    ``time_share`` is the share of all time by which the outliers exceed the median: without it the
-    mean would be smaller by that share.
+    ``longest`` is in multiples of the median. ``time_share`` is the share of all time by which the
+    outliers exceed the median: without it the mean would be smaller by that share.
     """
 
     count: int
@@ -65,7 +68,7 @@ class Outliers:
 
 
 def outliers(samples: Sequence[float]) -> Outliers | None:
-    """The slow outliers, None if there are none; they stay in every figure.
+    """The slow outliers of a series, None if there are none; statistics do not exclude them.
 
     An outlier exceeds the third quartile by three interquartile ranges, and the median by a tenth,
     so that very regular steps have none.
