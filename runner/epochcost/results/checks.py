@@ -247,21 +247,21 @@ def _peak(claim: Claim) -> str | None:
 
 
 CHECKS = (
-    Check("model", "a model or a mode without a spec", _model),
+    Check("model", "a model without a spec, or a mode that its spec lacks", _model),
     Check("hardware", "a machine without a spec", _hardware),
     Check("host", "a result under another machine's name", _host),
-    Check("fingerprint", "an edited environment", _fingerprint),
-    Check("date", "a clock that is not set", _date),
-    Check("turns", "rounds that were put together by hand", _turns),
-    Check("duration", "times in another unit, or edited ones", _duration),
+    Check("fingerprint", "an environment that was edited", _fingerprint),
+    Check("date", "a machine whose clock was wrong", _date),
+    Check("turns", "rounds that overlap in time", _turns),
+    Check("duration", "times that are in a wrong unit or were edited", _duration),
     Check("phase", "samples that were edited or left out", _phase),
     Check("steps", "samples that were added", _steps),
     Check("sums", "rounds that were left out or added", _sums),
-    Check("memory", "bytes in another unit", _memory),
-    Check("cpus", "a trial under another count of CPUs", _cpus),
+    Check("memory", "memory in a wrong unit", _memory),
+    Check("cpus", "a trial that did not use the CPUs that it names", _cpus),
     Check("gpu", "a CPU's result under a GPU's name", _gpu),
-    Check("placement", "a result of which nothing ran", _placement),
-    Check("peak", "a time that the hardware cannot reach", _peak),
+    Check("placement", "a result without any executed node", _placement),
+    Check("peak", "a time that is too short for the hardware", _peak),
 )
 
 
