@@ -1,1 +1,1 @@
-"""The command line parses arguments, prints answers and sets exit codes; it computes nothing."""
+"""Parse the command line, print answers and set exit codes; compute nothing here."""

@@ -1,4 +1,4 @@
-"""The `epochcost` program: its commands, their lookup, and the handling of errors.
+"""The `epochcost` program: find and run its commands, and turn errors into messages.
 
 A command's module is imported when the command runs, so no command loads or needs the packages of
 another. Every expected failure is an EpochcostError: its message goes to standard error, its exit
@@ -72,7 +72,7 @@ _MANY_OBJECTS = 100_000
 
 
 def load_command(name: str) -> Any:
-    """A command, or a group of commands; imports its module."""
+    """Import the module of a command, or of a group of commands, and return the command."""
     # Imported here: the list of commands does not need it.
     from epochcost.cli.refusals import PlainCommand  # noqa: PLC0415
 
@@ -96,7 +96,7 @@ def load_command(name: str) -> Any:
 
 
 def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
-    """Give every command of an app a class; the example of its docstring ends its help."""
+    """Set the class of every command of an app, and show the docstring's example below the help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")
@@ -109,7 +109,7 @@ def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
 
 
 class _LazyGroup(TyperGroup):
-    """Lists every command with its description, and loads only the one that runs."""
+    """List every command with its description, and import only the command that runs."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -117,7 +117,7 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Load the command that the first argument names, to run or to complete it."""
+        """Import the command that the first argument names, to run or to complete it."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 
@@ -180,14 +180,14 @@ def _warning_line(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """A line for a warning about a model; Python's own form for other warnings."""
+    """Format a warning about a model as one line, and other warnings as Python does."""
     if issubclass(category, ModelWarning):
         return f"warning: {message}\n"
     return _standard_warning(message, category, filename, lineno, line)
 
 
 def _without_package(error: ModuleNotFoundError) -> str:
-    """A message for a missing measuring package; a missing module of our own is a bug."""
+    """The message if a package for measuring is missing; our own missing module is a bug."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (
@@ -197,13 +197,13 @@ def _without_package(error: ModuleNotFoundError) -> str:
 
 
 def _print_in_any_encoding() -> None:
-    """Print a question mark for ± or µ if the terminal's encoding lacks them."""
+    """Replace characters such as ± and µ by a question mark if the terminal cannot show them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _drop_output() -> None:
-    """Discard output that a full disk refused, which the interpreter would retry at exit."""
+    """Discard output that a full disk refused; Python would try to write it again at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`epochcost build` and `epochcost serve`: the published site, built with MkDocs."""
+"""`epochcost build` and `epochcost serve`: build the site with MkDocs, and preview it."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def _require_site_packages() -> None:
 
 
 def _config() -> Path:
-    """The configuration of the site: of the current folder, else of the bundled project.
+    """The configuration file of the site: the current folder's, else the bundled project's.
 
     The bundled project may lie in a read-only folder, or in another repository. Raises InputError
-    in a project without a configuration.
+    if the current folder is a project without a configuration.
     """
     if _CONFIG.is_file():
         return _CONFIG
@@ -99,7 +99,7 @@ def _config() -> Path:
 
 
 def _require_new(folder: Path) -> None:
-    """Refuse a folder that has other files than a former site, because the site replaces it."""
+    """Refuse to overwrite a folder that contains anything other than an earlier site."""
     if not folder.exists() or (folder / "sitemap.xml").is_file():
         return
     if not folder.is_dir() or any(folder.iterdir()):
@@ -110,7 +110,7 @@ def _require_new(folder: Path) -> None:
 
 
 def _mkdocs(*arguments: str) -> None:
-    """Run MkDocs in this process, so that it ends with it; a failure of MkDocs is exit code 1."""
+    """Run MkDocs in this process, so that a signal ends both; exit with 1 if MkDocs fails."""
     _silence_notice()
     # Imported after the site's packages were checked and their notice silenced.
     from mkdocs.__main__ import cli  # noqa: PLC0415
@@ -122,5 +122,5 @@ def _mkdocs(*arguments: str) -> None:
 
 
 def _silence_notice() -> None:
-    """Hide Material's notice on another program, which does not concern our users."""
+    """Hide a notice that Material prints about MkDocs 2, which does not concern our users."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"

@@ -1,7 +1,7 @@
-"""The project of a command: the current folder, else the project bundled with the package.
+"""Choose the project that a command reads or writes: the current folder, or the bundled project.
 
-Outside a project, commands read our specs, models and published results; commands that write need a
-project.
+Outside a project, commands read the specs, models and published results that come with the package.
+Commands that write need a project.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def project_to_read() -> Path:
 
 @functools.cache
 def _say_what_is_read() -> None:
-    """Print the notice once, however often a command asks for the project."""
+    """Print the notice about the bundled project, once for each run of the program."""
     typer.echo(
         f"No {FOLDER}/ here: reading the specs and results that come with epochcost {__version__}",
         err=True,
@@ -41,7 +41,7 @@ def _say_what_is_read() -> None:
 
 
 def project_to_write() -> Path:
-    """The current folder; raises InputError, which suggests `init`, if it has no specs."""
+    """The current folder; if it has no specs, raises InputError, which suggests `init`."""
     if not Path(FOLDER).exists():
         raise InputError(
             f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: make one with "
@@ -51,7 +51,7 @@ def project_to_write() -> Path:
 
 
 def catalogue_to_read() -> Catalogue:
-    """The specs of the project to read; raises as ``load_catalogue`` does."""
+    """The specs of the current folder, else the bundled ones; raises as ``load_catalogue``."""
     return load_catalogue(project_to_read())
 
 
@@ -61,9 +61,10 @@ def own_catalogue() -> Catalogue:
 
 
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
-    """The specs to read, the results of a folder and the user's cache.
+    """Specs, stored results and computed figures of the project that the command reads.
 
-    Prints the files that cannot be read; raises as ``load_catalogue`` and ``read_inputs`` do.
+    Uses the user's cache. Prints which files cannot be read; raises as ``load_catalogue`` and
+    ``read_inputs`` do.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -78,5 +79,5 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """The folder of results to read: the option's, else the project's."""
+    """The folder of results to read: that of the option, else the project's."""
     return project_to_read() / folder if folder == RESULTS else folder

@@ -53,7 +53,7 @@ def ceilings(
 def measure_missing_ceilings(
     machine: Hardware, results: Path, provider: Provider, device: int
 ) -> None:
-    """Measure ceilings at the end of a run and print a line; a failure fails no trial."""
+    """Measure and print peak rates after a run if none are stored; never fail the run."""
     try:
         measured, new = ceilings_here(machine, results, provider, again=False, device=device)
     except (EpochcostError, OSError) as error:
@@ -77,6 +77,6 @@ def _show(measured: Ceilings) -> None:
 
 
 def _text(rate: MeasuredRate) -> str:
-    """The median, lowest and highest rate, in units of 10⁹ a second."""
+    """Median, lowest and highest rate, in units of 10⁹ a second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -1,4 +1,4 @@
-"""`epochcost cheapest`: the machine and plan on which a model costs least, and its rivals."""
+"""`epochcost cheapest`: the machine and price at which a model costs least, and its rivals."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Rows and machines that are not among the choices: all of them, or a line with their count."""
+    """Rows and machines that are not compared: a list of all, or a line with their number."""
     unpriced = answer.offers.unpriced
     counts = Counter(row.reservation or reason for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -169,7 +169,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _explanation(answer: CheapestAnswer) -> Iterator[str]:
-    """The choice, then a line for each fact about it."""
+    """Yield the choice in a sentence, then a line for each fact about it."""
     choice, demand = answer.choice, answer.demand
     limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
@@ -209,7 +209,7 @@ def _next_best(answer: CheapestAnswer) -> str:
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """The range of the cost and its reasons, as parts of a sentence."""
+    """Yield the range of the choice's cost and the reasons for doubt, as parts of a sentence."""
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:
@@ -234,7 +234,10 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
-    """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
+    """Yield the cheapest choice at a confirmed price, unless the choice's own price is confirmed.
+
+    Nothing is yielded if it costs more than the choice can.
+    """
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
         confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_words)
@@ -244,7 +247,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """How often the choice meets the limits and is the best, and the loss otherwise."""
+    """Yield how often the choice meets the limits and is the best, and its extra cost if not."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -273,7 +276,7 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _batches(answer: CheapestAnswer) -> Iterator[str]:
-    """Published accuracies of the compared batch sizes."""
+    """Yield sentences on the published accuracies of the compared batch sizes."""
     batch = answer.batch
     if len({candidate.key.row.observed.batch_size for candidate in answer.offers.candidates}) < 2:
         return
@@ -301,7 +304,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """A change of an input in percent, or as a factor if it at least doubles."""
+    """Describe a change of an input, in percent, or as a factor if it at least doubles."""
     ratio = switch.value / switch.now
     size = f"{abs(ratio - 1) * 100:.2g} %"
     if switch.name == SPEED:
@@ -312,7 +315,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
-    """The whole answer; ``choice`` and similar keys are positions of candidates."""
+    """The whole answer for JSON; ``choice`` and similar keys are indices into ``candidates``."""
     listed, demand, chances = answer.ordered, answer.demand, answer.odds
     place = {id(candidate): number for number, candidate in enumerate(listed)}
     best = {id(candidate) for candidate in frontier(listed)}

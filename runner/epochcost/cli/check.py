@@ -1,4 +1,4 @@
-"""`epochcost check`: every fault of specs or results, one line each, for people, editors and CI."""
+"""`epochcost check`: list every fault of specs or results in a line, for people, editors and CI."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
 
 
 def check_specs(paths: Sequence[Path]) -> CheckReport:
-    """The spec files at these paths, their faults, and prices that cannot be right."""
+    """Check the spec files at these paths: list their faults, and prices that are implausible."""
     checked = check_paths(paths, _graph_fault)
     faults = (*checked.faults, *_table_faults(checked.files))
     doubts = () if checked.faults else _trace_doubts(checked.files)
@@ -90,7 +90,7 @@ def check_specs(paths: Sequence[Path]) -> CheckReport:
 
 
 def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
-    """Zones of spot traces that repeat another zone."""
+    """Yield a doubt for each spot trace in which a zone repeats another zone's prices."""
     for file in files:
         if file.parent.name == _REPLAYS:
             trace = file.with_name(tomli.loads(file.read_text("utf-8"))["trace"])
@@ -103,7 +103,7 @@ def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    """Faults of tables that the checked specs of observations name."""
+    """Yield faults of the tables that the checked specs of observations name."""
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415
@@ -113,7 +113,7 @@ def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _stale_faults() -> Iterator[Fault]:
-    """Faults of figures that the site quotes and that depend on older specs."""
+    """Yield a fault if figures that the site quotes were computed from older specs."""
     from epochcost.analysis.prediction_trust import stale_fault  # noqa: PLC0415
 
     fault = stale_fault(Path(), DOCS)
@@ -122,7 +122,7 @@ def _stale_faults() -> Iterator[Fault]:
 
 
 def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
-    """The reason why an ONNX file cannot be read, or contradicts its decoder's form; or None."""
+    """The reason why an ONNX file cannot be read, or contradicts the spec's [decoder]; or None."""
     try:
         external_files(path)
         return next((Finding(*misfit) for misfit in file_misfits(path, table.get("decoder"))), None)
@@ -132,7 +132,7 @@ def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
 
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
-    """Print the faults; exit 1 if there is one."""
+    """Print the faults of results; exit with 1 if there is one."""
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
     checked = check_results(own_catalogue(), root, paths, summarised=as_json)
@@ -147,7 +147,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _show_results(checked: ResultsCheck, *, named: bool) -> None:
-    """A line for each fault, each named submission with its statistics, and each remark."""
+    """Print each fault, the statistics of named results, and remarks for the reviewer."""
     for fault in checked.faults:
         typer.echo(str(fault))
     for submission in checked.submissions if named else ():
@@ -170,7 +170,7 @@ def _show_results(checked: ResultsCheck, *, named: bool) -> None:
 
 
 def _check_budgets(results: Path, *, as_json: bool) -> None:
-    """Print a line for each budget; exit 1 unless all are kept."""
+    """Print a line for each budget; exit with 1 unless all are kept."""
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Parts of commands that answer with a list of choices: limits, the table, omitted machines."""
+"""Parts that commands with a list of choices share: limits, the table, and omitted machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ShowAll = Annotated[bool, typer.Option("--all", help="Show all choices and all o
 
 
 def limits_of(deadline: str | None, budget: str | None) -> Limits:
-    """The limits of two options; raises InputError for an invalid time or amount."""
+    """Parse the options for deadline and budget; raises InputError for an invalid value."""
     latest = None if deadline is None else parse_duration_seconds(deadline)
     if budget is None:
         return Limits(latest)
@@ -44,7 +44,7 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print a table of choices, and the options that show ``hidden`` rows and omitted columns."""
+    """Print a table of choices, and how to see the ``hidden`` rows and the omitted columns."""
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:
@@ -53,7 +53,7 @@ def print_choices(
 
 
 def left_out_lines(refused: Sequence[Refusal], *, show_all: bool) -> Iterator[str]:
-    """A line for each reason, with its machines."""
+    """Yield a line for each reason why machines were left out, with their names."""
     for reason, group in group_by(refused, lambda refusal: refusal.reason).items():
         named = [
             f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine

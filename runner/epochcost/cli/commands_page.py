@@ -1,4 +1,4 @@
-"""The reference of all commands, generated from the program: docs/reference/commands.md."""
+"""Generate the reference of all commands, docs/reference/commands.md, from the program."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ such as a GPU, memory or disk; 130 interrupted.
 
 
 def commands_page() -> str:
-    """Every command in Markdown: purpose, arguments and options, example."""
+    """Every command in Markdown: its purpose, arguments and options, and an example."""
     lines = (line for name in COMMANDS for line in _command(name, load_command(name)))
     return "\n".join((_INTRODUCTION, *lines))
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
-    """The lines of a command, or of each command in a group."""
+    """Yield the Markdown lines of a command, or of each command in a group."""
     for inner, member in sorted(getattr(command, "commands", {}).items()):
         yield from _command(f"{name} {inner}", member)
     if hasattr(command, "commands"):

@@ -84,7 +84,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 
 
 def _origin(dataset: Dataset) -> str:
-    """The origin of examples that need no fetching; empty for other data sets."""
+    """Where examples come from that need no fetching; empty for other data sets."""
     if dataset.data is None:
         return "generated from a seed"
     package = (dataset.data.package or "").partition("/")[0]
@@ -109,7 +109,7 @@ def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
 
 
 def _print_file(name: str, file: PlacedFile) -> None:
-    """Print a file and how it came into place; without a hash in its spec, the line to add."""
+    """Print a file and how it was obtained; if its spec has no hash, print the line to add."""
     line = f"{file.path}: {file.origin}, {file.path.stat().st_size:,} bytes"
     if file.declared.sha256 is not None:
         typer.echo(f"{line}, SHA-256 as in the spec")
@@ -122,7 +122,7 @@ def _print_file(name: str, file: PlacedFile) -> None:
 
 
 class _Bar:
-    """A file's progress bar at a terminal, as pooch drives it."""
+    """A progress bar for a file at a terminal, with the interface that pooch expects."""
 
     total = 0
 

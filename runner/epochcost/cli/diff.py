@@ -1,4 +1,4 @@
-"""`epochcost diff`: costs that change between two git revisions, by how much and why."""
+"""`epochcost diff`: which costs change between two git revisions, by how much and why."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def _show_text(difference: Difference) -> None:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines with aligned columns, in one text: there may be thousands of them."""
+    """Rows as lines with aligned columns, in a single string because there may be thousands."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
-    """All lists, empty if nothing changes."""
+    """All changes for JSON; lists are empty if nothing changes."""
     return {
         "before": difference.before,
         "after": difference.after,
@@ -113,7 +113,7 @@ def _cost_change(cost: ChangedCost) -> dict[str, Any]:
 
 
 def _cost(figure: Figure | None) -> dict[str, Any]:
-    """The amount, or a state: the plan does not exist there, or has no known price."""
+    """The amount of a cost for JSON, or the state: absent (no such plan) or unknown (no price)."""
     if figure is None:
         return {"price": None, "state": "absent"}
     if figure.cost is None or figure.ends is None:
@@ -140,7 +140,7 @@ def _winner(winner: Winner) -> dict[str, Any]:
 
 
 def comment_of(difference: Difference) -> Comment:
-    """The comment on a difference; all parts are empty if nothing changes."""
+    """The data of a comment on a difference; all parts are empty if nothing changes."""
     if difference.is_empty:
         return Comment()
     costs = shown_costs(difference.costs)

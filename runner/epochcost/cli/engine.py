@@ -1,4 +1,4 @@
-"""`epochcost engine`: fetch the engine that serves language models into its own environment."""
+"""`epochcost engine`: install the engine that serves language models, in a separate environment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _of_studies(names: list[str] | None) -> Sequence[str]:
 
 
 def _sound(names: Sequence[str]) -> Sequence[str]:
-    """The names; raises InputError for one that no study could declare."""
+    """Return the names of engines; raises InputError for a name that no study could declare."""
     for name in names:
         try:
             TypeAdapter(EngineName).validate_python(name)

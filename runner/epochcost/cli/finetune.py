@@ -95,7 +95,7 @@ def finetune(
 
 
 def _total(examples: int | None, tokens: int, epochs: int, total: str | None) -> Decimal:
-    """All tokens of the training; raises InputError unless exactly one option gives them."""
+    """Number of tokens in the training; raises InputError unless one option states it."""
     if (examples is None) == (total is None):
         raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")
     if total is not None:
@@ -139,7 +139,7 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
 
 
 def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
-    """The choice, its uncertainty, its memory, and published trainings."""
+    """Yield sentences on the choice, its uncertainty, its memory, and published trainings."""
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (
@@ -167,7 +167,7 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
 
 
 def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
-    """Published trainings of the model on the devices of the choice, else on others."""
+    """Yield published trainings of the model on the choice's devices, else on others."""
     same = [row for row in answer.published_on(way) if row.tokens_per_second]
     rows = same or [row for row in answer.published if row.tokens_per_second]
     if not rows:

@@ -1,4 +1,4 @@
-"""Signals that end a run: Ctrl-C, a machine's shutdown notice, a lost connection.
+"""Handle signals that end a run: Ctrl-C, a machine's shutdown notice, a lost connection.
 
 Commands decide what they then print and store.
 """
@@ -20,7 +20,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_signals() -> None:
-    """Let each later signal end the process at once, with its exit code."""
+    """Let each later signal end the process at once, with the exit code of an interruption."""
     for number in _ENDINGS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
@@ -32,18 +32,18 @@ def _end(*_: object) -> None:
 
 
 class Interruption:
-    """Whether a signal came; each signal raises KeyboardInterrupt.
+    """Remember whether a signal came; each signal also raises KeyboardInterrupt.
 
-    An exception may be lost in a destructor, or in a conversion of pydantic, which then reports the
-    value, and the stored result with it, as invalid. So callers check again before they write
-    anything that depends on earlier reads.
+    That exception may be lost in a destructor, or in a conversion of pydantic, which then reports
+    the stored result as invalid. So callers check again before they write anything that depends on
+    what was read before.
     """
 
     def __init__(self) -> None:
         self._heard = False
 
     def hear(self, *_: object) -> None:
-        """Note a signal and raise KeyboardInterrupt."""
+        """Remember a signal and raise KeyboardInterrupt."""
         self._heard = True
         raise KeyboardInterrupt
 
@@ -55,9 +55,9 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Yield an Interruption for the signals inside; raise a lost KeyboardInterrupt at the end.
+    """Raise KeyboardInterrupt at signals in the block, and at its end if it was lost.
 
-    A signal that the caller switched off (nohup) stays off.
+    Yields the Interruption. A signal that the caller switched off (nohup) stays off.
     """
     interruption = Interruption()
     with _handled_by(interruption.hear), _quiet_when_lost():
@@ -67,7 +67,7 @@ def interrupted_by_signals() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether a signal came; only a second signal interrupts."""
+    """Yield a function that returns whether a signal came; only a second signal interrupts."""
     heard: list[int] = []
 
     def note(number: int, _frame: object) -> None:
@@ -81,7 +81,7 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
-    """Handle the signals, except those that the caller switched off (nohup)."""
+    """Handle the signals that end a run, except those that the caller switched off (nohup)."""
     before = {number: signal.getsignal(number) for number in _ENDINGS}
     heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
     for number in heeded:

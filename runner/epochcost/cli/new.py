@@ -1,4 +1,4 @@
-"""`epochcost new`: a valid spec from options, or from the machine or graph at hand."""
+"""`epochcost new`: write a valid spec from options, from this machine or from a graph."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _known_gpu(name: str, count: int) -> dict[str, Any]:
 
 
 def _provider_of(machine: str) -> str | None:
-    """The provider of a declared machine, or None."""
+    """The provider in the spec of a machine, or None."""
     return own_catalogue().machine(machine).provider
 
 
@@ -228,7 +228,7 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 
 def _detected() -> dict[str, Any]:
-    """The facts detected on this machine, by the keys of a spec."""
+    """The facts that were detected on this machine, by the keys of a spec."""
     # Imported here: no other command of this file needs the measuring packages.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
@@ -254,7 +254,7 @@ def _gib(size_bytes: int | None) -> Decimal | None:
 
 
 def _gpus(environment: Environment) -> list[dict[str, Any]]:
-    """A table for each kind of GPU, in the order of detection."""
+    """Tables for a spec, one for each kind of GPU, in the order of detection."""
     kinds: dict[str, list[Gpu]] = {}
     for gpu in environment.gpus:
         kinds.setdefault(gpu.name or "unnamed GPU", []).append(gpu)
@@ -276,7 +276,7 @@ def _accelerator(name: str, gpus: list[Gpu]) -> dict[str, Any]:
 def _declared_inputs(
     loaded: ModelProto, inputs: Sequence[DataInput], dim: list[str], vocabulary: list[str]
 ) -> dict[str, Any]:
-    """The sizes of the graph's dimensions, and its inputs; raises UsageError for missing sizes."""
+    """The graph's dimensions and inputs for a spec; raises UsageError for missing sizes."""
     dimensions = _sizes(loaded, inputs, _whole_numbers("--dim", dim)) or None
     sizes = _whole_numbers("--vocabulary", vocabulary)
     _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
@@ -297,7 +297,7 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
 def _sizes(
     loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
-    """The sizes of the symbolic dimensions other than the batch, which comes first."""
+    """The sizes of the symbolic dimensions, except the batch, which comes first in the inputs."""
     batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
     names = [name for name in symbolic_dimensions(loaded) if name not in batches]
     for name in sizes:
@@ -314,7 +314,7 @@ def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) 
 
 
 def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:
-    """An input with the values of its type: numbers from 0 to 1, or indices."""
+    """An input for a spec: numbers from 0 to 1, or indices into a vocabulary."""
     if _is_index(data_input):
         return {"name": data_input.name, "vocabulary": sizes[data_input.name]}
     return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
@@ -325,7 +325,7 @@ def _is_index(data_input: DataInput) -> bool:
 
 
 def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:
-    """A training by plain gradient descent, to be replaced by the source's."""
+    """A placeholder training (plain gradient descent), which users replace by their own."""
     output = loaded.graph.output[0]
     last = output.type.tensor_type.shape.dim[-1].dim_value
     target = (
@@ -345,9 +345,9 @@ def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict
 
 
 def _copied(graph: Path) -> list[Path]:
-    """Copy the file and its external data to models/, unless they are there; return new copies.
+    """Copy a graph and its external data to models/, unless they are there; return the new copies.
 
-    Raises InputError, and copies nothing, if another file has one of the names.
+    Raises InputError, and copies nothing, if another model's file has one of the names.
     """
     copies = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))

@@ -1,4 +1,4 @@
-"""The end of a run: a table of the trials, doubts, the ends of sweeps, and the costs.
+"""Print the outcome of a run: a table of the trials, doubts, the ends of sweeps, and the costs.
 
 ``progress`` displays running trials.
 """
@@ -37,7 +37,7 @@ _MOST_NAMED = 2
 
 
 def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str) -> None:
-    """Print a row for each trial, doubts about measured ones, and how sweeps ended."""
+    """Print a row for each trial, doubts about the measured ones, and how sweeps ended."""
     measured = _measured(outcomes)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
@@ -83,7 +83,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def show_agreements(results: Iterable[Result]) -> None:
-    """Print a row for each output that was compared with fp32, if there are any."""
+    """Print how far the outputs of results are from fp32, if any were compared."""
     rows = []
     for result in results:
         agreement = result.measurement.agreement
@@ -104,7 +104,7 @@ def show_agreements(results: Iterable[Result]) -> None:
 
 
 def show_doubts(results: Sequence[Result]) -> None:
-    """List contradictions and instabilities; a remedy once for all results that need it."""
+    """Print how machines differ from their specs, and unstable results with remedies."""
     for contradiction in dict.fromkeys(
         chain.from_iterable(each.contradictions for each in results)
     ):
@@ -125,7 +125,7 @@ def show_doubts(results: Sequence[Result]) -> None:
 
 
 def show_outliers(results: Sequence[Result]) -> None:
-    """List the slow steps that add more than a percent to a mean, which includes them."""
+    """Print the slow steps that add more than a percent to a mean; the mean includes them."""
     for result in results:
         slow = outliers(result.measurement.samples_seconds)
         if slow is not None and slow.time_share >= _LEAST_TIME_SHARE:
@@ -138,7 +138,7 @@ def show_outliers(results: Sequence[Result]) -> None:
 
 
 def served_words(trial: Trial, served: ServingRecord) -> str:
-    """Latency and rate in one line."""
+    """Latency and rate of a serving trial in one line."""
     run = served.run
     if run is None:
         count = len(served.runs)
@@ -157,7 +157,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Mean latency, no interval, rate, queries and p99, under the columns of a run's table."""
+    """Cells of a serving trial in a run's table: latency, no interval, rate, queries and p99."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")
@@ -172,7 +172,7 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
 
 
 def bound_words(work: Work) -> str:
-    """The bound of a server's answers; empty for work without one."""
+    """The bound on a server's latency in words; empty for trials without one."""
     load = work.load if isinstance(work, Requests) else work
     if not isinstance(load, Load) or load.bound_seconds is None:
         return ""
@@ -181,7 +181,7 @@ def bound_words(work: Work) -> str:
 
 
 def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
-    """A line for each sweep with its largest size and what ended it."""
+    """Print a line for each sweep: its largest batch, and what ended it."""
     latest: dict[str, BatchLimit] = {}
     limits = load_sidecars(results, BatchLimit).records.values()
     for limit in sorted(limits, key=lambda limit: limit.ended_at):
@@ -193,7 +193,7 @@ def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
 
 
 def limit_words(limit: BatchLimit) -> str:
-    """The end of a sweep, in one line."""
+    """The largest batch of a sweep and what ended it, in one line."""
     trial = limit.trial
     work = f"{trial.model} {trial.mode} {trial.provider}"
     variant = f", {trial.variant}" if trial.variant else ""
@@ -203,7 +203,7 @@ def limit_words(limit: BatchLimit) -> str:
 
 
 def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
-    """Print two lines for each job of the results, the noisy results, and how to build the site."""
+    """Print the costs of each measured job, how many results are noisy, and the next step."""
     measured = _measured(outcomes)
     if not measured:
         return
@@ -239,7 +239,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """The cheapest batch here, then the cheapest machine at a list price, if there is one."""
+    """Yield the cheapest batch of this machine, and the cheapest machine at a list price."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     costs = {id(row): cost.mean for row, _ in timed if (cost := row.estimate(goal))}
     endless = Decimal("Infinity")

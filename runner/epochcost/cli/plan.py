@@ -1,6 +1,6 @@
-"""`epochcost plan`: the trials that a run would measure here, and why others are left out.
+"""`epochcost plan`: show the trials that a run would measure here, and why others are left out.
 
-With `--verbose` also the sizes of the models, and which of their batches fit this machine.
+With `--verbose`, also show the sizes of the models, and which of their batches fit this machine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _Sizes = Mapping[str, ModelSize | EpochcostError]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """The options that select what is planned or run."""
+    """The options that select which trials are planned or run."""
 
     study: Studies = None
     model: Annotated[
@@ -102,7 +102,7 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """The request that the options make; raises InputError for an impossible value."""
+        """The options as a request for a plan; raises InputError for an impossible value."""
         return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),
@@ -118,7 +118,7 @@ class Selection:
 
 
 def _cpu_counts(text: str | None) -> tuple[int, ...]:
-    """The counts of ``--vcpus``; raises InputError for an invalid or repeated count."""
+    """Parse ``--vcpus``; raises InputError for an invalid or repeated number of CPUs."""
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -132,7 +132,7 @@ def _cpu_counts(text: str | None) -> tuple[int, ...]:
 
 
 def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
-    """The value of ``--batch-size``; raises InputError if it is neither auto nor a size."""
+    """Parse ``--batch-size``; raises InputError if it is neither "auto" nor a size."""
     if text is None:
         return None
     if text == "auto":
@@ -196,9 +196,9 @@ def show_gpus() -> None:
 
 
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
-    """Print the duration of a plan and, if the machine has a price, its cost.
+    """Print how long a plan takes and, if the machine has a price, what it costs.
 
-    A process takes ``_START_SECONDS`` to start; large models take longer.
+    A process is assumed to start within ``_START_SECONDS``; large models take longer.
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
@@ -261,7 +261,7 @@ def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> No
 
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
-    """The operations and bytes of a token, and the memory by number of sequences."""
+    """Yield the operations and bytes of a token, and the memory by number of sequences."""
     moved, moved_int4 = (
         memory(size.decode_bytes(1, size.length, int4=int4)) for int4 in (False, True)
     )

@@ -1,4 +1,4 @@
-"""`epochcost prices`: import price tables as new price specs, for a person to review."""
+"""`epochcost prices`: import price tables as new price specs, which a person reviews."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def import_prices(
     ] = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each price that is new or changed; date old unchanged ones anew.
+    """Write a spec for each new or changed price; renew the date of old unchanged ones.
 
     Prices that cannot be right, compared with others, are listed and not written.
 
@@ -172,7 +172,7 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
 
 
 def _write(specs: Sequence[NewSpec]) -> None:
-    """Write all specs, or none if one cannot be written."""
+    """Write all specs; if one cannot be written, undo the others."""
     before = {spec.path: spec.path.read_text("utf-8") for spec in specs if spec.renewed}
     written: list[Path] = []
     try:

@@ -1,6 +1,6 @@
-"""The display of running trials: a live line on a terminal, plain lines elsewhere.
+"""Display running trials: a live line on a terminal, plain lines elsewhere.
 
-Everything goes to standard error, so that standard output has the result and nothing else.
+The display goes to standard error, so that standard output contains only the result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _OVERHEAD_SECONDS = 3.0
 
 
 class TimeLeft:
-    """Remaining time: the mean duration of finished visits, else their budgets."""
+    """Estimate the remaining time of a run, from budgets and from finished measurements.
+
+    A visit is the measurement of a trial in one round.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._waiting: list[tuple[str, float]] = []
@@ -48,17 +51,17 @@ class TimeLeft:
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
-        """Set the visits to come, in order."""
+        """Set the visits that the run will make, in order."""
         self._waiting = [
             (visit.trial.id, float(visit.expected_seconds) + _OVERHEAD_SECONDS) for visit in visits
         ]
 
     def start(self) -> None:
-        """Begin the first waiting visit."""
+        """Note that the first waiting visit begins."""
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
-        """End the current visit; a skipped one does not count in the mean duration.
+        """Note that the current visit ended; a skipped one does not change the estimated pace.
 
         A trial that is ``given_up`` is not visited again.
         """
@@ -80,7 +83,7 @@ class TimeLeft:
 
     @property
     def text(self) -> str:
-        """The estimate for people, in whole seconds or minutes."""
+        """The remaining time for people, in whole seconds or minutes."""
         remaining = self.seconds
         return f"{remaining:.0f} s left" if remaining < 120 else f"{remaining / 60:.0f} min left"
 
@@ -104,14 +107,14 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
 
 
 def kept_words(event: Failed) -> str:
-    """The stored rounds of a trial that failed in a later one; empty if there are none."""
+    """How many rounds are stored of a trial that failed in a later round; empty if none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Show a bar over the models whose sizes are counted; nothing without a terminal."""
+    """Show a progress bar while models are counted; without a terminal, show nothing."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
@@ -125,9 +128,9 @@ def counting(console: Console) -> Iterator[OnCounted]:
 
 
 class Display:
-    """Shows events: a live bar on a terminal, plain lines elsewhere.
+    """Show the events of a run: a live bar on a terminal, plain lines elsewhere.
 
-    A context manager from before the first event to after the last.
+    A context manager that is entered before the first event and left after the last.
     """
 
     def __init__(self, console: Console) -> None:
@@ -153,7 +156,7 @@ class Display:
         self._progress.stop()
 
     def __call__(self, event: Event) -> None:
-        """Show one event."""
+        """Show an event."""
         match event:
             case Scheduled():
                 self._left.schedule(event.visits)

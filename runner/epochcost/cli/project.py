@@ -1,4 +1,4 @@
-"""`epochcost init` and `schema`: a new project, and the keys of its specs."""
+"""`epochcost init` and `schema`: create a project, and write the schemas of its specs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def init(
 
 
 def _write_project(folder: Path, origin: str) -> None:
-    """The template with schemas, and requirements that install exactly this program."""
+    """Copy the project template, with schemas and requirements that install this version."""
     # Workflows that build and test this package, and templates of its issues.
     ours = shutil.ignore_patterns("wheel.*", "weekly.*", "ISSUE_TEMPLATE", "pull_request_*")
     shutil.copytree(_TEMPLATE, folder, ignore=ours)
@@ -66,9 +66,10 @@ def _write_project(folder: Path, origin: str) -> None:
 
 
 def requirement_origin(origin: str | None, version: str) -> str:
-    """The origin of this program for a requirement: a commit, an archive's hash or a path.
+    """The end of a requirement that installs this program: a version, commit, archive or path.
 
-    ``origin`` is pip's record of the origin (PEP 610); None for an index, which needs the version.
+    ``origin`` is pip's record of the origin (PEP 610), None if installed from an index, whose
+    packages need only the ``version``.
     """
     if origin is None:
         return f"=={version}"

@@ -52,7 +52,7 @@ _MOST_RATE_PLACES = 6
 
 @dataclass(frozen=True, slots=True)
 class UsageOptions:
-    """Options on the use of a machine: time, number, vCPUs, repetitions and traffic."""
+    """Options on the use of a machine: time, number of machines, vCPUs, repetitions and traffic."""
 
     duration: Annotated[
         str | None, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.  [required]")
@@ -67,7 +67,7 @@ class UsageOptions:
     ] = None
 
     def usage(self) -> Usage:
-        """The usage; raises InputError for an invalid time or number."""
+        """The options as a usage; raises InputError for an invalid time or number."""
         moved = parse_decimal(self.egress_gb or "0", "egress-gb")
         seconds_used = parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
@@ -75,7 +75,7 @@ class UsageOptions:
 
 @dataclass(frozen=True, slots=True)
 class PriceOptions:
-    """The options of the price: one of the catalogue, or an hourly rate."""
+    """Options on the price: an id in the catalogue, or an hourly rate."""
 
     price: Annotated[
         str | None,
@@ -88,7 +88,7 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class EnergyOptions:
-    """The options of energy; None if omitted."""
+    """Options on energy: the grid, the power and the building's overhead (PUE)."""
 
     grid: Annotated[
         str | None,
@@ -102,7 +102,7 @@ class EnergyOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A quote, its usage, and a text for its plan; ``price`` is None for an hourly rate."""
+    """A quote with its usage and a text on the plan; ``price`` is None for an hourly rate."""
 
     quote: Quote
     usage: Usage
@@ -168,7 +168,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
 
 
 def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
-    """The vCPUs of the plan's machine; for `local`, of the machine at hand."""
+    """The vCPUs of the machine that a price is for; for `local`, those of this machine."""
     hardware = catalogue.machine(price.hardware)
     return os.cpu_count() if hardware.detected else hardware.vcpus
 
@@ -185,7 +185,7 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
 
 
 def _energy(grid: str, options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
-    """The energy of all runs by declared power; UnknownEnergy if no power is declared."""
+    """Energy of all runs at the declared power; UnknownEnergy if no power is declared."""
     catalogue, price, usage = catalogue_to_read(), bill.price, bill.usage
     pue = None if options.pue is None else parse_decimal(options.pue, "PUE")
     power: DeclaredPower | UnknownEnergy
@@ -238,14 +238,14 @@ def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
 
 
 def _rate(rate: Decimal, currency: str) -> str:
-    """A rate with the decimals of the price list; long ones are shortened."""
+    """A rate with the decimals of the price list, or fewer if there are many."""
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))
 
 
 def _notes(bill: _Bill) -> Iterator[str]:
-    """Sentences about the wall time, interruptions, credit, energy and assumptions."""
+    """Yield sentences on elapsed time, interruptions, credit, energy and assumptions."""
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
@@ -265,7 +265,7 @@ def _notes(bill: _Bill) -> Iterator[str]:
 
 
 def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
-    """The range due to interruptions, or the cost at some rates if the rate is unknown."""
+    """Yield the range of cost and time due to interruptions, or costs at some rates if unknown."""
     currency = quoted.currency
     if can_be_interrupted(price):
         costs = ", ".join(
@@ -289,7 +289,7 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
 
 
 def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
-    """The energy and the emissions, each with its source."""
+    """Yield sentences on the energy and the emissions, each with its source."""
     if isinstance(energy, UnknownEnergy):
         yield f"Energy: not known. {energy.reason}; give it with --watts."
         return

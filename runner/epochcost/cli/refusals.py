@@ -1,6 +1,6 @@
-"""Messages for wrong options: all missing options at once, and the expected values.
+"""Reword errors about options: name all missing options at once, and the expected values.
 
-Messages of typer and pydantic are reworded here.
+The original messages are those of typer and pydantic.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
 class PlainCommand(TyperCommand):
-    """A command that names all missing options at once, and the expected form of wrong values."""
+    """A command whose errors name all missing options at once, and the expected form of values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as typer does; raise its UsageError with a reworded message."""
+        """Parse arguments as typer does; raise its UsageError with a reworded message."""
         values, _, _ = self.make_parser(ctx).parse_args(list(args))
         asks_for_help = ctx.resilient_parsing or values.get("help")
         required = [param for param in self.get_params(ctx) if param.required]

@@ -1,9 +1,9 @@
-"""A comment on a pull request: its data, a strict reader of them, and their Markdown.
+"""The comment on a pull request: its data, a strict reader of the data, and its Markdown.
 
 The workflow that may write comments reads data that untrusted code wrote. It uses this file without
 the rest of the package, so this file imports the standard library only. The data have fixed keys,
 and limits on their size, rows and texts. The Markdown shows each text as code, in which neither
-Markdown nor GitHub interprets links, people or mark-up; a text contains no character that could end
+Markdown nor GitHub interprets links, people or mark-up. A text contains no character that could end
 the code, the cell of a table or the line.
 """
 
@@ -60,7 +60,7 @@ _LOOK_ALIKES = {"`": "'", "|": "\u00a6"}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The first rows of a part, a text for each column, and the number of rows left out."""
+    """The first rows of a section, with a text for each column, and the number of rows left out."""
 
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
@@ -68,9 +68,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """The data of a comment; all empty if nothing changes and no check fails.
+    """The data of a comment; all fields are empty if nothing changes and no check fails.
 
-    ``failed`` is the check with faults, or empty; ``parts`` have names of TITLES, or ``faults``.
+    ``failed`` is the check that found faults, or empty. ``before`` and ``after`` name the
+    revisions. The keys of ``parts`` are those of TITLES, or ``faults``.
     """
 
     failed: str = ""
@@ -81,19 +82,19 @@ class Comment:
 
 
 def part(rows: Iterable[Sequence[str]]) -> Part:
-    """Cut rows to the limits; each row has a text for each column."""
+    """Cut rows, each with a text for each column, to the limits of a comment."""
     every = list(rows)
     first_rows = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
     return Part(first_rows, min(len(every) - len(first_rows), MOST_COUNTED))
 
 
 def faults_part(output: str) -> Part:
-    """The lines of a check's output."""
+    """The lines that a check printed, as a part of a comment."""
     return part((line,) for line in output.splitlines() if line.strip())
 
 
 def bounded(text: str) -> str:
-    """The text in visible characters (`plain`), cut to the limit."""
+    """A text in visible characters (see `plain`), cut to the limit."""
     line = plain(text).strip()
     cut = len(line) > MOST_CHARACTERS
     return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line
@@ -106,7 +107,7 @@ def write_comment(comment: Comment) -> bytes:
 
 
 def read_comment(data: bytes) -> Comment:
-    """Parse untrusted data; raises ValueError, without quoting them, if they are no comment."""
+    """Parse untrusted data; raises ValueError if they are no comment, without quoting them."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"expected at most {MOST_BYTES:,} bytes, got more")
     try:
@@ -159,7 +160,7 @@ def _read_part(name: str, value: object) -> Part:
 
 
 def markdown(comment: Comment) -> str:
-    """The comment's text, at most 60,000 bytes; empty if there is nothing to report."""
+    """The Markdown of a comment, at most 60,000 bytes; empty if there is nothing to report."""
     if comment == Comment():
         return ""
     parts, text = dict(comment.parts), f"{MARKER}\n"
@@ -180,7 +181,7 @@ def markdown(comment: Comment) -> str:
 
 
 def _folded(name: str, rest: Part, text: str) -> str:
-    """A part that a reader can fold, to append to the text; empty if the part is empty."""
+    """A section that readers can fold, to append to the text; empty if it has no rows."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     opened = "<details>" if is_table else "<details open>"
@@ -191,7 +192,7 @@ def _folded(name: str, rest: Part, text: str) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """Rows that fit after the text, and the number of the others."""
+    """The rows that still fit after ``text``, and the number of the other rows."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:
@@ -217,14 +218,14 @@ def _item(texts: Sequence[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span; Markdown removes the space at either end."""
+    """A code span of a text; Markdown removes the spaces at its ends."""
     return f"` {bounded(text)} `"
 
 
 def plain(text: str) -> str:
-    """The text as one line of visible characters that read from left to right.
+    """A text as one line of visible characters that read from left to right.
 
-    Other characters are replaced by their number, a backtick and a pipe by look-alikes.
+    Other characters are replaced by their number, a backtick and a pipe by similar characters.
     """
     return "".join(map(_visible, unicodedata.normalize("NFC", text)))
 

@@ -119,7 +119,7 @@ def _amount(cost: Cost) -> str:
 
 
 def reported_as_json(row: ReportedRow) -> dict[str, Any]:
-    """A reported run as it is stored, with exact costs and doubts."""
+    """A reported run for JSON: as it is stored, with exact costs and doubts."""
     return {
         "evidence": row.evidence.label,
         "file": row.evidence.uri,

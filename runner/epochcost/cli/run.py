@@ -100,14 +100,14 @@ def _answer(outcome: Outcome) -> Result | Mapping[str, str]:
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    """The providers of the trials, each with the device of its first trial."""
+    """The execution providers of a plan, each with the device of its first trial."""
     trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     devices = {trial.provider: trial.session.device for trial in reversed(trials)}
     return tuple(sorted(devices.items()))
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
-    """Run with a display; on an interruption, print what is stored and how to continue."""
+    """Run the trials with a display; if interrupted, print what is stored and how to continue."""
     # The latest event of each trial that has a result, by id.
     latest: dict[str, Event] = {}
     try:
@@ -139,7 +139,7 @@ def _kept_words(latest: Mapping[str, Event], total: int) -> str:
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
-    """List the failures; exit 3 if the machine is the cause of all of them, else 1."""
+    """Print the failures; exit with 3 if the machine is the cause of all, else with 1."""
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return

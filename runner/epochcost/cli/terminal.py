@@ -1,4 +1,4 @@
-"""Shared parts of commands: common options, tables, sentences and JSON."""
+"""Parts that commands share: common options, tables, sentences and JSON."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """A completion for shells: the ids of a kind of spec that begin with the typed text.
+    """Completion for shells: the ids of a kind of spec that begin with the typed text.
 
-    A kind is a folder, and ids are its file names, so no spec is read.
+    The kind names a folder and each id a file in it, so no spec is read.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -76,7 +76,7 @@ AsIs = Annotated[
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's dataclass parameters by an option for each of their fields.
+    """Decorate a command so that each field of a dataclass parameter becomes an option.
 
     A group of options is declared once, in a frozen dataclass whose fields are annotated like
     parameters of a command; the command receives the dataclass.
@@ -108,7 +108,7 @@ def _options(group: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 
 def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
-    """The values of a repeatable option name=value; InputError if a name is repeated."""
+    """Parse a repeatable option name=value; raises InputError if a name is repeated."""
     values: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -123,7 +123,7 @@ def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
 def say(text: str = "", *, err: bool = False) -> None:
     """Print sentences, wrapped between words on a narrow terminal; a pipe gets whole lines.
 
-    Continuation lines have the indent of their line and two more spaces.
+    A continuation line is indented by two more spaces than the first line.
     """
     if (sys.stderr if err else sys.stdout).isatty():
         width = shutil.get_terminal_size().columns
@@ -139,7 +139,7 @@ def _broken(line: str, width: int) -> str:
 
 
 def price_words(price: Price) -> str:
-    """A price as a heading: id, provider, place, plan, day and age."""
+    """A price as a heading: id, provider, region, plan, date and age."""
     place = f", {price.region}" if price.region else ""
     heading = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
     return ", ".join(filter(None, (heading, price_age(price.as_of))))
@@ -152,11 +152,11 @@ def print_table(
     drop: Sequence[str] = (),
     wide: bool = False,
 ) -> tuple[str, ...]:
-    """Print rows under a header, the first column aligned left and the others right.
+    """Print rows under a header, with the first column aligned left and the others right.
 
-    The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe): columns of ``drop``
-    are omitted in that order until it fits, then cells are wrapped. ``wide`` prints all columns and
-    whole lines. Returns the omitted columns.
+    The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe): columns in ``drop``
+    are omitted, in that order, until it fits; then cells are wrapped. ``wide`` prints all columns
+    and whole lines. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -180,7 +180,7 @@ def print_table(
 
 
 def _too_many(widths: Mapping[str, int], drop: Sequence[str], room: int) -> list[str]:
-    """The first of ``drop`` without which the others fit."""
+    """Choose as few columns of ``drop``, in order, as must be omitted for the table to fit."""
     left_out = []
     for name in drop:
         if _whole({name: widths[name] for name in widths if name not in left_out}) <= room:

@@ -119,7 +119,7 @@ def tokens(
 
 
 def _prompt_share(text: str, name: str) -> Decimal:
-    """The share of a prompt; raises InputError for a share below 0 or above 100 %."""
+    """Parse a share of a prompt; raises InputError for a share below 0 or above 100 %."""
     share = parse_share(text, name)
     if not 0 <= share <= 1:
         raise InputError(f"{name}: expected a share from 0 to 100%, got {text!r:.80}")
@@ -127,7 +127,7 @@ def _prompt_share(text: str, name: str) -> Decimal:
 
 
 def _rate(text: str) -> Decimal:
-    """Requests a second; raises InputError for an invalid rate."""
+    """Parse a rate as requests a second; raises InputError for an invalid rate."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*/\s*(s|min|h|d)\s*", text)
     rate = parse_decimal(match[1], "requests") / _PER_SECOND[match[2]] if match else Decimal(0)
     if rate <= 0:
@@ -170,7 +170,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
 
 
 def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
-    """The cheapest ways, and every machine with measured phases."""
+    """The cheapest machines and APIs, and every machine whose phases were measured."""
     sound = [way for way in answer.ways if not reservation_of(way)] or answer.ways
     first = sound[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]
@@ -178,7 +178,7 @@ def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
 
 
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
-    """The cheapest way, its odds, the cheapest of the other kind, and the break-even load."""
+    """Yield sentences on the cheapest machine and API, the odds, and the break-even load."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     cached = f" ({share(float(traffic.cached_share))} cached)" if traffic.cached_share else ""
     batch = ", in batches" if traffic.batch else ""
@@ -206,7 +206,7 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
 
 
 def _turn(answer: TokenAnswer, api: ApiOffer) -> Iterator[str]:
-    """The load above which a machine is cheaper than an API."""
+    """Yield a sentence on the load above which a machine is cheaper than an API."""
     wins = answer.wins_from(api)
     if wins is not None:
         rate, offer = wins
@@ -221,7 +221,7 @@ def _asks(offer: ApiOffer) -> str:
 
 
 def _on_machine(offer: ServingOffer) -> str:
-    """A machine with its cost, the number of machines, their load and the uncertainty."""
+    """A machine with its cost, the number of machines, how busy they are, and the uncertainty."""
     cost = offer.per_million
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
@@ -294,7 +294,10 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
-    """Sentences on a machine at a rate, by the measurements below and above it."""
+    """Yield parts of a sentence on how a served decoder answers at a rate of requests.
+
+    Times are interpolated between the measured rates.
+    """
     load = served.requests
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
     bound = "{} % of first tokens within {} and further ones within {}".format(

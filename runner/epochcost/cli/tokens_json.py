@@ -1,4 +1,4 @@
-"""The answer of `epochcost tokens` as JSON, every figure exact."""
+"""The answer of `epochcost tokens` as JSON, with exact figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epochcost.cli.results import reported_as_json
 
 
 def answer_as_json(answer: TokenAnswer) -> dict[str, Any]:
-    """The whole answer; ``ways`` are machines and APIs in one list, cheapest first."""
+    """The whole answer for JSON; ``ways`` are machines and APIs in one list, cheapest first."""
     traffic, odds = answer.requests, answer.odds
     return {
         "model": answer.model,
@@ -81,7 +81,7 @@ def _offer(offer: ServingOffer, answer: TokenAnswer) -> dict[str, Any]:
 
 
 def _served(served: ServedDecoder) -> dict[str, Any]:
-    """A decoder behind an engine on a machine, with every rate."""
+    """A decoder behind a serving engine on a machine, with the measurements at every rate."""
     return {
         "hardware": served.machine.hardware,
         "precision": served.precision,

@@ -35,7 +35,7 @@ _LINE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """The options of the training and its aim."""
+    """Options on the training and its aim."""
 
     model: Annotated[str, typer.Option(help="A model's id.", autocompletion=ids("models"))]
     dataset: Annotated[str | None, typer.Option(help="A data set's id. Default: the model's.")] = (
@@ -57,7 +57,7 @@ class WorkOptions:
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0
 
     def recipe(self, catalogue: Catalogue) -> Recipe:
-        """The recipe of the training; raises InputError if the model has none."""
+        """The settings of the training; raises InputError if the model has none."""
         training = catalogue.model(self.model).training
         if training is None:
             raise InputError(f"model {self.model}: expected a table [training], found none")
@@ -77,7 +77,7 @@ class WorkOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """The options of the machine, the price and the folders."""
+    """Options on the machine, the price and the folders."""
 
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu"
     hardware: terminal.HardwareId = "local"
@@ -169,7 +169,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
 
 
 class _Lines:
-    """Prints a running training: its first step, then a line every ten seconds."""
+    """Print the progress of a training: its first step, then a line every ten seconds."""
 
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
         self._request, self._shown, self._begun = request, 0.0, 0.0
@@ -212,7 +212,7 @@ class _Lines:
 
 
 def _show(run: AccuracyTraining, request: RepeatsRequest) -> None:
-    """Print a row for each repeat, then the means of all that reached the aim."""
+    """Print a row for each repeat, then the means over the repeats that reached the aim."""
     record = run.record
     rows = [
         (
@@ -254,7 +254,7 @@ def _interval(spread: Spread, text: Callable[[float], str]) -> str:
 
 
 def _answer(run: AccuracyTraining) -> dict[str, Any]:
-    """The stored record with its time and cost, each with its spread over the repeats."""
+    """The stored record for JSON, with the means and spreads of its time and cost."""
     return {
         "price": None if run.price is None else run.price.id,
         "time": run.seconds,

@@ -1,4 +1,4 @@
-"""`epochcost weightless`: replace the stored weights of an ONNX file by random ones."""
+"""`epochcost weightless`: replace the stored weights of an ONNX file by random weights."""
 
 from __future__ import annotations
 
