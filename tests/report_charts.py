@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from epochcost.report.charts.batch_size import AgainstBatchSize, BatchPoint
+from epochcost.report.charts.batch_size import BatchPoint, TimeByBatchSize
 from epochcost.report.charts.contest import (
     CostRatio,
     CostRatioChart,
@@ -27,30 +27,24 @@ CHARTS: dict[str, Chart[Any]] = {
                 Point(
                     *(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1)),
                     on_frontier=True,
-                    may_win=True,
-                    label=HOSTILE,
                     side="right",
                 ),
                 Point(
                     *("b", "plan", "published", "x", None, (20, 20, 20), (3, 3, 3)),
                     on_frontier=False,
-                    may_win=False,
-                    label=None,
                     side="left",
                 ),
             )
         ),
         job="full training",
     ),
-    "batch_size": AgainstBatchSize(
+    "batch_size": TimeByBatchSize(
         ChartData(
             (
-                BatchPoint(HOSTILE, "x", "training", 32, (1e-3, 2e-3, 3e-3), None, None, None),
-                BatchPoint(HOSTILE, "x", "inference", 64, (1e-4, 2e-4, 3e-4), 9, "why", "end"),
+                BatchPoint(HOSTILE, "training", 32, (1e-3, 2e-3, 3e-3), None, None),
+                BatchPoint(HOSTILE, "inference", 64, (1e-4, 2e-4, 3e-4), "why", "end"),
             )
         ),
-        by="machine",
-        quantity="time_per_example",
     ),
     "rent_or_buy": RentOrBuy(
         ChartData(

@@ -59,6 +59,42 @@ _SPECS = {
         source = "https://example.org/bare_machine_list"
         notes = "{LONG}"
     """,
+    "hardware/crate.toml": """
+        id = "crate"
+        name = "Crate"
+        provider = "Cloud"
+        vcpus = 4
+        memory_gib = 8
+        source = "https://example.org/crate"
+    """,
+    "hardware/shed.toml": """
+        id = "shed"
+        name = "Shed"
+        provider = "Cloud"
+        vcpus = 16
+        memory_gib = 32
+        source = "https://example.org/shed"
+    """,
+    "prices/shed.toml": """
+        id = "shed"
+        hardware = "shed"
+        plan = "on-demand"
+        provider = "Cloud"
+        region = "east"
+        amount = 3.00
+        source = "https://example.org/prices"
+        as_of = 2026-07-01
+    """,
+    "prices/crate.toml": """
+        id = "crate"
+        hardware = "crate"
+        plan = "on-demand"
+        provider = "Cloud"
+        region = "east"
+        amount = 0.50
+        source = "https://example.org/prices"
+        as_of = 2026-07-01
+    """,
     "prices/assumed-local.toml": """
         id = "assumed-local"
         hardware = "local"
@@ -144,6 +180,20 @@ _SPECS = {
         price = "box-2016"
         batch_size = 128
         seconds_per_epoch = 20
+        epochs = 10
+        [[timings]]
+        id = "crate"
+        hardware = "crate"
+        framework = "ONNX Runtime 1.0"
+        batch_size = 128
+        seconds_per_epoch = 60
+        epochs = 10
+        [[timings]]
+        id = "shed"
+        hardware = "shed"
+        framework = "ONNX Runtime 1.0"
+        batch_size = 128
+        seconds_per_epoch = 8
         epochs = 10
     """,
     "published/paper.toml": """

@@ -59,7 +59,7 @@ _BROKEN = r"""() => {
   const texts = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const text = texts.currentNode, place = text.parentElement, range = document.createRange();
-    if (!place.checkVisibility() || place.closest("svg, code, a, .ec-source")) { continue; }
+    if (!place.checkVisibility() || place.closest("svg, code, .ec-source")) { continue; }
     for (const match of text.data.matchAll(number)) {
       range.setStart(text, match.index);
       range.setEnd(text, match.index + match[0].length);

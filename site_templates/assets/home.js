@@ -37,7 +37,7 @@
     figure.hidden = !found.figure;
     if (!found.figure) { return; }
     await window.epochcostShown.loaded(root + "data/figures/" + found.figure + ".js", "epochcostSpecs");
-    fill(figure, { title: found.title + "." });
+    fill(figure, { title: found.title + ".", source: found.source });
     figure.querySelector("[data-ec=page]").href = root + found.page;
     await window.epochcostCharts.show(figure.querySelector(".ec-plot"), window.epochcostSpecs[found.figure]);
   }

@@ -18,15 +18,35 @@
     return { text: text, width: width, height: height };
   }
 
-  function painted(drawing, paper) {
+  /* The words of a text in lines that fit a width. */
+  function wrapped(context, text, width) {
+    var lines = [""];
+    text.split(/\s+/).forEach(function (word) {
+      var longer = (lines[lines.length - 1] + " " + word).trim();
+      if (context.measureText(longer).width > width) { lines.push(word); } else { lines[lines.length - 1] = longer; }
+    });
+    return lines;
+  }
+
+  /* The drawing on paper, below its title and above its source. */
+  function painted(drawing, style, title, source) {
     return new Promise(function (resolve, reject) {
-      var image = new Image();
+      var image = new Image(), colour = function (name) { return style.getPropertyValue("--ec-" + name).trim(); };
       image.onload = function () {
-        var canvas = element("canvas", "", { width: drawing.width, height: drawing.height });
-        var context = canvas.getContext("2d");
-        context.fillStyle = paper;
+        var canvas = element("canvas", "", { width: drawing.width }), context = canvas.getContext("2d");
+        var font = "600 " + 15 * SCALE + "px " + style.fontFamily, line = 20 * SCALE, edge = 8 * SCALE;
+        context.font = font;
+        var lines = wrapped(context, title, drawing.width - 2 * edge), top = line * lines.length + edge;
+        canvas.height = top + drawing.height + line;
+        context.fillStyle = colour("paper");
         context.fillRect(0, 0, canvas.width, canvas.height);
-        context.drawImage(image, 0, 0, canvas.width, canvas.height);
+        context.drawImage(image, 0, top, drawing.width, drawing.height);
+        context.font = font;
+        context.fillStyle = colour("ink");
+        lines.forEach(function (text, at) { context.fillText(text, edge, line * (at + 1)); });
+        context.font = 11 * SCALE + "px " + style.fontFamily;
+        context.fillStyle = colour("soft");
+        context.fillText("epochcost. " + source, edge, canvas.height - edge);
         resolve(canvas.toDataURL("image/png"));
       };
       image.onerror = function () { reject(new Error("the chart's SVG cannot be shown")); };
@@ -35,9 +55,10 @@
   }
 
   async function save(plot) {
-    var style = getComputedStyle(plot);
-    var paper = style.getPropertyValue("--ec-paper").trim();
-    var href = await painted(resolved(plot.querySelector("svg"), style), paper);
+    var style = getComputedStyle(plot), frame = plot.parentElement;
+    var title = frame.querySelector("figcaption strong").textContent;
+    var source = frame.querySelector(".ec-origin").textContent;
+    var href = await painted(resolved(plot.querySelector("svg"), style), style, title, source);
     element("a", "", { href: href, download: (plot.dataset.ecFigure || plot.dataset.ecLater) + ".png" }).click();
   }
 

@@ -194,7 +194,7 @@ def test_downloads_give_the_data(site: Site) -> None:
         with page.expect_download() as waiting:
             page.locator(".ec-tools").first.get_by_text(form, exact=True).click()
         download = waiting.value
-        assert download.suggested_filename == f"models-net-train.{form.lower()}"
+        assert download.suggested_filename == f"models-net-ratio.{form.lower()}"
         files[form] = Path(download.path()).read_bytes()
     assert json.loads(files["JSON"])["rows"]
     assert files["CSV"].startswith(b"machine,price_plan,")

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browsed_site import LIGHT, PHONE, Look, Site, wait_until
-from site_survey import MOST_SHEETS, paper_faults, sheets
+from browsed_site import LIGHT, PHONE, Look, Site, open_folds, wait_until
+from site_survey import MOST_SHEETS, paper_faults, screen_faults, sheets
 
 _KEY_PAGES = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
 _SCREEN = 800
@@ -102,3 +102,14 @@ def test_a_model_takes_few_sheets_of_paper(site: Site) -> None:
         page.goto(site.address + uri)
         assert sheets(page) <= MOST_SHEETS, uri
         assert list(paper_faults(page)) == [], uri
+
+
+@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
+def test_charts_fit_their_place_and_their_labels_do_not_meet(site: Site, look: Look) -> None:
+    """Every page of the report, with its folds open; no page is wider than its window."""
+    page = site.tab(look)
+    for uri in site.pages():
+        if 'class="ec-plot"' in (site.folder / uri).read_text(encoding="utf-8"):
+            page.goto(site.address + uri)
+            open_folds(page)
+            assert list(screen_faults(page)) == [], uri

@@ -16,10 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.report.charts import axes, theme
+from epochcost.report.charts.data import readable
 from epochcost.report.charts.drawing import Drawer, hundredths
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.page_html import insert_charts
+from epochcost.report.tables import Form
+from epochcost.report.wording import SHAPES
 from report_charts import CHARTS, HOSTILE
 
 _LINEAR = {"rent_or_buy"}
@@ -143,3 +146,34 @@ def test_colours_stand_out_from_the_paper(variables: dict[str, str]) -> None:
             assert contrast(colour, paper) >= 3, name
     assert contrast(variables["--ec-soft"], paper) >= 4.5
     assert contrast(variables["--ec-ink"], paper) >= 7
+
+
+def test_marks_are_those_of_the_pages() -> None:
+    """A chart has one mark for each kind of figure, hollow where the page's character is."""
+    assert theme.SHAPES.keys() == SHAPES.keys()
+    hollow = {kind for kind, shape in theme.SHAPES.items() if shape.count("M") == 2}
+    assert hollow == {kind for kind, character in SHAPES.items() if character in "○▷▽"}
+    assert len(set(theme.SHAPES.values())) == len(SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("form", "expression"),
+    [
+        ("seconds", "format(datum.x / 86400, ',.3~r') + ' days'"),
+        ("money", "'$' + "),
+        ("number", "format(datum.x, ',.3~r')"),
+    ],
+)
+def test_tooltips_are_readable(form: Form, expression: str) -> None:
+    """Times have their largest unit, amounts their currency, and no number an exponent."""
+    assert expression in readable(form, "datum.x")
+
+
+def test_a_picture_has_its_title_and_its_source() -> None:
+    """The file of a chart has them inside, above and below the drawing, as text."""
+    svg = '<svg width="300" height="100" viewBox="0 0 300 100"><g/></svg>'
+    picture = theme.standalone_svg(svg, title="a < b " * 20, source="Prices of 2026-11-21")
+    assert picture.count("a &lt; b") == 20
+    assert picture.count("font-weight") > 1
+    assert "Prices of 2026-11-21" in picture
+    assert 'viewBox="0 -' in picture

@@ -196,6 +196,7 @@ class ServedDecoder:
     """
 
     model: str
+    date: dt.date
     machine: Machine
     precision: Precision
     software: str
@@ -285,6 +286,7 @@ def _served(
     energy = result.measurement.energy or Energy()
     return ServedDecoder(
         model=trial.model,
+        date=result.measurement.started_at.date(),
         machine=machine,
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),

@@ -86,7 +86,8 @@ def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], byt
 
 
 def _picture(figure: Figure, drawer: Drawer) -> bytes:
-    return standalone_svg(drawer.draw(figure).svg).encode()
+    svg, source = drawer.draw(figure).svg, f"epochcost. {figure.source}"
+    return standalone_svg(svg, title=figure.title, source=source).encode()
 
 
 def _embedded(page: str, site: Site, drawer: Drawer) -> bytes:

@@ -7,14 +7,14 @@ a name if there is room.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.odds import Odds, scenarios
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, FigureKind, MachineName, PlanName, Shown
-from epochcost.report.charts.figure import Chart, Figure, ends
+from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range, ends
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import time_words
@@ -22,14 +22,14 @@ from epochcost.units import count_words
 
 # Plot on a phone, in pixels: names that fit there fit everywhere.
 _PHONE = (300.0, 330.0)
-_CHARACTER, _LINE, _LONGEST = 6.2, 15.0, 190
+_CHARACTER, _LINE, _LONGEST, _MARK = 6.2, 15.0, 190, 4.0
 # No possible winner lies left of and below a machine of the frontier.
 _SIDES: Mapping[str, Mapping[str, Any]] = {
     "left": {"align": "right", "dx": -7, "dy": 11},
     "right": {"align": "left", "dx": 9, "dy": -6},
+    "below": {"align": "left", "dx": 7, "dy": 17},
 }
 _BEST = "datum.on_frontier == 'yes'"
-_PREDICTED = "indexof(datum.figure, 'predicted') == 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,7 @@ class Point:
     time: Annotated[Ends, Shown("Time", "seconds")]
     cost: Annotated[Ends, Shown("Cost", "money")]
     on_frontier: Annotated[bool, Shown("On frontier")]
-    may_win: Annotated[bool, Shown("May win", place="chart")]
-    label: Annotated[str | None, Shown("Label", place="chart")]
-    side: Annotated[str | None, Shown("Side", place="chart")]
+    side: Annotated[str | None, Shown("Side of the name", place="chart")] = None
 
 
 @dataclass(frozen=True)
@@ -75,40 +73,33 @@ class CostTime(Chart[Point]):
             *theme.error_bars(alt, best.encode(y=y), "X", "time", **quiet),
             *theme.error_bars(alt, best.encode(x=x), "Y", "cost", **quiet),
         ]
-        points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
-            color=_coloured(alt.ColorValue),
-            # Timed machines are filled, predicted ones are rings.
-            fill=_coloured(alt.FillValue, {"test": _PREDICTED, "value": "transparent"}),
-            opacity=alt.OpacityValue(1, condition={"test": "datum.may_win == 'no'", "value": 0.4}),
+        colour = {"test": _BEST, "value": "var(--ec-series-1)"}
+        points = base.mark_point(size=80, filled=True, opacity=1).encode(
+            color=alt.ColorValue("var(--ec-soft)", condition=colour),
             shape=theme.shape_by_kind(alt, self.data),
-            tooltip=self.data.tooltips(alt),
         )
-        return [line, *bars, points, *self._names(base)]
+        return [line, *bars, self.data.with_tooltips(alt, points), *self._names(base)]
 
     def _names(self, base: Any) -> Iterator[Any]:
         """Names next to their points, each with an outline in the colour of the paper."""
         for side, place in _SIDES.items():
             if any(row.get("side") == side for row in self.data.values):
-                named = base.transform_filter(f"datum.side == '{side}'").encode(text="label:N")
+                named = base.transform_filter(f"datum.side == '{side}'").encode(text="machine:N")
                 look = {**place, "fontSize": 12, "limit": _LONGEST}
                 yield named.mark_text(**look, stroke="var(--ec-paper)", strokeWidth=4)
                 yield named.mark_text(**look, color="var(--ec-ink)")
 
 
-def _coloured(value: Any, *before: Mapping[str, str]) -> Any:
-    """The frontier's colour, or the muted one, unless an earlier condition holds."""
-    best = {"test": _BEST, "value": "var(--ec-series-1)"}
-    return value("var(--ec-soft)", condition=[*before, best])
-
-
 def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """Cost against time for one job of one workload; None for fewer than two machines."""
-    if contest is None or len(contest.machines) < 2:
+    """Cost against time for one job, of the machines that may win.
+
+    None for fewer than three points.
+    """
+    if contest is None:
         return None
-    sides = {id(contender): side for contender, side in _labelled(contest)}
     best = {id(contender) for contender in contest.frontier}
-    points = tuple(
-        Point(
+    points = {
+        id(contender): Point(
             machine=one_line(contender.name),
             price_plan=one_line(contender.plan),
             figure=contender.mark,
@@ -117,19 +108,30 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
             time=ends(contender.time),
             cost=ends(contender.cost),
             on_frontier=id(contender) in best,
-            may_win=contender in contest.competing,
-            label=one_line(contender.name) if id(contender) in sides else None,
-            side=sides.get(id(contender)),
         )
-        for contender in contest.machines
-    )
-    data = ChartData(points, contest.cheapest.cost.currency)
+        for contender in contest.competing
+    }
+    answers = (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier)
+    named = {id(contender): points[id(contender)] for contender in answers}
+    data = ChartData((*points.values(),), contest.cheapest.cost.currency)
+    if data.distinct("time", "cost") < LEAST_POINTS:
+        return None
+    sides = _sides(data, [*named.values()])
+    rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
+    data = ChartData((*rows,), data.currency)
     return Figure(
         id=identifier,
         title=finding(contest, job),
         description=_description(contest, job),
         chart=CostTime(data, job),
+        source=_source(contest),
     )
+
+
+def _source(contest: Contest) -> str:
+    kinds = sorted({contender.mark.split(",")[0] for contender in contest.competing})
+    days = day_range(contender.price.as_of for contender in contest.competing)
+    return f"Times {' or '.join(kinds)}; prices of {days}"
 
 
 def finding(contest: Contest, job: str) -> str:
@@ -146,33 +148,57 @@ def finding(contest: Contest, job: str) -> str:
 def _description(contest: Contest, job: str) -> str:
     """A description of the chart for readers who cannot see it."""
     cheap, fast = contest.cheapest, contest.fastest
+    omitted = len(contest.machines) - len(contest.competing)
+    left_out = f" {count_words(omitted, 'machine')} without a firm price left out."
     return (
-        f"Of {count_words(len(contest.machines), 'machine')}, each at its cheapest plan for "
+        f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
         f"{job}, {one_line(cheap.name)} is the cheapest ({time_words(cheap.time)}) and "
         f"{one_line(fast.name)} the fastest ({time_words(fast.time)}). Machines on the dashed "
-        "line are the best trade-offs: all others are slower or dearer."
-    )
+        "line, in blue, are the best trade-offs: all others are slower or dearer."
+    ) + (left_out if omitted else "")
 
 
-def _labelled(contest: Contest) -> Iterator[tuple[Contender, str]]:
-    """Contenders whose names do not overlap, answers first, each with the side of its name."""
+def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
+    """The side of each machine's name that meets no other name and no mark; earlier ones first."""
     width, height = _PHONE
-    placed: list[tuple[float, float, float]] = []
-    for contender in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
-        x = float(contest.time_axis.percent(contender.time.mean)) / 100 * width
-        y = float(contest.cost_axis.percent(contender.cost.mean)) / 100 * height
-        reach = min(_CHARACTER * len(contender.name), _LONGEST)
-        side, box = ("left", (x - reach, x, y)) if reach < x else ("right", (x, x + reach, y))
-        if all(_are_separate(box, label_box) for label_box in placed):
-            placed.append(box)
-            yield contender, side
+    x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)
+    y = axes.positions(data.values_of("cost"), [row.cost[1] for row in data.rows], height)
+    marks = dict(zip((row.machine for row in data.rows), zip(x, y, strict=True), strict=True))
+    boxes = [_Box(x - _MARK, x + _MARK, y - _MARK, y + _MARK) for x, y in marks.values()]
+    sides: dict[str, str] = {}
+    for row in named:
+        for side, box in _name_boxes(row.machine, *marks[row.machine]):
+            free = box.left >= 0 and box.right <= width
+            if row.machine not in sides and free and not any(map(box.meets, boxes)):
+                sides[row.machine] = side
+                boxes.append(box)
+    return sides
 
 
-def _are_separate(first: tuple[float, float, float], second: tuple[float, float, float]) -> bool:
-    return abs(first[2] - second[2]) > _LINE or first[1] < second[0] or second[1] < first[0]
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A rectangle of a plot in pixels, from its lower left corner."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def meets(self, other: _Box) -> bool:
+        """Whether two boxes overlap."""
+        beside = self.right < other.left or other.right < self.left
+        return not (beside or self.top < other.bottom or other.top < self.bottom)
 
 
-_INK = "var(--ec-ink)"
+def _name_boxes(name: str, x: float, y: float) -> Iterator[tuple[str, _Box]]:
+    """Boxes of a name on each side of its mark."""
+    reach = min(_CHARACTER * len(name), _LONGEST)
+    for side, place in _SIDES.items():
+        near, level = x + place["dx"], y - place["dy"]
+        left, right = (near - reach, near) if side == "left" else (near, near + reach)
+        yield side, _Box(left, right, level - _LINE / 3, level + _LINE * 2 / 3)
+
+
 # Machines besides the choice whose names fit on one screen.
 _MOST_DRAWN = 20
 
@@ -193,7 +219,11 @@ class CostRatioChart(Chart[CostRatio]):
     """A dot with its range for each machine, over a logarithmic axis with the ``choice`` at 1."""
 
     choice: str
-    height: ClassVar = {"step": 24}
+
+    @property
+    def height(self) -> int:
+        """A row for each machine, in pixels."""
+        return 24 * len(self.data.rows)
 
     @property
     def summary(self) -> str:
@@ -204,9 +234,8 @@ class CostRatioChart(Chart[CostRatio]):
         """The line at 1, then the ranges and the dots."""
         order = list(dict.fromkeys(self.data.values_of("machine")))
         domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
-        ticks = sorted({*axes.log_ticks(domain), 1.0})
         line, x = (
-            axes.log_scaled(alt.X, field, domain, "times the cost", ticks)
+            axes.log_scaled(alt.X, field, domain, "times the cost")
             for field in ("ratio", "times_cost")
         )
         base = self.marks(alt).encode(
@@ -214,28 +243,23 @@ class CostRatioChart(Chart[CostRatio]):
         )
         quiet = {"color": "var(--ec-series-1)", "opacity": 0.5, "strokeWidth": 3}
         return [
-            *_at_one(alt, line, ""),
+            alt.Chart(alt.Data(values=[{"ratio": 1}]))
+            .mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)")
+            .encode(x=line),
             *theme.error_bars(alt, base, "X", "times_cost", **quiet),
-            base.mark_point(
-                size=90, strokeWidth=2, color="var(--ec-series-1)", fill="var(--ec-paper)"
-            ).encode(
-                x=x, shape=theme.shape_by_kind(alt, self.data), tooltip=self.data.tooltips(alt)
+            self.data.with_tooltips(
+                alt,
+                base.mark_point(size=80, filled=True, opacity=1, color="var(--ec-series-1)").encode(
+                    x=x, shape=theme.shape_by_kind(alt, self.data)
+                ),
             ),
         ]
 
 
-def _at_one(alt: Any, x: Any, label: str) -> list[Any]:
-    at_one = alt.Chart(alt.Data(values=[{"ratio": 1}])).encode(x=x)
-    return [
-        at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color=_INK),
-        at_one.mark_text(align="center", dy=-7, color=_INK, text=label).encode(y=alt.value(0)),
-    ]
-
-
 def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """The cost of every machine over that of the cheapest; None without odds of two machines."""
+    """The cost of every machine over that of the cheapest; None without odds of three machines."""
     odds = contest.odds if contest else None
-    if contest is None or odds is None or not odds.ratios:
+    if contest is None or odds is None or len(odds.shares) < LEAST_POINTS:
         return None
     best = one_line(contest.cheapest.name)
     contenders = {
@@ -258,6 +282,7 @@ def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure
             f"cancel.{more}"
         ),
         chart=CostRatioChart(ChartData(tuple(drawn)), best),
+        source=_source(contest),
     )
 
 

@@ -6,6 +6,7 @@ draw, `report.tables` formats tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from epochcost.analysis.table.lines import Value
 from epochcost.report.tables import Column, Form, Table
+from epochcost.units import symbol
 
 RowT = TypeVar("RowT")
 # Low, mean and high.
@@ -26,6 +28,14 @@ _ENCODINGS: Mapping[Form, tuple[str, str]] = {
     "text": ("N", ""),
     "time": ("T", "%Y-%m-%d %H:%M"),
 }
+# By form: the value below which a unit is used, the unit, and its name.
+_UNITS: Mapping[Form, tuple[tuple[float, float, str], ...]] = {
+    "seconds": (
+        (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"),
+        (31557600, 86400, "days"), (math.inf, 31557600, "years"),
+    ),
+    "bytes": ((2**30, 2**20, "MiB"), (math.inf, 2**30, "GiB")),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +95,21 @@ class ChartData(Generic[RowT]):
         """The title of a field for readers."""
         return next(field.display.title for field in self._fields if field.name == name)
 
-    def tooltips(self, alt: Any) -> list[Any]:
-        """Tooltips of a mark: every field with both mark and column."""
-        return [_tooltip(alt, field) for field in self._fields if field.display.place == "both"]
+    def distinct(self, *names: str) -> int:
+        """The number of different points by some fields; rows without a value do not count."""
+        points = {tuple(row.get(name) for name in names) for row in self.values}
+        return sum(None not in point for point in points)
+
+    def with_tooltips(self, alt: Any, mark: Any) -> Any:
+        """A mark with tooltips from every field with both mark and column, in readable units."""
+        shown = [field for field in self._fields if field.display.place == "both"]
+        texts = {
+            f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
+            for field in shown
+            if field.display.form not in _ENCODINGS
+        }
+        tooltips = [_tooltip(alt, field) for field in shown]
+        return mark.transform_calculate(**texts).encode(tooltip=tooltips)
 
     def table(self) -> Table:
         """Every row for readers and files."""
@@ -159,14 +181,26 @@ def clip(ends: Ends) -> Ends:
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
+def readable(form: Form, value: str, currency: str = "USD") -> str:
+    """A Vega expression that writes a value's expression as people read it, without exponents."""
+    number = f"format({value}, ',.3~r')"
+    if form == "money":
+        return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"
+    units = _UNITS.get(form, ())
+    texts = [f"format({value} / {size:.9g}, ',.3~r') + ' {name}'" for _, size, name in units]
+    ends = [f"{value} < {end:.9g} ? " for end, _, _ in units[:-1]]
+    return " : ".join(map("".join, zip([*ends, ""], texts, strict=True))) if units else number
+
+
 def _tooltip(alt: Any, field: _Field) -> Any:
-    form, title = field.display.form, field.display.title
-    kind, written = _ENCODINGS.get(form, ("Q", "" if field.counts else ".4~g"))
+    title = field.display.title
     # Abbreviations, such as vCPUs, keep their capitals.
     label = title if title[1:2].isupper() else title[0].lower() + title[1:]
-    unit = {"seconds": " in s", "bytes": " in bytes"}.get(form, "")
+    if field.display.form not in _ENCODINGS:
+        return alt.Tooltip(f"{field.name}_text:N", title=label)
+    kind, written = _ENCODINGS[field.display.form]
     formatted = {"format": written} if written else {}
-    return alt.Tooltip(f"{field.name}:{kind}", title=f"{label}{unit}", **formatted)
+    return alt.Tooltip(f"{field.name}:{kind}", title=label, **formatted)
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:

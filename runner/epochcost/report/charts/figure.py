@@ -5,9 +5,10 @@ Also helpers of charts for values of `analysis`: names of machines, and interval
 
 from __future__ import annotations
 
+import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic
 
@@ -19,20 +20,19 @@ from epochcost.report.escape import one_line
 from epochcost.report.tables import Table
 from epochcost.statistics import Bounded
 
+# Fewer points that differ are a sentence or a table.
+LEAST_POINTS = 3
+
 
 @dataclass(frozen=True)
 class Chart(ABC, Generic[RowT]):
-    """The input of a drawing, whose ``repr`` contains everything that is drawn.
-
-    A ``paired`` chart is placed next to another.
-    """
+    """The input of a drawing, whose ``repr`` contains everything that is drawn."""
 
     data: ChartData[RowT]
-    paired: bool = field(default=False, kw_only=True)
 
     @property
-    def height(self) -> int | Mapping[str, int]:
-        """The height of the plot in pixels, or the ``step`` from row to row."""
+    def height(self) -> int:
+        """The height of the plot in pixels."""
         return 320
 
     @property
@@ -55,15 +55,13 @@ class Chart(ABC, Generic[RowT]):
         """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
-        width = theme.PAIRED_WIDTH if self.paired else theme.WIDTH
-        one_column = {"columns": 1, "labelLimit": width} if self.paired else {}
         return {
             "$schema": alt.SCHEMA_URL,
             **theme.layered(self.layers(alt)),
-            "width": width,
+            "width": theme.WIDTH,
             "height": self.height,
             "autosize": theme.AUTOSIZE,
-            "config": {**theme.CONFIG, "legend": {**theme.CONFIG["legend"], **one_column}},
+            "config": dict(theme.CONFIG),
             "description": self.summary,
             "padding": 4,
         }
@@ -77,6 +75,8 @@ class Chart(ABC, Generic[RowT]):
 class Figure:
     """A chart in its frame; ``id`` is unique on the site and names the data files.
 
+    ``title`` is the finding, ``source`` says where the values come from and their days.
+
     The spec of a ``scripted`` figure is also published as a script for pages that load it later.
     """
 
@@ -84,6 +84,7 @@ class Figure:
     title: str
     description: str
     chart: Chart[Any]
+    source: str = ""
     scripted: bool = False
 
     @cached_property
@@ -100,3 +101,9 @@ def machine_name(observed: Observation) -> str:
 def ends(value: Time | Estimate | Bounded) -> Ends:
     """Low, mean and high as numbers to draw."""
     return float(value.low), float(value.mean), float(value.high)
+
+
+def day_range(days: Iterable[dt.date]) -> str:
+    """The first to the last of some days."""
+    ordered = sorted(days)
+    return " to ".join(dict.fromkeys(str(day) for day in (ordered[0], ordered[-1])))

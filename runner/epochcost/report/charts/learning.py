@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Annotated, Any
 from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range
 from epochcost.results.trainings import Point
+from epochcost.units import seconds
 
 _MOST_POINTS = 60
 
@@ -48,25 +50,34 @@ class LearningCurve(Chart[LearningPoint]):
         return [
             band,
             base.mark_line(strokeWidth=2).encode(y=y),
-            base.mark_point(filled=True, size=25).encode(y=y, tooltip=self.data.tooltips(alt)),
+            self.data.with_tooltips(alt, base.mark_point(filled=True, size=25).encode(y=y)),
         ]
 
 
 def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
-    """Curves of trainings of one model against time; None without any."""
+    """Curves of trainings of one model against time; None for fewer than three points."""
     rows = tuple(row for training in trainings for row in _points(training))
-    if not rows:
+    if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
+    best = max(rows, key=lambda row: row.measure[1])
     currency = next((training.price.currency for training in trainings if training.price), "USD")
     return Figure(
         id=identifier,
-        title="Held-out accuracy against time",
+        title=(
+            f"{best.training} reaches {100 * best.measure[1]:.3g} % held-out accuracy in "
+            f"{seconds(best.time)}"
+        ),
         description=(
             "The mean of all repeats, in the band from the lowest to the highest. Time and cost "
             "are of the steps, without evaluations."
         ),
         chart=LearningCurve(ChartData(rows, currency)),
+        source=f"Measured by us {day_range(_day(training) for training in trainings)}",
     )
+
+
+def _day(training: AccuracyTraining) -> dt.date:
+    return training.record.measured_at.date()
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:

@@ -75,7 +75,7 @@ class CostByLoad(Chart[LoadCost]):
         look = {"align": "right", "dx": -12, "fontSize": 12}
         return [
             base.mark_line(strokeWidth=2).encode(strokeDash=dashes),
-            base.mark_point(size=60, opacity=0).encode(tooltip=self.data.tooltips(alt)),
+            self.data.with_tooltips(alt, base.mark_point(size=60, opacity=0)),
             *(
                 marked.encode(shape=shape).mark_point(filled=True, size=70, opacity=1)
                 for marked in (ends, names)
@@ -86,7 +86,13 @@ class CostByLoad(Chart[LoadCost]):
 
 
 def cost_by_load(
-    ways: Sequence[Way], *, identifier: str, currency: str, requests: str, turn: str = ""
+    ways: Sequence[Way],
+    *,
+    identifier: str,
+    currency: str,
+    requests: str,
+    source: str = "",
+    turn: str = "",
 ) -> Figure | None:
     """Draw the machines that are cheapest at some rate, and the cheapest APIs.
 
@@ -105,6 +111,7 @@ def cost_by_load(
             + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
         ),
         chart=CostByLoad(ChartData(tuple(_rows(drawn)), currency)),
+        source=source,
     )
 
 

@@ -12,7 +12,7 @@ from epochcost.cost.break_even import Alternative, Comparison, MonthlyCost
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, PlanName, Shown
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.figure import Chart, Figure, day_range
 from epochcost.report.escape import one_line
 from epochcost.specs.price import Price
 from epochcost.units import symbol
@@ -37,13 +37,13 @@ class MonthPoint:
 
 @dataclass(frozen=True)
 class RentOrBuy(Chart[MonthPoint]):
-    """The owned machine as a solid line, rented ones dashed, and a ring at each crossing."""
+    """The owned machine as a solid line, rented ones dashed, and a cross where they meet."""
 
     height = 340
     summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The lines, and the rings if there are any."""
+        """The lines, and the crosses if there are any."""
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
         base = self.marks(alt).encode(
             x=_hours(alt),
@@ -55,12 +55,13 @@ class RentOrBuy(Chart[MonthPoint]):
             .mark_line(strokeWidth=2)
             .encode(strokeDash=alt.StrokeDash("machine:N", scale=dash, title="machine"))
         )
-        rings = (
-            base.transform_filter("datum.point == 'break-even'")
-            .mark_point(size=130, strokeWidth=2.5, shape="circle", fill="var(--ec-paper)")
-            .encode(tooltip=self.data.tooltips(alt))
+        crossings = self.data.with_tooltips(
+            alt,
+            base.transform_filter("datum.point == 'break-even'").mark_point(
+                size=90, filled=True, opacity=1, shape=theme.CROSS
+            ),
         )
-        return [lines, rings] if "break-even" in self.data.values_of("point") else [lines]
+        return [lines, crossings] if "break-even" in self.data.values_of("point") else [lines]
 
 
 def _hours(alt: Any) -> Any:
@@ -87,6 +88,7 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
     whole = HOURS_PER_CALENDAR_MONTH
     drawn = sorted(alternatives, key=lambda rented: rented.month.at(whole))[:_MOST_LINES]
     names = Counter(_name(rented.rent.price) for rented in alternatives)
+    prices = [bought, *(rented.rent.price for rented in drawn)]
     points = [*_line(one_line(f"{bought.hardware}, bought"), "bought", comparison.month)]
     for rented in drawn:
         price = rented.rent.price
@@ -98,9 +100,13 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
             points.append(MonthPoint(name, "rented", "break-even", _tenth(hours), cost))
     return Figure(
         id=f"rent-or-buy-{bought.id}",
-        title="Cost of a month vs. hours of use",
+        title=(
+            f"Buying {bought.hardware} costs less than {_name(drawn[0].rent.price)} "
+            f"{drawn[0].crossing.phrase}"
+        ),
         description=_description(drawn, len(alternatives) - len(drawn)),
         chart=RentOrBuy(ChartData(tuple(points), bought.currency)),
+        source=f"Prices of {day_range(plan.as_of for plan in prices)}",
     )
 
 
@@ -118,9 +124,9 @@ def _line(
 
 def _description(drawn: Sequence[Alternative], omitted: int) -> str:
     text = "The solid line is the machine bought, dashed lines are rented ones; "
-    text += "rings mark where both cost the same"
+    text += "crosses mark where both cost the same"
     if all(rented.crossing.outcome != "below" for rented in drawn):
-        text += ", and right of a ring buying is cheaper"
+        text += ", and right of a cross buying is cheaper"
     return f"{text}.{f' The {omitted} dearest are only in the table above.' if omitted else ''}"
 
 

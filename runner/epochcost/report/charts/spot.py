@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from decimal import Decimal
+from statistics import fmean
 from typing import Annotated, Any
 
 from epochcost.analysis.replays import Replayed
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Shown
-from epochcost.report.charts.figure import Chart, Figure
-from epochcost.units import symbol
+from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range
+from epochcost.units import money, symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +42,35 @@ class ByStart(Chart[StartCost]):
         )
         return [
             base.mark_line(strokeWidth=2),
-            base.mark_point(filled=True, size=20).encode(tooltip=self.data.tooltips(alt)),
+            self.data.with_tooltips(alt, base.mark_point(size=60, opacity=0)),
         ]
 
 
-def cost_by_start(played: Replayed) -> Figure:
-    """The cost of the job from each start of the trace."""
+def cost_by_start(played: Replayed) -> Figure | None:
+    """The cost of the job from each start of the trace; None for fewer than three costs."""
     rows = tuple(
         StartCost(policy, _utc(start), cost) for policy, start, cost in played.costs_by_start()
     )
+    means = {
+        policy: fmean(row.cost for row in rows if row.policy == policy)
+        for policy in dict.fromkeys(row.policy for row in rows)
+    }
+    if len({(row.start, row.cost) for row in rows}) < LEAST_POINTS:
+        return None
+    best, currency = min(means, key=lambda policy: means[policy]), played.trace.currency
+    first, last = (
+        dt.datetime.fromtimestamp(end, dt.UTC).date()
+        for end in (played.trace.start, played.trace.end)
+    )
     return Figure(
         id=f"spot-starts-{played.spec.id}",
-        title="Cost by start",
+        title=f"{best} costs least: {money(Decimal(means[best]), currency)} on average",
         description=(
             "The same job, started at regular times, if it ends within the trace. A policy with "
             "the same costs as an earlier one has no line."
         ),
-        chart=ByStart(ChartData(rows, played.trace.currency)),
+        chart=ByStart(ChartData(rows, currency)),
+        source=f"Computed from the trace's prices of {day_range([first, last])}",
     )
 
 

@@ -10,7 +10,9 @@ a drawing outside the site's pages.
 
 from __future__ import annotations
 
+import html
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
@@ -19,26 +21,33 @@ from typing import Any, Literal
 from epochcost.report.charts.data import ChartData
 
 WIDTH = 680
-# Width of charts in pairs on wide screens.
-PAIRED_WIDTH = 470
 # A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
 FONT = "Roboto, Helvetica, Arial, sans-serif"
-_SHAPES = {
+_TRIANGLE_RIGHT = "M-.8,-1L1,0L-.8,1ZM-.45,-.45V.45L.4,0Z"
+_TRIANGLE_DOWN = "M-1,-.8H1L0,1ZM-.45,-.45L0,.4L.45,-.45Z"
+_RING = "M0,-1A1,1,0,1,1,0,1A1,1,0,1,1,0,-1ZM0,-.6A.6,.6,0,1,0,0,.6A.6,.6,0,1,0,0,-.6Z"
+# Marks of kinds of figures, as `wording.SHAPES`: hollow ones are paths whose holes turn back.
+SHAPES = {
     "measured": "circle",
     "measured, price assumed": "square",
     "published": "diamond",
     "published, price assumed": "triangle-up",
-    "predicted": "circle",
-    "predicted, price assumed": "triangle-right",
+    "predicted": _RING,
+    "predicted, price assumed": _TRIANGLE_RIGHT,
     "estimated": "cross",
-    "estimated, price assumed": "triangle-down",
-    "on-demand": "diamond",
-    "spot": "circle",
-    "list price": "square",
-    "assumed price": "triangle-up",
+    "estimated, price assumed": _TRIANGLE_DOWN,
 }
-
-_SERIES_SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+# A crossing or a miss.
+CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
+# Series have no mark of a kind of figure.
+_SERIES_SHAPES = (
+    CROSS,
+    "M0,-1L.3,-.3L1,0L.3,.3L0,1L-.3,.3L-1,0L-.3,-.3Z",
+    "M-1,-.4H1V.4H-1Z",
+    "triangle-left",
+    "M-.4,-1H.4V1H-.4Z",
+    "wedge",
+)
 
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -99,7 +108,7 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     """A shape for each kind of figure, the same on every page."""
     present = set(data.values_of("figure"))
-    shapes = {kind: shape for kind, shape in _SHAPES.items() if kind in present}
+    shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
     legend = alt.Legend(labelExpr="replace(datum.label, ', price assumed', ' · assumed price')")
     return alt.Shape("figure:N", scale=scale, title=data.title("figure").lower(), legend=legend)
@@ -202,10 +211,36 @@ def _declarations(variables: Mapping[str, str]) -> str:
 
 _VARIABLE = re.compile(r"var\((--ec-[a-z0-9-]+)\)")
 _OPENING = re.compile(r"<svg [^>]*>")
+_SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')
+_TITLE_CHARACTER, _LINE = 8.2, 20
 
 
-def standalone_svg(svg: str, colours: Mapping[str, str] = LIGHT) -> str:
-    """The SVG with a palette's colours on its paper; raises KeyError for an unknown colour."""
-    paper = f'<rect width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
+def standalone_svg(
+    svg: str, colours: Mapping[str, str] = LIGHT, *, title: str = "", source: str = ""
+) -> str:
+    """The SVG with the colours of a palette on paper, below its title and above its source.
+
+    Raises KeyError for a colour that the palette lacks.
+    """
+    opening = _OPENING.search(svg)
+    size = _SIZE.search(opening[0]) if opening and title else None
+    texts, top = "", 0.0
+    if size:
+        width, height = map(float, size.groups())
+        lines = textwrap.wrap(title, int(width / _TITLE_CHARACTER))
+        top, whole = _LINE * len(lines) + 12, height + _LINE * (len(lines) + 1) + 16
+        placed = [(line, _LINE * at - top) for at, line in enumerate(lines, start=1)]
+        look = f'x="8" font-family="{FONT}"'
+        texts = "".join(
+            f'<text {look} y="{y:g}" font-size="15" font-weight="600" fill="{colours["--ec-ink"]}">'
+            f"{html.escape(line)}</text>"
+            for line, y in placed
+        ) + (
+            f'<text {look} y="{height + 14:g}" font-size="11" fill="{colours["--ec-soft"]}">'
+            f"{html.escape(source)}</text>"
+        )
+        frame = f'width="{width:g}" height="{whole:g}" viewBox="0 {-top:g} {width:g} {whole:g}"'
+        svg = svg.replace(size[0], frame, 1)
+    paper = f'<rect y="{-top:g}" width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
     coloured = _VARIABLE.sub(lambda match: colours[match[1]], svg)
-    return _OPENING.sub(lambda match: match[0] + paper, coloured, count=1)
+    return _OPENING.sub(lambda match: match[0] + paper + texts, coloured, count=1)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from epochcost.analysis.serving import ServedDecoder
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Shown
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range
 from epochcost.report.escape import one_line
+from epochcost.units import seconds
 
 # Fewer rates are only in the table.
-_FEWEST = 3
 # By field: its label and dash.
 _PERCENTILES: dict[str, tuple[str, list[int]]] = {
     "first_p50": ("median", [1, 0]),
@@ -41,8 +41,7 @@ class WaitingChart(Chart[AskedRate]):
     def layers(self, alt: Any) -> list[Any]:
         """A rule for each bound, then lines and points of both percentiles."""
         domain = axes.log_domain([*self.data.values_of(*_PERCENTILES), *self.bounds])
-        ticks, label = axes.time_ticks(domain), axes.SECONDS_LABEL
-        y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", ticks, label)
+        y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", "seconds")
         labels, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
         names = dict(zip(_PERCENTILES, labels, strict=True))
         values = self.data.fold(names, "percentile", "seconds")
@@ -58,8 +57,11 @@ class WaitingChart(Chart[AskedRate]):
             base.mark_line(strokeWidth=2).encode(
                 strokeDash=alt.StrokeDash("percentile:N", scale=dash, title="first token")
             ),
-            base.mark_point(filled=True, size=50).encode(
-                shape=theme.shape_by(alt, self.data, "way"), tooltip=self.data.tooltips(alt)
+            self.data.with_tooltips(
+                alt,
+                base.mark_point(filled=True, size=50).encode(
+                    shape=theme.shape_by(alt, self.data, "way")
+                ),
             ),
         ]
 
@@ -67,19 +69,31 @@ class WaitingChart(Chart[AskedRate]):
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
     """Every measured rate of a decoder behind an engine; None for fewer than three."""
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
-    if len(set(rates)) < _FEWEST:
+    if len(set(rates)) < LEAST_POINTS:
         return None
+    first, *_, last = (
+        sorted(
+            (rate for rate in rates if rate.way == rates[0].way),
+            key=lambda rate: rate.requests_per_second,
+        )
+        * 2
+    )
     alike = len({decoder.requests.lengths_words for decoder in served}) == 1
     bounds = sorted({decoder.requests.first_token_ms / 1e3 for decoder in served})
     return Figure(
         id=identifier,
-        title="Waiting for the first token",
+        title=(
+            f"{rates[0].way}: half of the first tokens come within {seconds(first.first_p50)} at "
+            f"{first.requests_per_second:.3g} requests/s, {seconds(last.first_p50)} at "
+            f"{last.requests_per_second:.3g}"
+        ),
         description=(
             "From a request's arrival to its first token, by LoadGen's percentiles. Dashed "
             "horizontal lines are the bounds that the highest rate has to meet."
             + ("" if alike else " Requests differ in length, as the table shows.")
         ),
         chart=WaitingChart(ChartData(rates), tuple(bounds)),
+        source=f"Measured by us {day_range(decoder.date for decoder in served)}",
     )
 
 

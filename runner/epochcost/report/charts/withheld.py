@@ -9,10 +9,9 @@ from typing import Annotated, Any
 from epochcost.analysis.prediction_trust import Shown as WithheldRow
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure
 from epochcost.report.escape import one_line
-
-_APART_PIXELS = 8
+from epochcost.units import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,13 @@ class WithheldTime:
     interval: Annotated[str, Shown("90 % interval")]
 
 
+# Predictions are rings; a miss is crossed.
+_SHAPES = {
+    "domain": ["contains the truth", "misses the truth"],
+    "range": [theme.SHAPES["predicted"], theme.CROSS],
+}
+
+
 @dataclass(frozen=True)
 class WithheldChart(Chart[WithheldTime]):
     """Points with error bars over logarithmic axes, and a line for exact predictions."""
@@ -39,36 +45,39 @@ class WithheldChart(Chart[WithheldTime]):
     def layers(self, alt: Any) -> list[Any]:
         """The line, then bars and points."""
         domain = axes.log_domain(self.data.values_of("true"))
-        ticks, title = axes.time_ticks(domain), "true time of an example"
-        x = axes.log_scaled(alt.X, "true", domain, title, ticks, axes.SECONDS_LABEL, _APART_PIXELS)
+        x = axes.log_scaled(alt.X, "true", domain, "true time of an example", "seconds")
         y = axes.log_axis(alt.Y, self.data, "over_true", "predicted over true time", also=[1.0])
         base = self.marks(alt).encode(x=x, color=theme.colour_by(alt, self.data, "interval"))
         at_one = alt.Chart(alt.Data(values=[{"over_true": 1}])).encode(y=y)
         return [
             at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)"),
             *theme.error_bars(alt, base, "Y", "over_true"),
-            base.mark_point(filled=True, size=60).encode(
-                y=y,
-                shape=theme.shape_by(alt, self.data, "interval"),
-                tooltip=self.data.tooltips(alt),
+            self.data.with_tooltips(
+                alt,
+                base.mark_point(filled=True, size=60).encode(
+                    y=y, shape=alt.Shape("interval:N", scale=_SHAPES, title="90 % interval")
+                ),
             ),
         ]
 
 
 def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> Figure | None:
-    """Some rows of each withheld accelerator; None without any."""
-    if not rows:
+    """Some rows of each withheld accelerator; None for fewer than three."""
+    if len(rows) < LEAST_POINTS:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)
+    hits = sum(row.low <= row.seconds <= row.high for row in rows)
+    sources = len({row.source for row in rows})
     return Figure(
         id=identifier,
-        title="Predicted vs. true time of an example",
+        title=f"{hits} of {len(rows)} intervals contain the true time",
         description=(
             "On the dashed line a prediction is exact; bars are 90 % intervals. Each accelerator "
             "has some of its rates, evenly from its fastest to its slowest, predicted without any "
             "rate of that accelerator."
         ),
         chart=WithheldChart(ChartData(tuple(points))),
+        source=f"True times of {count_words(sources, 'published source')}, predicted by us",
     )
 
 

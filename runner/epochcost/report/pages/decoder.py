@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -28,7 +29,7 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.predict.decoders.training_rows import Method
 from epochcost.report.charts.contest import cost_against_time
-from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.charts.load import RATES, Way, cost_by_load
 from epochcost.report.charts.waiting import waiting_chart
 from epochcost.report.escape import one_line
@@ -132,6 +133,7 @@ def load_figure(report: Report, workload: Workload) -> Figure | None:
         identifier=f"{stem(workload)}-load",
         currency=_currency(answer.ways[0]),
         requests=f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written",
+        source=f"Times predicted; prices of {day_range(map(_day, _contending(answer)))}",
         turn=per_second_words(turn[0]) if (turn := _turn(answer)) else "",
     )
     return replace(figure, scripted=True) if figure else None
@@ -159,6 +161,10 @@ def _contending(answer: TokenAnswer) -> Iterator[Offered]:
 
 def _currency(way: Offered) -> str:
     return way.api.currency if isinstance(way, ApiOffer) else way.price.currency
+
+
+def _day(way: Offered) -> dt.date:
+    return way.api.as_of if isinstance(way, ApiOffer) else way.price.as_of
 
 
 def _way(requests: Requests, offer: Offered) -> Way:

@@ -86,6 +86,7 @@ class Answer:
     about: str
     figure: str
     title: str
+    source: str
     cards: tuple[Card, ...]
 
 
@@ -162,6 +163,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> A
         about=_about(report, workload, job, contest),
         figure=figure.id if figure else "",
         title=figure.title if figure else "",
+        source=figure.source if figure else "",
         cards=cards,
     )
 

@@ -13,7 +13,6 @@ from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios
 from epochcost.analysis.roofline import achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, group_by
-from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
@@ -111,11 +110,6 @@ def _page(
             "roofs": measured_roofs(report.inputs, hardware, "cpu"),
             "hosts": _hosts(report, hardware),
             "elsewhere": _elsewhere(report, hardware),
-        },
-        figures={
-            "time_batch": time_by_batch_on_machine(
-                observed, identifier=f"machine-{hardware.id}-time-batch"
-            ),
         },
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 
 from epochcost.analysis.arithmetic import ForwardShare, StepPart, forward_shares, step_parts
 from epochcost.analysis.comparisons import Scaling, VariantComparison, comparisons, scalings
@@ -14,7 +13,7 @@ from epochcost.analysis.estimates import EstimatedRow, states_bytes
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import GOAL_WORDS, Row
 from epochcost.analysis.serving import ServingRow
-from epochcost.report.charts.batch_size import by_batch_size
+from epochcost.report.charts.batch_size import time_by_batch_size
 from epochcost.report.charts.contest import cost_against_time, cost_ratios
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
@@ -115,9 +114,6 @@ def _page(report: Report, about: AboutModel) -> Page:
     rows = report.workloads[workload].rows
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
     name = stem(workload)
-    by_size = partial(
-        by_batch_size, observations=observed, limits=tuple(report.inputs.limits.values())
-    )
     return Page(
         uri=workload_uri(workload),
         title=workload.name,
@@ -128,8 +124,9 @@ def _page(report: Report, about: AboutModel) -> Page:
             "ratio": _ratio_figure(report, workload),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
-            "time_batch": by_size("time_per_example", identifier=f"{name}-time-batch"),
-            "memory_batch": by_size("peak_memory", identifier=f"{name}-memory-batch"),
+            "time_batch": time_by_batch_size(
+                observed, tuple(report.inputs.limits.values()), identifier=f"{name}-time-batch"
+            ),
         },
     )
 
