@@ -81,7 +81,7 @@ _SPECS = {
         plan = "on-demand"
         provider = "Cloud"
         region = "east"
-        amount = 3.00
+        amount = 6.00
         source = "https://example.org/prices"
         as_of = 2026-07-01
     """,
@@ -91,7 +91,7 @@ _SPECS = {
         plan = "on-demand"
         provider = "Cloud"
         region = "east"
-        amount = 0.50
+        amount = 1.20
         source = "https://example.org/prices"
         as_of = 2026-07-01
     """,
