@@ -1,6 +1,7 @@
-"""A price and a usage become a quote: the one entry to billing, rented or owned.
+"""Bill a usage under a price plan, rented or owned; the only entry to billing.
 
-A job that may be interrupted gets its expected bill. docs/decisions/0005-bills.md explains bills.
+A job that may be interrupted gets its expected bill. docs/decisions/0005-bills.md explains
+bills.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NINE_OF_TEN = (0.05, 0.95)
 def quote(
     price: Price, usage: Usage, *, billing: Billing | None = None, credited: bool = True
 ) -> Quote:
-    """Bill a usage under a price plan, as a separate job.
+    """Bill a usage under a price plan, as a job that is not part of a longer job.
 
     ``billing`` replaces the plan's rule; an owned machine has no rule, since every second costs the
     same. Each machine that may be interrupted runs a separate job, and the bill is the expected
@@ -59,7 +60,7 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that a share ``probability`` of runs does not exceed; only interruptions vary.
+    """The bill that a share ``probability`` of runs does not exceed, given random interruptions.
 
     Without interruptions all runs have one bill. Free credit is left out. Raises InputError as
     ``quote`` does, and for a probability that is not between 0 and 1.
@@ -87,7 +88,10 @@ def _scheduled(
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a rented plan by the schedule under a rule; raises errors as ``quote`` does."""
+    """Bill a rented plan by the schedule of a job under a billing rule.
+
+    Raises as ``quote`` does.
+    """
     schedule = lay_out(rule)
     lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
     elapsed = schedule.elapsed_seconds * usage.runs
@@ -102,7 +106,7 @@ def _scheduled(
 
 
 def share(price: Price, usage: Usage) -> Quote:
-    """Charge a usage its share of a longer job's bill.
+    """Bill a usage that is part of a longer job: its share of that job's bill.
 
     Nothing is rounded up, nothing starts or is interrupted, and charges for each run and credit
     belong to the whole job. Raises InputError as ``quote`` does, and if the plan has no hourly

@@ -1,9 +1,9 @@
-"""Rent or buy: the hours of use a month above which an owned machine is cheaper.
+"""Rent or buy: the hours of use in a month above which an owned machine is cheaper.
 
-Both costs are lines over the hours: most of the cost of an owned machine is fixed, none of a rented
-machine's, and all of a commitment's. A rented line bends if sustained use makes hours cheaper.
-Hours are those of the owned machine. Also the rented plans that could do its work, their speed, and
-the answers in words.
+Both costs are lines over the hours of use. Most of an owned machine's cost is fixed; a rented
+machine's cost has no fixed part, that of a commitment nothing else. A rented line bends if
+sustained use makes hours cheaper. Hours are those of the owned machine. This module also lists the
+rented plans that could do its work, with their speed, and puts the answers into words.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """``fixed`` is the cost of any month, ``per_hour`` the cost of an hour of the machine's work.
+    """The cost of a month as a function of the hours of use.
 
-    ``shares`` of ``per_hour`` apply to equal parts of each ``term_hours``; without them all hours
-    cost the same. Hours are those of the owned machine.
+    ``fixed`` is paid at any use, ``per_hour`` is the cost of an hour of the owned machine's work.
+    With sustained use, the price falls: each of ``shares`` is the part of ``per_hour`` that is
+    charged in an equal part of ``term_hours``. Without shares, all hours cost the same.
     """
 
     fixed: Decimal
@@ -55,17 +56,18 @@ class MonthlyCost:
             return quantized(self.fixed + hours * self.per_hour)
 
     def bends(self) -> tuple[Decimal, ...]:
-        """The hours of a month at which the share of the price changes."""
+        """The hours of use in a month at which the hourly price changes."""
         with exact_arithmetic():
             return tuple(price_changes(self.shares, self.term_hours, HOURS_PER_CALENDAR_MONTH))
 
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """The use at which buying is cheaper, within a month of 730.5 hours.
+    """The hours of use at which buying is cheaper than renting, within a month of 730.5 hours.
 
-    The costs are equal at ``hours``, and at ``until`` if buying is cheaper only between both, exact
-    to 18 decimals. Both are None if buying is always cheaper (or equal), or never.
+    The costs are equal at ``hours``; if buying is cheaper only between two points, they are also
+    equal at ``until``. Both are exact to 18 decimals. Both are None if buying is always cheaper (or
+    equal), or never.
     """
 
     outcome: Outcome
@@ -74,7 +76,7 @@ class BreakEven:
 
     @property
     def phrase(self) -> str:
-        """The use at which buying is cheaper, as the end of a sentence."""
+        """The hours at which buying is cheaper, as the end of a sentence."""
         if self.hours is None:
             return "at any use" if self.outcome == "always" else "at no use of a month"
         end = "" if self.until is None else f" and {_hours_words(self.until)}"
@@ -87,10 +89,11 @@ def _hours_words(hours: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """Cumulated cost over a machine's life at a number of hours a month.
+    """The costs of owning and renting over a machine's life, at a number of hours a month.
 
     ``years`` is the time after which renting has cost as much as buying and running, within the
-    machine's life; None if buying is never cheaper, or only by the sale at its end (``by_resale``).
+    machine's life. It is None if buying is never cheaper, or if only the sale at the end makes it
+    cheaper (``by_resale``).
     """
 
     years: Decimal | None
@@ -100,7 +103,7 @@ class Payback:
 
     @property
     def phrase(self) -> str:
-        """The time after which the purchase has paid off, in words."""
+        """The time after which buying has paid off, in words."""
         if self.years is None:
             return "with its resale only" if self.by_resale else "not in its life"
         return f"after {self.years:.1f} years"
@@ -110,7 +113,8 @@ class Payback:
 class Rent:
     """A rented plan that could replace the owned machine.
 
-    ``speed`` is the rented machine's, relative to the owned machine's; ``why`` names its source.
+    ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` says how it is
+    known.
     """
 
     price: Price
@@ -120,7 +124,7 @@ class Rent:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A rented plan compared with the owned plan."""
+    """A rented plan and its comparison with the owned plan."""
 
     rent: Rent
     month: MonthlyCost
@@ -130,7 +134,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An owned plan at ``hours`` of use a month, and its alternatives, cheapest first."""
+    """The cost of an owned plan at ``hours`` of use a month, and alternatives, cheapest first."""
 
     owned: Price
     month: MonthlyCost
@@ -141,9 +145,9 @@ class Comparison:
 def compare(
     owned: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
 ) -> Comparison:
-    """Compare an owned plan with rented plans at ``hours`` a month, by default the plan's own.
+    """Compare an owned plan with rented plans at ``hours`` a month, by default those of its spec.
 
-    Raises InputError as the answers do, and if the plan is not owned.
+    Raises InputError if the plan is not owned, and as the functions below do.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -161,7 +165,10 @@ def compare(
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
-    """A month of an owned machine; raises InputError for a rented plan, or without its vCPUs."""
+    """The monthly cost of an owned machine.
+
+    Raises InputError for a rented plan, and if the plan is per vCPU and ``vcpus`` is None.
+    """
     with exact_arithmetic():
         plan = _owned(price)
         units = owned_units(plan, price.id, vcpus)
@@ -170,11 +177,11 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 
 
 def monthly_rented(rent: Rent) -> MonthlyCost:
-    """A month of a rented machine with the same work, without starts, rounding and credit.
+    """The monthly cost of a rented machine that does the same work.
 
-    Sustained use makes later hours cheaper. A commitment costs the same at any use: its upfront
-    payment spread over the months, and 730 hourly payments. Raises InputError if the plan has no
-    hourly price, or speed is not positive.
+    Starts, rounding and credit are left out. Sustained use makes later hours cheaper. A commitment
+    costs the same at any use: its upfront payment spread over the months, and 730 hourly payments.
+    Raises InputError if the plan has no hourly price, or speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -196,13 +203,19 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
 
 
 def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
-    """The hours a month at which both cost the same; raises InputError for two currencies."""
+    """The hours of use a month at which renting and buying cost the same.
+
+    Raises InputError if their currencies differ.
+    """
     _demand_one_currency(owned, rent.price)
     return crossing(monthly_owned(owned, vcpus), monthly_rented(rent))
 
 
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
-    """Find the crossing of both lines within a month; for equal lines buying is always as cheap."""
+    """Find the hours at which both costs are equal.
+
+    If they always are, buying counts as cheaper.
+    """
     with exact_arithmetic():
         hours = (Decimal(0), *rent.bends(), HOURS_PER_CALENDAR_MONTH)
         saved = [rent.at(point) - owned.at(point) for point in hours]
@@ -224,10 +237,10 @@ def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
 def payback(
     owned: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None
 ) -> Payback:
-    """Compute the years after which buying has paid off, at a number of hours of use a month.
+    """The years of use after which buying has paid off, at a number of hours a month.
 
-    The purchase is paid on the first day, and the residual returns at the end of the machine's
-    life. Raises InputError if hours exceed a month, and as ``break_even`` does.
+    The purchase is paid on the first day, and the residual value returns at the end of the
+    machine's life. Raises InputError if hours exceed a month, and as ``break_even`` does.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)
@@ -250,7 +263,7 @@ def payback(
 
 
 def check_hours(hours: Decimal) -> None:
-    """Raise InputError for hours that exceed a month."""
+    """Raise InputError if the hours of use exceed a month."""
     if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
         raise InputError(
             "hours per month: expected at least 0 and at most "
@@ -275,7 +288,7 @@ def _demand_one_currency(owned: Price, rented: Price) -> None:
 def rent_at(
     catalogue: Catalogue, owned: Price, identifier: str, speed: Decimal | None = None
 ) -> Rent:
-    """A rented plan by id, at a declared speed, or at speed 1 if both machines are alike.
+    """The rented plan with this id, at a declared speed, or at speed 1 if both machines are alike.
 
     Raises InputError if the machines differ and no speed is declared.
     """
@@ -291,7 +304,7 @@ def rent_at(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """The current rented plans of machines like the owned machine, in the plan's currency."""
+    """Current rented plans, in the owned plan's currency, of machines like the owned machine."""
     rented = (price for price in catalogue.prices.values() if price.owned is None)
     plans = [price for price in rented if not price.doubt]
     for price in current_prices(plans):

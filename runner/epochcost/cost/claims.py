@@ -1,4 +1,4 @@
-"""Published figures recomputed from their rows' inputs, compared at the printed precision.
+"""Recompute published figures from their rows' inputs, and compare them at the printed precision.
 
 Each source has one function. Its docstring gives the formula of the source's figures from its times
 and prices.
@@ -48,7 +48,7 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a row in ``seconds``, a time that rounds to the source's."""
+    """The work of a published row in ``seconds``: the source's time, or one that rounds to it."""
 
     row: Timing
     seconds: Decimal
@@ -56,25 +56,28 @@ class Work:
 
     @property
     def epoch(self) -> Work:
-        """The time of an epoch."""
+        """The work of a single epoch, in its share of the time."""
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     @property
     def steps(self) -> Decimal:
-        """Steps of the whole work; like all below, raises InputError if the row lacks them."""
+        """Number of steps of the whole work.
+
+        Like all below, raises InputError if the row lacks it.
+        """
         if self.row.total_steps is None:
             raise InputError(f"{self.row.id}: expected steps, got a row without")
         return self.row.total_steps
 
     def number(self, key: str) -> Decimal:
-        """A number of the row by its key."""
+        """The row's value for a key."""
         value = getattr(self.row, key)
         if value is None:
             raise InputError(f"{self.row.id}: expected {key}, got a row without")
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """Dollars at the row's price or another: prorated, or billed in whole hours."""
+        """Cost of the time in dollars at the row's price or another, prorated or in whole hours."""
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"
@@ -197,14 +200,18 @@ _LOOSE: Mapping[str, Callable[[Claim], Decimal | None]] = MappingProxyType(
 
 
 def method(published: Published) -> str:
-    """The formulas of a source's figures, from its function's docstring; empty without one."""
+    """The formulas of a source's figures: the docstring of its function; empty if it has none."""
     formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
     return cleandoc(formula.__doc__ or "") if formula else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecomputedFigure:
-    """Our figure in the claim's unit, at the source's times and at the times that round to them."""
+    """A recomputed figure, and its least and greatest value.
+
+    ``exact`` is computed from the source's times; ``low`` and ``high`` are over all times that
+    round to them. All are in the claim's unit.
+    """
 
     exact: Decimal
     low: Decimal
@@ -213,7 +220,7 @@ class RecomputedFigure:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCheck:
-    """A claim and our figure, or the reason for none (``problem``, a sentence for people)."""
+    """A claim and the recomputed figure; if that is None, ``problem`` says why in a sentence."""
 
     claim: Claim
     figure: RecomputedFigure | None
@@ -221,14 +228,14 @@ class ClaimCheck:
 
     @property
     def ours(self) -> Decimal | None:
-        """Our figure, rounded like the source's; halves round up, as in print."""
+        """The recomputed figure, rounded like the source's; halves round up, as in print."""
         if self.figure is None:
             return None
         return self.figure.exact.quantize(self.claim.value, rounding=ROUND_HALF_UP)
 
     @property
     def equal(self) -> bool:
-        """Whether our figure equals the source's at its printed precision."""
+        """Whether the recomputed figure equals the source's at its printed precision."""
         if self.ours is None:
             return False
         if self.claim.relation == "at-least":
@@ -237,7 +244,10 @@ class ClaimCheck:
 
     @property
     def agreement(self) -> Agreement:
-        """The outcome; within rounding: equal for a time that rounds to the source's."""
+        """The agreement between both figures.
+
+        "within rounding" means that they are equal for a time that rounds to the source's time.
+        """
         if self.figure is None:
             return "not recomputed"
         if self.equal:
@@ -248,14 +258,14 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """The agreement with its sign, readable without colour."""
+        """The agreement in words with a sign, readable without colour."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]
 
     @property
     def our_digits(self) -> str:
-        """Our figure with up to two digits more than the source prints."""
+        """The recomputed figure with up to two digits more than the source prints."""
         if self.figure is None:
             return "—"
         finer = self.figure.exact.quantize(self.claim.value.scaleb(-2), rounding=ROUND_HALF_UP)
@@ -264,14 +274,14 @@ class ClaimCheck:
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
-    """The checks of one row; ``timing`` is None for claims that belong to no row."""
+    """The checks of the claims in a row; ``timing`` is None for claims that belong to no row."""
 
     timing: Timing | None
     checks: tuple[ClaimCheck, ...]
 
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
-    """Recompute every figure of a published table from its row's inputs, row by row."""
+    """Recompute every figure in a source's table from the inputs in its row."""
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []
     return tuple(
@@ -295,7 +305,10 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The figure at the source's times, and its extremes over all times that round to them."""
+    """The figure that a claim states, recomputed with all combinations of rounded times.
+
+    None if the source's function does not compute it.
+    """
     figures: list[Decimal | None] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
     if timing is None and loose is not None:

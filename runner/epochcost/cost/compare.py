@@ -1,4 +1,4 @@
-"""Choices: the cheapest, the fastest, the best within a deadline or a budget.
+"""Choose among ways to do a job: cheapest, fastest, or best within a deadline or a budget.
 
 Also the frontier of time and cost, and the best batch size for an accuracy. `analysis` finds the
 candidates and the uncertainty of a choice.
@@ -28,15 +28,16 @@ class Candidate(Generic[KeyT]):
 
 
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
-    """The lowest mean cost, of equals the fastest, then the first; None without candidates.
+    """The candidate with the lowest mean cost; None without candidates.
 
-    Raises InputError for several currencies.
+    If several cost the same, the fastest of them, then the first. Raises InputError for several
+    currencies.
     """
     return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
-    """The candidates that no other matches or beats in both mean time and mean cost.
+    """The candidates for which no other is at least as good in both mean time and mean cost.
 
     Fastest first; candidates equal in both all stay. Raises InputError for several currencies.
     """
@@ -66,7 +67,7 @@ def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The accuracy that a training reaches, in percent, with its spread over runs."""
+    """The accuracy in percent that a training reaches, and its spread over repeated trainings."""
 
     percent: Decimal
     spread: Decimal = Decimal(0)
@@ -74,10 +75,10 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice(Generic[KeyT]):
-    """The cheapest batch size that reaches the accuracy ``demanded``.
+    """The cheapest batch size that reaches the accuracy ``demanded``, in percent.
 
-    ``unknown`` are batch sizes without a known accuracy, ``less_accurate`` those that miss it.
-    ``choice`` and ``demanded`` are None if no accuracy is known.
+    ``unknown`` are batch sizes without a known accuracy, ``less_accurate`` those that miss the
+    demanded accuracy. ``choice`` and ``demanded`` are None if no accuracy is known.
     """
 
     choice: Candidate[KeyT] | None
@@ -88,13 +89,16 @@ class BatchChoice(Generic[KeyT]):
 
 
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
-    """The lowest mean time, of equals the cheapest, then the first; None without candidates."""
+    """The candidate with the lowest mean time; None without candidates.
+
+    If several take the same time, the cheapest of them, then the first.
+    """
     return min(candidates, key=_by_time, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Deadline and budget of a job; None: no limit."""
+    """The deadline and the budget of a job; None means no limit."""
 
     deadline_seconds: Decimal | None = None
     budget: Decimal | None = None
@@ -102,12 +106,12 @@ class Limits:
 
     @property
     def fastest(self) -> bool:
-        """Whether to choose the fastest: with a budget and no deadline."""
+        """Whether the fastest candidate is the best: if there is a budget but no deadline."""
         return self.budget is not None and self.deadline_seconds is None
 
     @property
     def phrases(self) -> Mapping[str, str]:
-        """Each limit as a phrase, by its name."""
+        """A phrase for each limit, by the limit's name."""
         phrases = {}
         if self.deadline_seconds is not None:
             phrases["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
@@ -116,7 +120,7 @@ class Limits:
         return phrases
 
     def met_by(self, candidate: Candidate[Any]) -> bool:
-        """Whether a candidate is in time and within the budget."""
+        """Whether a candidate meets the deadline and the budget."""
         within = self.budget is None or candidate.cost.mean <= self.budget
         return within and self._in_time(candidate)
 
@@ -129,7 +133,7 @@ class Limits:
         name: Callable[[Candidate[KeyT]], str],
         sought: str,
     ) -> Candidate[KeyT]:
-        """The best candidate within the limits, of at least one in a single currency.
+        """The best candidate within the limits, of at least one candidate in a single currency.
 
         Raises InputError for a budget in another currency, and with the ``name`` of the nearest
         candidate if none meets the limits.
@@ -156,7 +160,7 @@ def cheapest_batch(
     candidates: Iterable[tuple[int, Candidate[KeyT]]],
     accuracies: Mapping[int, Accuracy],
 ) -> BatchChoice[KeyT]:
-    """The cheapest of (batch size, candidate) whose batch size reaches the best accuracy.
+    """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
     Accuracy belongs to a batch size and not to a machine. A batch size must reach, within its
     spread, the best known accuracy minus the spread of that. Raises InputError for several

@@ -1,4 +1,4 @@
-"""Energy and emissions of computing: power over time, the building's share, the grid's emissions.
+"""Energy and emissions of computing: power over time, the building's part, the grid's emissions.
 
 Sources differ more in their assumptions than in their formula. So a set of assumptions has a name
 and a source, and an energy says whether a meter measured it or its power was declared.
@@ -25,7 +25,11 @@ KILOGRAMS_PER_POUND = Decimal("0.45359237")
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """``pue`` is the building's energy over the machines'; ``pounds_per_kwh`` is CO2 equivalent."""
+    """A source's assumptions for emissions.
+
+    ``pue`` is the energy of the building divided by that of the machines. ``pounds_per_kwh`` is the
+    mass of CO2 equivalent that a kilowatt-hour emits.
+    """
 
     pue: Decimal
     pounds_per_kwh: Decimal
@@ -38,7 +42,7 @@ STRUBELL_2019 = Assumptions(pue=Decimal("1.58"), pounds_per_kwh=Decimal("0.954")
 
 @dataclass(frozen=True, slots=True)
 class EnergyReading:
-    """Joules that a meter measured over the whole use, of all machines; ``meter`` is its name.
+    """Energy of all machines over the whole use, as a meter measured it.
 
     Raises InputError for joules that are not positive and finite.
     """
@@ -51,25 +55,26 @@ class EnergyReading:
 
     @classmethod
     def at(cls, mean_watts: float, machine_seconds: Decimal, meter: str) -> EnergyReading:
-        """Multiply a metered mean power by the seconds of all machines."""
+        """The energy for a metered mean power, over the seconds of all machines together."""
         with exact_arithmetic():
             return cls(quantized(Decimal(repr(mean_watts)) * machine_seconds), meter)
 
     @property
     def phrase(self) -> str:
-        """The source of the energy, for people."""
+        """The source of the energy figure, for people."""
         return f"measured by {self.meter}"
 
     def kwh(self, _machine_seconds: Decimal) -> Decimal:
-        """Kilowatt-hours of the machines; call it within `exact_arithmetic`."""
+        """Energy of the machines in kilowatt-hours; call it within `exact_arithmetic`."""
         return quantized(self.joules / JOULES_PER_KILOWATT_HOUR)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPower:
-    """Watts of one machine by a spec or a plan; ``of`` names the parts that draw them.
+    """Power of one machine in watts, as a spec or a plan declares it.
 
-    Raises InputError for watts that are not positive and finite.
+    ``of`` names the parts that draw it. Raises InputError for watts that are not positive and
+    finite.
     """
 
     watts: Decimal
@@ -80,11 +85,11 @@ class DeclaredPower:
 
     @property
     def phrase(self) -> str:
-        """The source of the energy, for people."""
+        """The source of the energy figure, for people."""
         return f"from declared power: {plain(self.watts)} W of {self.of}"
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
-        """Kilowatt-hours of the machines; call it within `exact_arithmetic`."""
+        """Energy of the machines in kilowatt-hours; call it within `exact_arithmetic`."""
         hours = machine_seconds / SECONDS_PER_HOUR
         return quantized(self.watts * hours / WATTS_PER_KILOWATT)
 
@@ -94,14 +99,14 @@ Power = EnergyReading | DeclaredPower
 
 @dataclass(frozen=True, slots=True)
 class UnknownEnergy:
-    """An unknown energy, which is not zero; ``reason`` is a phrase for people."""
+    """An energy that is unknown, which is not zero; ``reason`` is a phrase for people."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy and the emissions of a use; they are not billed.
+    """The energy that a use of machines takes, and its emissions; they are not billed.
 
     ``machines_kwh`` is the machines' energy, ``building_kwh`` that times ``pue``.
     """
@@ -116,7 +121,7 @@ class EnergyUse:
 
     @property
     def pounds_co2e(self) -> Decimal:
-        """The same emissions in pounds of 0.45359237 kg."""
+        """The emissions in pounds of 0.45359237 kg of CO2 equivalent."""
         with exact_arithmetic():
             return quantized(self.kg_co2e / KILOGRAMS_PER_POUND)
 
@@ -124,10 +129,10 @@ class EnergyUse:
 def energy_use(
     power: Power, machine_seconds: Decimal, grid: Grid, pue: Decimal | None = None
 ) -> EnergyUse:
-    """The energy and the emissions of ``machine_seconds`` of all machines together.
+    """The energy and emissions of using all machines for ``machine_seconds`` together.
 
-    ``pue`` None: the grid's if its source states one; else 1, the machines alone. Raises InputError
-    for a PUE below 1.
+    If ``pue`` is None, it is the grid's if its source states one; else 1, the machines alone.
+    Raises InputError for a PUE below 1.
     """
     if pue is not None:
         source = "declared"
@@ -145,7 +150,7 @@ def energy_use(
 
 
 def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
-    """The busy power of a machine by its spec, or the reason why it is unknown.
+    """The power of a busy machine by its spec, or the reason why it is unknown.
 
     If the host's power is unknown, it is that of the accelerators alone, and is named so.
     """
@@ -161,7 +166,7 @@ def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> DeclaredPower | UnknownEnergy:
-    """The power in use by an owned plan, or the reason why it is unknown."""
+    """The power of a machine in use by its owned plan, or the reason why it is unknown."""
     if not plan.per_vcpu:
         return DeclaredPower(plan.power_watts, "the owned machine")
     if vcpus is None:
@@ -172,7 +177,7 @@ def owned_power(plan: Owned, vcpus: int | None) -> DeclaredPower | UnknownEnergy
 def declared_power_of(
     price: Price | None, hardware: Hardware, vcpus: int | None
 ) -> DeclaredPower | UnknownEnergy:
-    """The power by the owned plan, else by the machine's spec."""
+    """The power of a machine in use: by its owned plan if there is one, else by its spec."""
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)
     return declared_power(hardware)
@@ -184,13 +189,13 @@ def _demand_positive(name: str, value: Decimal, unit: str) -> None:
 
 
 def energy_kwh(power_watts: Decimal, duration_seconds: Decimal, pue: Decimal) -> Decimal:
-    """The building's kilowatt-hours: ``pue`` times the power over the time."""
+    """Energy of the building in kilowatt-hours: ``pue`` times power times duration."""
     with exact_arithmetic():
         hours = duration_seconds / SECONDS_PER_HOUR
         return quantized(pue * hours * power_watts / WATTS_PER_KILOWATT)
 
 
 def emissions_pounds(energy: Decimal, pounds_per_kwh: Decimal) -> Decimal:
-    """Pounds of CO2 equivalent of an energy in kilowatt-hours."""
+    """Pounds of CO2 equivalent that an energy in kilowatt-hours emits."""
     with exact_arithmetic():
         return quantized(energy * pounds_per_kwh)

@@ -1,4 +1,4 @@
-"""Times with an interval become costs with an interval, or a reason for no cost.
+"""Turn a time with an interval into a cost with an interval, or into a reason for no cost.
 
 Callers choose the times and the plans.
 """
@@ -21,7 +21,7 @@ WIDEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A mean time in seconds with the interval of that mean; 0 < low <= mean <= high, finite.
+    """A mean time in seconds with its interval; 0 < low <= mean <= high, all finite.
 
     Raises InputError otherwise.
     """
@@ -40,7 +40,7 @@ class Time:
 
     @classmethod
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
-        """Convert floats by the shortest decimal that gives the same float.
+        """A time from floats; each becomes the shortest decimal that gives the same float.
 
         Corrects an interval of a few scattered samples that reaches below zero, and an interval of
         equal samples that misses their mean by rounding.
@@ -51,23 +51,23 @@ class Time:
 
     @classmethod
     def exact(cls, seconds: Decimal) -> Time:
-        """A time without an interval, such as a printed time of a source."""
+        """A time without an interval, such as a time that a source prints."""
         return cls(seconds, seconds, seconds)
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval has a low end."""
+        """Whether the low end of the interval is a bound; if not, only the high end is."""
         return self.mean <= WIDEST * self.low
 
     def scaled(self, repetitions: int | Decimal) -> Time:
-        """The time of ``repetitions`` one after the other."""
+        """The time of ``repetitions`` of the work, one after the other."""
         with exact_arithmetic():
             return Time(self.low * repetitions, self.mean * repetitions, self.high * repetitions)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The cost at the low end, the mean and the high end of a time.
+    """The costs of a time at the low end of its interval, at its mean and at its high end.
 
     With billing in steps, ``mean`` is the bill of the mean time, not the mean of the bills.
     """
@@ -81,12 +81,12 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval has a low end."""
+        """Whether the low end of the interval is a bound; if not, only the high end is."""
         return self.mean <= WIDEST * self.low
 
     @property
     def between(self) -> str:
-        """The range for people; empty if both ends equal the mean."""
+        """The range of the cost for people; empty if both ends equal the mean."""
         if self.low == self.high:
             return ""
         high = money(self.high, self.currency)
@@ -95,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """An unknown cost, which is not zero; ``reason`` is a phrase for people."""
+    """A cost that is unknown, which is not zero; ``reason`` is a phrase for people."""
 
     reason: str
 
@@ -105,7 +105,7 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of a job on ``machines`` equal machines, and the facts that a price depends on.
+    """The time of a job on ``machines`` equal machines, and the facts that decide its price.
 
     ``shared`` work is part of a longer job and pays its share of that bill, without rounding and
     starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
@@ -119,16 +119,16 @@ class MachineTime:
 
     @property
     def machine(self) -> tuple[int | None, bool]:
-        """The facts of the machine that its price depends on."""
+        """Number of vCPUs and whether accelerators are used, which decide the price."""
         return self.vcpus, self.accelerated
 
     def usage(self, seconds: Decimal | None = None) -> Usage:
-        """The usage of ``seconds``, by default of the mean time."""
+        """The usage to bill if the job takes ``seconds``, by default the mean time."""
         duration = self.time.mean if seconds is None else seconds
         return Usage(duration, self.machines, self.vcpus, self.accelerated)
 
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
-        """The bill of ``seconds``, by default of the mean time, without credit.
+        """The bill without credit if the job takes ``seconds``, by default the mean time.
 
         Free credit changes the payer and not the cost. Raises InputError as ``quote`` does.
         """
@@ -136,7 +136,7 @@ class MachineTime:
         return share(price, usage) if self.shared else quote(price, usage, credited=False)
 
     def cost(self, price: Price | None) -> Cost:
-        """The cost over the time's interval, from the totals of its bills.
+        """The cost at the low end, the mean and the high end of the time.
 
         Unpriced, with the reason, if there is no price or the plan cannot be applied.
         """

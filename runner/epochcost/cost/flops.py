@@ -1,6 +1,6 @@
-"""Time of a training from its arithmetic, on machines where it was never timed. Always a range.
+"""Estimate the time of a training from its operations, where it was never timed: always a range.
 
-The time is operations / (peak x utilisation). The utilisation of a training that never ran is
+The time is operations / (peak rate × utilisation). The utilisation of a training that never ran is
 unknown, so it is declared as a range.
 """
 
@@ -30,14 +30,17 @@ UTILISATION = (
 
 
 def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
-    """The time of ``flops`` at the utilisation of large language models; ``peak`` is in FLOP/s."""
+    """The time of ``flops`` operations at the utilisations of large language models.
+
+    ``peak`` is the peak rate in FLOP/s.
+    """
     with exact_arithmetic():
         shares = (_MOST_USED, (_LEAST_USED + _MOST_USED) / 2, _LEAST_USED)
         return Time(*(flops / (peak * share) for share in shares))
 
 
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
-    """The operations of a model's whole training; None if unknown.
+    """Operations of a model's whole training; None if unknown.
 
     6 operations for each parameter and token of a declared model; for a graph, three forward passes
     for each example, by the usual convention.
@@ -51,7 +54,7 @@ def training_flops(model: Model, forward_flops_per_example: float | None) -> Dec
 
 
 def peak_flops(hardware: Hardware, precision: Precision) -> Decimal | None:
-    """FLOP/s of all accelerators together; None if the spec does not state them."""
+    """Peak FLOP/s of all accelerators of a machine; None if its spec does not state them."""
     with exact_arithmetic():
         total = Decimal(0)
         for gpu in hardware.accelerators:

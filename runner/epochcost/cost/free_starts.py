@@ -1,4 +1,4 @@
-"""Starts that are free because the provider takes the machine back early.
+"""Expected number of starts that are free because the provider soon takes the machine back.
 
 The job is that of `cost.spot`. With rate r, a start that would need t seconds to end the job is
 taken back within its first F seconds with probability 1 - exp(-r min(t, F)). This sums over all
@@ -19,18 +19,18 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class FreeStarts:
-    """Expected number of free starts, and their running time in seconds."""
+    """Expected number of free starts, and their total running time in seconds."""
 
     number: Decimal
     seconds: Decimal
 
     def times(self, factor: Decimal) -> FreeStarts:
-        """The starts and their time multiplied by a factor."""
+        """The number of starts and their time, multiplied by a factor."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
-    """Expected free starts and their seconds, in closed form; the job has no lifetime."""
+    """Expected number and time of a job's free starts, in closed form; the job has no lifetime."""
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
     later = _in_notice(job) if job.interval is None else _in_stretches(job)
@@ -54,7 +54,7 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """The probability that a start is free, and the mean of its free seconds.
+    """Probability that a start is free, and the expected free seconds of the start.
 
     ``needed`` is the time that the start would need to end the job.
     """
@@ -64,10 +64,11 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 
 
 def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
-    """The starts after interruptions: of the last stretch of work, then of all earlier stretches.
+    """Free starts that follow interruptions, if checkpoints divide the work into stretches.
 
-    Stretch j before the last needs j stretches L more than the last: the sums over exp(-r j L) and
-    j exp(-r j L) of the stretches that need less than F are geometric.
+    They are yielded for the last stretch, then for all earlier stretches. Stretch j before the last
+    needs j stretches L more than the last: the sums over exp(-r j L) and j exp(-r j L) of the
+    stretches that need less than F are geometric.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -88,7 +89,7 @@ def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
 
 
 def _in_notice(job: SpotJob) -> Iterator[FreeStarts]:
-    """The starts after interruptions if work is saved on notice, at any of its seconds."""
+    """Free starts that follow interruptions at any second of work, if work is saved on notice."""
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -1,4 +1,4 @@
-"""Formulas of the calculator for a reader's job: failed runs, machines for a load, waiting times.
+"""Formulas of the calculator: failed runs, machines for a load, and waiting times of requests.
 
 Each takes numbers, or symbols that give a program for the browser.
 """
@@ -19,17 +19,20 @@ _LATE = Decimal("0.01")
 
 
 def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """The expected cost of failed runs for each successful run; a failed run costs as much."""
+    """Expected cost of failed runs for each successful run; a failed run costs as much as that."""
     return failing / (_ONE - failing) * cost
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
-    """Machines for a rate of requests, each busy at most the share ``busy`` of the time."""
+    """Number of machines for a rate of requests.
+
+    Each is busy at most the share ``busy`` of the time.
+    """
     return maximum(_ONE, ceiling(per_second * request_seconds / busy))
 
 
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
-    """The time within which 99 % of randomly arriving requests are answered, below full load.
+    """Time within which 99 % of randomly arriving requests are answered; ``load`` is below 1.
 
     It adds the wait in the queue and, if a batch takes all waiting requests, the batch before. For
     batches of any size the bound lies above a simulated queue's time, by a third at most.
@@ -41,10 +44,10 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Cost of one training and of all trainings in a month, with failures, and their machines.
+    """Program for the cost of trainings, one and all of a month, with failures, and the machines.
 
-    Inputs are a successful run's ``total`` and ``elapsed`` seconds, the share ``failed``, and the
-    number ``times`` in a month.
+    Inputs are the cost ``total`` and the ``elapsed`` seconds of a successful run, the share
+    ``failed`` of runs, and the number ``times`` of trainings in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
     failures = failures_paid(total, failed)
@@ -60,9 +63,10 @@ def training_program() -> Json:
 
 
 def serving_program() -> Json:
-    """Machines for ``rate`` requests a second, the load of each, and the time of answers.
+    """Program for the machines that serve ``rate`` requests a second, their load, and answer times.
 
-    Inputs are the ``seconds`` of a ``batch``, and the share ``busy`` that limits a machine's load.
+    Inputs are also the ``seconds`` of a ``batch``, and the share ``busy`` that limits a machine's
+    load.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():
@@ -73,6 +77,9 @@ def serving_program() -> Json:
 
 
 def million_program() -> Json:
-    """Cost of a million requests if ``rate`` a second cost ``total`` in ``month`` seconds."""
+    """Program for the cost of a million requests.
+
+    Inputs are the cost ``total`` of ``month`` seconds and the ``rate`` of requests a second.
+    """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

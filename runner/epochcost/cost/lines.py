@@ -1,4 +1,4 @@
-"""The usage, the lines of a bill, and the quote that sums them.
+"""The usage to bill, the lines of a bill, and the quote that sums them.
 
 Free credit, which a provider gives new customers, is a negative line.
 """
@@ -21,12 +21,13 @@ MOST_GIGABYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The time of machines at once, and the runs in a row; each is billed separately.
+    """Use of ``count`` machines at once, in each of ``runs`` successive runs, to be billed.
 
-    Each of ``runs`` starts its machines anew and lasts ``duration_seconds``, rounded to 18
-    decimals. Only plans per vCPU need ``vcpus`` of a machine; they do not cover ``accelerated``
-    work. ``egress_gb`` (1e9 bytes each) leave the provider in all. Raises InputError for times or
-    numbers that are not positive, not finite or far too large.
+    Each machine of each run is billed separately: a run starts its machines anew and lasts
+    ``duration_seconds``, rounded to 18 decimals. Only plans per vCPU need ``vcpus``, the number in
+    a machine; they do not cover ``accelerated`` work. ``egress_gb`` is the data that leaves the
+    provider in all, in GB of 1e9 bytes. Raises InputError for times or numbers that are not
+    positive, not finite or far too large.
     """
 
     duration_seconds: Decimal
@@ -50,13 +51,13 @@ class Usage:
 
     @property
     def machines(self) -> int:
-        """Runs of single machines: those at once times those in a row."""
+        """Number of machine runs: the machines at once times the successive runs."""
         return self.count * self.runs
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A visible part of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
+    """A line of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
 
     Figures have 18 decimals. ``rate`` is in currency per ``unit``.
     """
@@ -70,7 +71,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A bill: lines whose sum is the total, exactly.
+    """A bill: its lines, whose exact sum is the total.
 
     ``price_id`` and ``as_of``, the day of the price, are None for a bill at an hourly rate.
     ``assumed``: the plan's figures are assumptions, not a price list. ``elapsed_seconds`` is the
@@ -89,13 +90,13 @@ class Quote:
 
     @property
     def total(self) -> Decimal:
-        """The exact sum of the lines' amounts, in ``currency``: the amount to be paid."""
+        """The amount to be paid in ``currency``: the exact sum of the lines' amounts."""
         with exact_arithmetic():
             return sum((line.amount for line in self.lines), Decimal(0))
 
     @property
     def before_credit(self) -> Decimal:
-        """The amount to be paid without credit."""
+        """The amount that would be paid without credit."""
         with exact_arithmetic():
             return self.total + self.credit_used
 

@@ -1,7 +1,7 @@
 """A trace of spot machines as arrays: prices, availability, amounts, and rates of interruption.
 
-Rows of arrays are zones, columns the periods in which no zone changes. Amounts are floats, exact to
-far below a cent: thousands of jobs are replayed at once.
+Rows of the arrays are zones, columns the periods in which no zone changes. Amounts are floats,
+exact to far below a cent: thousands of jobs are replayed at once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Flags = NDArray[np.bool_]
 
 
 class Market:
-    """Zones over time, in seconds from the trace's start.
+    """Prices and availability of all zones over time, in seconds from the trace's start.
 
-    ``rate`` is the price per hour, infinite without a machine. ``until`` is the time at which an
-    available machine is taken back, infinite after the trace's end. ``change`` is the time of the
-    next column, infinite for the last column.
+    ``rate`` is the price per hour, infinite if no machine is available. ``until`` is the time at
+    which an available machine is taken back, infinite after the trace's end. ``change`` is the time
+    at which the next column begins, infinite for the last column.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -49,11 +49,11 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """The columns of some times."""
+        """Indices of the columns (periods) in which some times lie."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """The cost of machines from ``start`` to ``end``, between which they are not taken back."""
+        """Costs of machines from ``start`` to ``end``; they must not be taken back in between."""
         return self._paid_at(zones, end) - self._paid_at(zones, start)
 
     def _paid_at(self, zones: Indices, now: Floats) -> Floats:
@@ -64,13 +64,13 @@ class Market:
         return self._paid[zones, column] + np.where(np.isfinite(rate), rate, 0.0) * since
 
     def mean_price(self, zone: int) -> float:
-        """The mean price of an hour with a machine; infinite if the zone never has one."""
+        """Mean hourly price of a zone while it has machines; infinite if it never has any."""
         had = self.had[zone]
         rates = self.rate[zone][had]
         return float(np.average(rates, weights=self._hours[had])) if had.any() else math.inf
 
     def interruptions_per_hour(self, zone: int | None = None) -> float:
-        """Interruptions per hour of a running machine, in one zone or in all together."""
+        """Interruptions per hour of a running machine, in one zone or over all zones."""
         had = self.had if zone is None else self.had[[zone]]
         interruptions = int((had[:, :-1] & ~had[:, 1:]).sum())
         hours = float((had * self._hours).sum())

@@ -1,4 +1,4 @@
-"""The arithmetic of money: a decimal context, and the digits of an amount.
+"""Exact arithmetic for money: its decimal context, and rounding to the digits of an amount.
 
 Results never depend on the caller's decimal context. Amounts, rates and quantities have 18
 decimals, halves to even; sums of them are exact.
@@ -69,7 +69,10 @@ class _ExactArithmetic:
 
 
 def exact_arithmetic() -> AbstractContextManager[None]:
-    """Compute in CONTEXT; results that do not fit its digits raise InputError."""
+    """Context in which Decimals are computed in CONTEXT.
+
+    Results that do not fit its digits raise InputError.
+    """
     return _ExactArithmetic()
 
 
@@ -89,7 +92,7 @@ def quantized(value: Decimal) -> Decimal:
 
 
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
-    """Round a positive value to 18 decimals; raises InputError if nothing is left.
+    """Round a positive value to 18 decimals; raises InputError if that gives 0.
 
     Call it within `exact_arithmetic`.
     """
@@ -100,6 +103,6 @@ def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
 
 
 def require_currency(code: str) -> None:
-    """Raise InputError unless a code is one of ISO 4217."""
+    """Raise InputError unless ``code`` is a currency of ISO 4217."""
     if code not in ISO_4217:
         raise InputError(f"currency: expected a code of ISO 4217, such as USD, got {code!r:.40}")

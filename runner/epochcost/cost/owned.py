@@ -1,6 +1,6 @@
-"""Owned machines: loss of value, maintenance and energy of an hour of use.
+"""Cost of an hour of an owned machine: loss of value, maintenance and energy.
 
-Costs at any use are spread over the hours of use.
+Costs that do not depend on use are spread over the hours of use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WATTS_PER_KILOWATT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The monthly cost of an owned machine, or of one of its vCPUs, in its currency.
+    """The monthly cost of an owned machine, or of one of its vCPUs, in the plan's currency.
 
     ``fixed_per_month`` is paid at any use: loss of value, rack, maintenance, and the energy of an
     idle month. ``energy_per_hour`` is the additional energy of an hour of use.
@@ -37,7 +37,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """Compute the cost by the plan's table, without its utilisation."""
+        """The monthly cost under an owned plan, whose utilisation is not used."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -45,17 +45,17 @@ class Ownership:
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """The cost of an unused month without loss of value: rack, maintenance, idle energy."""
+    """Cost of a month without use, loss of value excluded: rack, maintenance, idle energy."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
 
 
 def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
-    """Depreciation, maintenance and energy of ``seconds`` of use of ``units`` machines or vCPUs.
+    """Lines for depreciation, maintenance and energy of ``seconds`` of use.
 
-    At utilisation u each used hour pays for 1/u - 1 idle hours. Lines without a figure in the plan
-    are left out.
+    ``units`` is the number of machines or vCPUs. At utilisation u each used hour pays for 1/u - 1
+    idle hours. Lines without a figure in the plan are left out.
     """
     hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
@@ -65,7 +65,7 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 
 
 def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Label, quantity, its unit, and the rate for one."""
+    """Label, quantity, unit, and rate per unit of each line."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     yield "depreciation", hours, unit, depreciation_per_hour(plan)
     for label, yearly in (
@@ -90,7 +90,7 @@ def depreciation_per_hour(plan: Owned) -> Decimal:
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
-    """The number of priced units of one machine: its vCPUs, or one.
+    """Number of units that the plan prices in one machine: its vCPUs, or 1 for the machine.
 
     Raises InputError if the plan is per vCPU and their number is unknown, or if the work is on an
     accelerator, which the plan does not price.

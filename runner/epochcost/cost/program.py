@@ -37,9 +37,9 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The bill of a plan: inputs with defaults, lines of label and amount, elapsed seconds.
+    """The bill of a plan as formulas: inputs with defaults, lines, and elapsed seconds.
 
-    Amounts and seconds are traced expressions.
+    A line has a label and an amount; amounts and seconds are traced expressions.
     """
 
     price: str
@@ -50,7 +50,7 @@ class Program:
 
     @property
     def json(self) -> Json:
-        """The program in its published form."""
+        """The program as JSON, as the site publishes it."""
         written = _Writer([*(amount for _, amount in self.lines), self.elapsed_seconds])
         return {
             "format": FORMAT,
@@ -64,7 +64,7 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program of a separate job's bill, as ``cost.quote`` without credit.
+    """The program for a separate job's bill, which equals that of ``cost.quote`` without credit.
 
     Raises InputError if the plan can never be billed.
     """
@@ -83,7 +83,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program of a share of a longer job's bill, as ``cost.share``.
+    """The program for a share of a longer job's bill, which equals that of ``cost.share``.
 
     Raises InputError if the plan has no hourly charge.
     """
@@ -98,7 +98,7 @@ def share_program(price: Price) -> Program:
 
 
 def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
-    """The plan with a symbol for its rate of interruptions, and the rate as an input."""
+    """The plan with a symbol instead of its rate of interruptions, and the rate as an input."""
     pauses = price.interruptions
     if pauses is None or pauses.rate_per_hour == 0:
         return price, {}
@@ -107,7 +107,7 @@ def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
 
 
 def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
-    """The moved data, an input if the plan has a price for them."""
+    """The gigabytes moved out, as an input if the plan has a price for them, else 0."""
     if not any(part.per == "gb" for part in price.components):
         return Decimal(0)
     inputs["egress_gb"] = Decimal(0)
@@ -115,7 +115,7 @@ def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
 
 
 def _owned_program(price: Price, plan: Owned) -> Program:
-    """Depreciation, maintenance and energy; the plan's figures are inputs by key."""
+    """The program for an owned plan's bill; figures of the plan are inputs, named by their keys."""
     inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
     traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
     units = _COUNT
@@ -144,7 +144,7 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _Writer:
-    """Traced figures as JSON; a formula that occurs several times becomes a named value."""
+    """Writes traced formulas as JSON; a formula that occurs several times becomes a named value."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}
@@ -159,7 +159,7 @@ class _Writer:
             self._uses[id(self._shared(figure))] += 1
 
     def json(self, figure: Any) -> Json:
-        """An expression, or the name of its value."""
+        """A formula as JSON, or the name of the value that holds it."""
         if not isinstance(figure, Expression):
             return _number(figure)
         shared = self._shared(figure)
@@ -174,7 +174,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first expression equal to this one, with shared operands."""
+        """The first of all expressions that equal this one; its operands are shared likewise."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:

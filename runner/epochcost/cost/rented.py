@@ -29,9 +29,9 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class HourlyCharge:
-    """The cost of an hour of a machine: ``rate`` for each of ``units``, with 18 decimals.
+    """A charge for an hour of a machine: ``rate`` for each of ``units``, with 18 decimals.
 
-    ``name`` is for premiums, ``label`` for the bill.
+    Premiums refer to it by ``name``; the bill shows ``label``.
     """
 
     name: str
@@ -41,21 +41,24 @@ class HourlyCharge:
 
     @property
     def unit(self) -> str:
-        """The unit of the rate."""
+        """The unit to which the rate applies."""
         return "hour" if self.units == 1 else "unit-hour"
 
     @property
     def hourly(self) -> Decimal:
-        """The cost of an hour, with 18 decimals."""
+        """The charge for an hour, with 18 decimals."""
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """The cost of ``seconds``; never less for a longer time, to the last decimal."""
+        """The charge for ``seconds``; never less for a longer time, to the last decimal."""
         return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """The charge of an hourly rate; raises InputError if it is below 1e-18 or not finite."""
+    """The charge of a plan with only an hourly rate.
+
+    Raises InputError if the rate is below 1e-18 or not finite.
+    """
     return HourlyCharge(COMPUTE, f"{COMPUTE}, used", quantized_positive(rate_per_hour))
 
 
@@ -83,10 +86,10 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
 
 
 def _commitment_parts(terms: Commitment) -> Iterator[HourlyCharge]:
-    """An hour's payments, and those of the unused hours of the term.
+    """The charge for an hour's payments, and that for the unused hours of the term.
 
-    At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs
-    (upfront / (months x 730 h) + hourly) / u.
+    At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs (upfront / (months
+    x 730 h) + hourly) / u.
     """
     yield from _payments(terms)
     idle = quantized(1 / terms.utilisation - 1)
@@ -111,7 +114,7 @@ def _paid_by_the_hour(terms: Commitment) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class RentedUsage:
-    """Machines at once, the runs of each in a row, and the gigabytes of egress in all."""
+    """Number of machines at once, successive runs of each, and total gigabytes of egress."""
 
     count: Count
     runs: Count
@@ -119,28 +122,28 @@ class RentedUsage:
 
     @property
     def machines(self) -> Count:
-        """Runs of single machines: those at once times those in a row."""
+        """Number of machine runs: the machines at once times the successive runs."""
         return self.count * self.runs
 
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Hourly charges, and the number of machines, over all runs, that have them."""
+    """Hourly charges, and the number of machines that have them, over all runs."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
 
     @property
     def hourly(self) -> Decimal:
-        """The cost of an hour of one machine."""
+        """The charges for an hour of one machine, summed."""
         return sum((charge.hourly for charge in self.charges), _ZERO)
 
     def cost(self, seconds: Decimal) -> Decimal:
-        """The cost of ``seconds`` of all machines."""
+        """The charges for ``seconds`` of all these machines, summed."""
         return sum((line.amount for line in self.lines(seconds)), _ZERO)
 
     def lines(self, seconds: Decimal) -> Iterator[Line]:
-        """The line of each charge for ``seconds``."""
+        """A line of the bill for each charge, for ``seconds`` of these machines."""
         for charge in self.charges:
             hours = _hours(seconds if charge.units == 1 else seconds * charge.units)
             amount = quantized(charge.amount(seconds) * self.machines)
@@ -149,7 +152,7 @@ class ChargedMachines:
 
 
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """The hourly charges, grouped by the machines that have them.
+    """The hourly charges of a usage, grouped by the machines to which they apply.
 
     A commitment with a price on demand covers some machines: these have its payments, unused
     machines of the commitment too, and machines beyond it the price on demand.
@@ -167,7 +170,10 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _covered_and_above(
     terms: Commitment, count: Count
 ) -> Iterator[tuple[Decimal, tuple[HourlyCharge, ...]]]:
-    """The charges of a commitment for some machines at once, with the number that has each."""
+    """Charges of a commitment for ``count`` machines at once, each with a number of machines.
+
+    They are charges of used and unused machines of the commitment, and of machines beyond it.
+    """
     assert terms.on_demand_hourly is not None, "only with a price on demand it covers some"
     covers, used = quantized(terms.machines), count * Decimal(1)
     payments = _payments(terms)
@@ -197,7 +203,10 @@ def _premiums(
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of a job by its schedule; ``lay_out`` gives the schedule by another rule."""
+    """All lines of a job by its schedule.
+
+    ``lay_out`` gives the schedule under another billing rule.
+    """
     yield from _discounted_lines(price, schedule, usage)
     yield from _storage_lines(price, schedule, usage.machines, lay_out)
     yield from _egress_lines(price, usage.egress_gb)
@@ -206,7 +215,7 @@ def job_lines(
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """The lines of a share of a longer job; raises InputError without an hourly charge."""
+    """The lines of a share of a longer job's bill; raises InputError without an hourly charge."""
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
     yield from _discounted_lines(price, schedule, usage)
@@ -226,7 +235,7 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """List each charge for the time of work, then all charges for each other use of time.
+    """Lines for the charges of the time of work, then a line for each other use of time.
 
     The last line subtracts ``discounted`` seconds. A later amount is the difference between the
     bill of all time so far and the lines before: rounding each separately could make a bill fall by
@@ -248,7 +257,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """The uses of time after the work, each with the total billed time at its end."""
+    """The uses of time that follow the work, each with the total billed time up to its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -269,7 +278,7 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _storage_lines(
     price: Price, schedule: Schedule, machines: Count, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Storage by the gigabyte-month, for the elapsed time or by its own billing rule."""
+    """Lines for storage by the gigabyte-month, for the elapsed time or by its own billing rule."""
     for part in price.components:
         if part.per == "gb-month" and part.amount is not None:
             seconds = schedule.elapsed_seconds
@@ -281,14 +290,14 @@ def _storage_lines(
 
 
 def _egress_lines(price: Price, egress_gb: Decimal) -> Iterator[Line]:
-    """Egress by the gigabyte."""
+    """Lines for data moved out, by the gigabyte."""
     for part in price.components:
         if part.per == "gb" and part.amount is not None and not is_zero(egress_gb):
             yield _line(part.label, egress_gb, "GB", part.amount)
 
 
 def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
-    """Charges per run, at any duration."""
+    """Lines for charges per run, whatever its duration."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
             count = quantized_positive(part.count, "count")
@@ -296,7 +305,7 @@ def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
 
 
 def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
-    """The expected charge of failed starts."""
+    """A line for the expected charge of failed starts."""
     if not is_zero(schedule.failures) and price.start.failure_charge > 0:
         charge = price.start.failure_charge
         yield _line("failed starts, expected", schedule.failures, "start", charge, machines)

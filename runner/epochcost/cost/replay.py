@@ -1,11 +1,12 @@
-"""Spot jobs replayed over a trace: their cost under policies that stay or move between zones.
+"""Replay spot jobs over a trace of prices: their cost if they stay in a zone or move between zones.
 
 The idea is DeepSpotCloud's: an interrupted training continues from its checkpoint in another zone
 with a cheaper machine (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
 instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The rules
 here are ours, since we could not read the paper's. Each second costs its current price, nothing is
-rounded, and no policy knows the future. Many starts are replayed at once, by stretches of work with
-a checkpoint; a start whose job does not end within the trace has no cost.
+rounded, and no policy knows the future. The job is replayed from many starts at once, stretch by
+stretch; a stretch is the work up to a checkpoint. A start whose job does not end within the trace
+has no cost.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ ON_DEMAND = -1
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job and the time of starts, checkpoints and moves.
+    """A job to replay, and the times that starts, checkpoints and moves take, in seconds.
 
     Every interval of work ends with a checkpoint. A start after the first takes a restart; a move
     to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price of a
-    machine that is never taken back, the deadline the longest elapsed time. Raises InputError for a
-    deadline before the work's end.
+    machine that is never taken back, the deadline the longest elapsed time. Raises InputError if
+    the deadline is shorter than the work.
     """
 
     work_seconds: float
@@ -59,24 +60,25 @@ class MovingJob:
 
     @property
     def undisturbed_seconds(self) -> float:
-        """The time of work and checkpoints without interruptions."""
+        """Seconds of work and checkpoints if there are no interruptions."""
         saves = math.ceil(self.work_seconds / self.interval_seconds) - 1
         return self.work_seconds + self.save_seconds * saves
 
     @property
     def on_demand_cost(self) -> float | None:
-        """The cost of the work on demand; None if its price is unknown."""
+        """Cost of the work on an on-demand machine; None if its price is unknown."""
         rate = self.on_demand_per_hour
         return None if rate is None else rate * self.work_seconds / SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """The state of jobs at a start, checkpoint, interruption or market change, for a policy.
+    """The state of jobs at a moment when a policy decides where they continue.
 
-    Each array has an item for each job: the time ``now`` and the market's ``column``, its last
-    ``zone``, whether it has ``begun``, whether its machine is ``running``, the ``remaining`` work,
-    and the ``elapsed`` time; all in seconds.
+    That is at a start, checkpoint, interruption or change of the market. Each array has an item for
+    each job: the time ``now`` and the market's ``column``, its last ``zone``, whether it has
+    ``begun``, whether its machine is ``running``, the ``remaining`` work, and the ``elapsed`` time.
+    Times are in seconds.
     """
 
     market: Market
@@ -91,18 +93,21 @@ class Moment:
 
     @property
     def cheapest(self) -> Indices:
-        """The cheapest zone now; the job's zone if no zone is cheaper."""
+        """The cheapest zone for each job now; the job's own zone if no other is cheaper."""
         best, rate = self.market.cheapest[self.column], self.market.rate
         own_is_best = rate[self.zone, self.column] <= rate[best, self.column]
         return np.where(own_is_best, self.zone, best)
 
     def price(self, zone: Indices) -> Floats:
-        """The current price of an hour in zones."""
+        """The current hourly price in the given zone of each job."""
         price: Floats = self.market.rate[zone, self.column]
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """The time until work continues in zones: 0 if the machine is running."""
+        """Seconds until work would continue in the given zones.
+
+        0 if the machine is running there.
+        """
         moved = self.begun & (zone != self.zone)
         restarted = self.begun & (moved | ~self.running)
         seconds: Floats = restarted * self.job.restart_seconds + moved * self.job.move_seconds
@@ -110,7 +115,7 @@ class Moment:
 
     @property
     def stretch(self) -> Floats:
-        """The time of the next stretch, with its checkpoint unless it is the last."""
+        """Seconds of each job's next stretch, with its checkpoint unless it is the last stretch."""
         interval = self.job.interval_seconds
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
@@ -120,17 +125,17 @@ Policy = Callable[[Moment], Indices]
 
 
 def stay(moment: Moment) -> Indices:
-    """Stay in the zone, and wait for a machine there."""
+    """Policy: stay in the zone, and wait for a machine there."""
     return moment.zone
 
 
 def move_when_interrupted(moment: Moment) -> Indices:
-    """Continue in the cheapest zone after an interruption."""
+    """Policy: continue in the cheapest zone after an interruption."""
     return np.where(moment.running, moment.zone, moment.cheapest)
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Also move at a checkpoint if that makes the remaining work cheaper at current prices."""
+    """Policy: also move at a checkpoint if the remaining work is then cheaper at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # Prices are infinite without a machine, and infinity minus infinity is invalid.
@@ -141,7 +146,7 @@ def move_when_it_pays(moment: Moment) -> Indices:
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Move if interrupted; go on demand if losing the next stretch would miss the deadline."""
+    """Policy: move if interrupted; rent on demand if losing a stretch would miss the deadline."""
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
     there = np.isfinite(moment.price(zone))
@@ -165,7 +170,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """The end of the job from each start; if ``finished`` is False the trace ended first.
+    """The replayed job's end, from each start; not ``finished`` means that the trace ended first.
 
     ``elapsed`` is in seconds.
     """
@@ -191,7 +196,7 @@ def replay(
 
 
 class _Runs:
-    """The state of the job from all starts; ``active`` are those that have not ended."""
+    """The replayed job's state, from each start; ``active`` are the indices of unfinished runs."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -207,7 +212,7 @@ class _Runs:
         self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
     def step(self, policy: Policy) -> None:
-        """Each job waits for a machine, completes or loses a stretch, or goes on demand."""
+        """Let each active run wait for a machine, complete or lose a stretch, or go on demand."""
         market, who = self._market, self.active
         now = self.now[who]
         moment = Moment(
@@ -233,7 +238,7 @@ class _Runs:
         self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
     def _work(self, moment: Moment, zone: Indices, there: Flags) -> None:
-        """Run machines to the end of a stretch, or until they are taken back."""
+        """Run the machines to the end of a stretch, or until they are taken back."""
         market, job, who = self._market, self._job, self.active[there]
         moved = (moment.begun & (zone != moment.zone))[there]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[there]
@@ -261,7 +266,10 @@ class _Runs:
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """Evenly spaced starts whose uninterrupted work ends in the trace; else InputError."""
+    """Evenly spaced starts from which the uninterrupted job ends within the trace.
+
+    Raises InputError if there are none.
+    """
     last = market.end - job.undisturbed_seconds
     if last < 0:
         raise InputError(
@@ -273,7 +281,7 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 
 
 def saving_interval(market: Market, save: float) -> float:
-    """The optimal work between checkpoints at the rate of all zones together, in seconds."""
+    """Optimal seconds of work between checkpoints, by the interruption rate over all zones."""
     rate = market.interruptions_per_hour()
     if not rate or not save:
         return _USUAL_INTERVAL_SECONDS
@@ -282,7 +290,10 @@ def saving_interval(market: Market, save: float) -> float:
 
 
 def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: float) -> float:
-    """The cost of staying by the closed form of `cost.spot`: random interruptions, one price."""
+    """The expected cost of staying in a zone by the closed form of `cost.spot`.
+
+    It assumes random interruptions and a constant price.
+    """
     if not interruptions_per_hour:
         return job.undisturbed_seconds * mean_price / SECONDS_PER_HOUR
     work, rate, restart, save, interval = (
@@ -303,7 +314,7 @@ def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: flo
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean over the starts, the 10th and 90th percentile, and the largest."""
+    """Mean, 10th and 90th percentile, and maximum of a figure over the starts."""
 
     mean: float
     p10: float
@@ -319,10 +330,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """A policy over the compared starts; ``zone`` is the zone in which it stays.
+    """Costs and times of a policy over all starts that are compared.
 
-    ``saved`` is the saving as a share of the best single zone's cost, start by start.
-    ``interruptions`` and ``moves`` are means per job.
+    ``zone`` is the zone in which the policy stays, None if it moves. ``saved`` is the saving as a
+    share of the best single zone's cost, start by start. ``interruptions`` and ``moves`` are means
+    per job.
     """
 
     policy: str
@@ -335,7 +347,7 @@ class PolicyResult:
 
 
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
-    """Replay a job under all policies from at most ``count`` evenly spaced starts; staying first.
+    """Replay a job under each policy from at most ``count`` evenly spaced starts; staying first.
 
     Staying uses the zone that turns out best. All policies are compared over the starts from which
     each of them ends within the trace; falling back needs a deadline and a price on demand. Raises
@@ -372,6 +384,6 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A sort key: more starts that end are better, then a lower cost."""
+    """A sort key for outcomes: the more starts whose job ends the better, then the lower cost."""
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

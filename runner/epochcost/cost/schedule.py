@@ -31,7 +31,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A run of a job on a machine, in seconds, with the numbers of starts and failures.
+    """Use of a machine's time by a job, in seconds, and its numbers of starts and failures.
 
     ``used_seconds`` is work, ``starting_seconds`` the billed time of start-ups and restarts. If a
     machine may be interrupted, ``saving_seconds`` are checkpoints, ``rework_seconds`` lost work,
@@ -53,22 +53,22 @@ class Schedule:
 
 
 def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Round the seconds of one start up to the billed seconds.
+    """Round the seconds of one start up to the seconds that are billed.
 
-    Use up to the minimum is billed as the minimum, longer use in whole steps (a step of 0: as
-    used). Rounding billed seconds again changes nothing.
+    Use up to the minimum is billed as the minimum, longer use in whole increments (an increment of
+    0: as used). Rounding billed seconds again changes nothing.
     """
     with exact_arithmetic():
         return round_up(used_seconds, rule)
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """A share of a machine that runs anyway, without starts and rounding."""
+    """The schedule of work on a machine that runs anyway, without starts and rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
 def single_start_schedule(used_seconds: Decimal, rule: Billing) -> Schedule:
-    """A single start that takes no time."""
+    """The schedule of a job with a single start that takes no time."""
     billed = round_up(used_seconds, rule)
     return Schedule(used_seconds, Decimal(0), billed, used_seconds)
 
@@ -114,7 +114,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
 def _further_starts(
     price_id: str, alone: Decimal, lifetime: Decimal, pause: Decimal, rule: Billing
 ) -> tuple[Decimal, Decimal]:
-    """Count the starts after the first, each with a pause, and the billed seconds of all.
+    """Number of starts after the first, each with a pause, and the billed seconds of all starts.
 
     ``alone`` is the length of a single start for all work.
     """
@@ -131,7 +131,7 @@ def _further_starts(
 
 
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """The schedule of a job under a rented plan; the expected one if it may be interrupted.
+    """The schedule of a job under a rented plan; expected values if it may be interrupted.
 
     Raises InputError if a lifetime leaves no time to work, and if the job is expected to take more
     than a century.
@@ -153,7 +153,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule | None:
-    """The run that a share ``probability`` of runs does not exceed; None without interruptions.
+    """The schedule that a share ``probability`` of runs does not exceed; None if not interruptible.
 
     The expected time of interruptions is scaled to a quantile of simulated runs. Raises InputError
     as ``expected_schedule`` does.
@@ -170,7 +170,7 @@ def schedule_quantile(
 def _schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restarts: Decimal = Decimal(1)
 ) -> Schedule:
-    """The seconds of a job under a plan; ``restarts`` scales the expected restarts."""
+    """The schedule of a job from its expected time; ``restarts`` scales the expected restarts."""
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None

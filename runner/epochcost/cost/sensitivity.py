@@ -1,4 +1,4 @@
-"""The uncertainty of a cost: its interval, and the inputs at which another choice is as cheap.
+"""Uncertainty of a cost: its interval, and values of inputs at which another choice is as cheap.
 
 Each changed cost is a bill of the same engine for a job with one changed input, never a separate
 formula. Inputs are the figures of a price by key path, and the machine's speed.
@@ -31,17 +31,20 @@ TIME, INTERRUPTIONS = "time", "interruptions"
 
 @dataclass(frozen=True, slots=True)
 class PricedJob:
-    """A job under a price plan, whose inputs can be changed one by one."""
+    """A job and the price plan that bills it; its inputs can be changed one by one."""
 
     price: Price
     work: MachineTime
 
     def bill(self, seconds: Decimal | None = None) -> Quote:
-        """The bill of ``seconds``, by default the mean time, without credit."""
+        """The bill without credit if the job takes ``seconds``, by default the mean time."""
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """The bill that a share ``probability`` of runs does not exceed, by interruptions alone."""
+        """The bill that a share ``probability`` of runs does not exceed.
+
+        Only interruptions vary.
+        """
         if self.work.shared:
             return self.bill()
         return quote_quantile(self.price, self.work.usage(), probability)
@@ -57,7 +60,7 @@ class PricedJob:
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
     def with_input(self, name: str, value: Decimal) -> PricedJob:
-        """The job with a changed input; raises InputError if no plan may have that value."""
+        """The job with another value of an input; raises InputError if the value is not allowed."""
         if name != SPEED:
             return replace(self, price=with_value(self.price, name, value))
         if not value.is_finite() or value <= 0:
@@ -67,7 +70,7 @@ class PricedJob:
         return replace(self, work=faster)
 
     def input_names(self) -> Iterator[str]:
-        """The inputs of the plan: prices, utilisation, electricity, interruptions, speed."""
+        """Names of the inputs: prices, utilisation, electricity, interruptions, speed."""
         price = self.price
         if price.amount is not None:
             yield "amount"
@@ -84,7 +87,7 @@ class PricedJob:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The value of an input at which a job costs a given amount, and its value ``now``."""
+    """The value of an input at which a job would cost a given amount, and its value ``now``."""
 
     name: str
     now: Decimal
@@ -92,10 +95,10 @@ class Switch:
 
 
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
-    """The nearest value of an input at which the job costs ``cost``, by bisection on real bills.
+    """The value of an input, nearest to its current value, at which the job costs ``cost``.
 
-    None if no valid value within a factor of a million gives that cost. Raises InputError if the
-    job has no bill or no such input.
+    It is found by bisection on real bills. None if no valid value within a factor of a million
+    gives that cost. Raises InputError if the job has no bill or no such input.
     """
     now = job.value(name)
     dearer = job.bill().total > cost
@@ -115,7 +118,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values of the input with the cost on either side of the target."""
+    """Two values of an input between which the cost crosses its target; None if none are found."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)
@@ -146,7 +149,7 @@ def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class InputInterval:
-    """The bill with one input at the ends of its interval and all other inputs unchanged.
+    """The lowest and highest bill as one input varies over its interval and all others stay.
 
     ``name`` is TIME, INTERRUPTIONS or the key path of a figure with a declared range.
     """
@@ -157,32 +160,36 @@ class InputInterval:
 
     @property
     def width(self) -> Decimal:
-        """The distance between the ends."""
+        """The difference between the highest and the lowest bill."""
         return self.high - self.low
 
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval, and the parts of the interval by input; widest first."""
+    """A cost with its interval, and the interval that each uncertain input alone causes.
+
+    The widest of these is first.
+    """
 
     cost: Estimate
     parts: tuple[InputInterval, ...]
 
     @property
     def largest(self) -> InputInterval | None:
-        """The part that contributes most; None if nothing is uncertain."""
+        """The interval of the input that contributes most; None if nothing is uncertain."""
         return self.parts[0] if self.parts and self.parts[0].width > 0 else None
 
 
 def cost_interval(job: PricedJob) -> CostInterval:
-    """The cost of a job with all its uncertainty.
+    """The cost of a job with an interval for all its uncertain inputs together.
 
-    Parts are the interval of the measured mean time, the 5th to 95th percentile of interruptions,
-    and each of the price's ``ranges``. Distances of the ends from the bill are added as the root of
-    the sum of squares, each side separately. This holds for independent deviations if the bill is
-    nearly linear in each (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3), which
-    billing is, except for its steps. Sampling would need distributions that no source gives for
-    declared ranges. Raises InputError if a range's end makes no valid plan, or no bill can be made.
+    They are the measured mean time with its interval, interruptions from their 5th to 95th
+    percentile, and each of the price's ``ranges``. Distances from the bill to the low ends are
+    combined as the root of the sum of squares, those to the high ends likewise. This holds for
+    independent deviations if the bill is nearly linear in each (J. R. Taylor, An Introduction to
+    Error Analysis, 1997, chapter 3), which billing is, except for its steps. Sampling would need
+    distributions that no source gives for declared ranges. Raises InputError if a range's end makes
+    no valid plan, or no bill can be made.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
@@ -210,7 +217,7 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The ends in order; a utilisation's low end gives the high cost."""
+    """The interval of bills for an input; the lower end of a utilisation gives the higher bill."""
     return InputInterval(name, min(total, *ends), max(total, *ends))
 
 

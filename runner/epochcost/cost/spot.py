@@ -1,4 +1,4 @@
-"""Jobs on machines that the provider takes back: expected time, range, and billed time.
+"""Jobs on machines that the provider may take back: expected time, range, and billed time.
 
 Interruptions come at random at a constant rate while a machine runs, so the time to the next one is
 exponential. Work since the last checkpoint is lost and repeated; the interval between checkpoints
@@ -46,12 +46,12 @@ _SIMULATED_INTERRUPTIONS = 50
 
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
-    """The optimal work between checkpoints, valid for long checkpoints too.
+    """The optimal work between checkpoints in seconds, valid for long checkpoints too.
 
     J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
-    Future Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37: with s the time of
-    a checkpoint and M the mean time between interruptions,
-    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M if s is at least 2 M.
+    Future Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37: with s the time of a
+    checkpoint and M the mean time between interruptions, sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s /
+    2M) / 9) - s, and M if s is at least 2 M.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -62,13 +62,14 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 
 @dataclass(frozen=True, slots=True)
 class SpotJob:
-    """A job on a machine that may be taken back: all in seconds, interruptions per second.
+    """A job on a machine that may be taken back; times in seconds, ``rate`` per second.
 
-    ``first_start`` is the billed time until work begins, ``later_start`` that of every later start,
-    with the restart. ``interval`` is the work between checkpoints; None: no work is lost, because
-    the notice is long enough for a checkpoint, or a checkpoint takes no time. ``lifetime`` is the
-    longest time of a start; the job saves just before. A start taken back within ``free`` seconds
-    is free.
+    ``rate`` is the rate of interruptions. ``first_start`` is the billed time until work begins,
+    ``later_start`` that of every later start, with the restart. ``save`` is the time of a
+    checkpoint. ``interval`` is the work between checkpoints; None: no work is lost, because the
+    notice is long enough for a checkpoint, or a checkpoint takes no time. ``lifetime`` is the
+    longest time of a start; the job saves just before its end. A start taken back within ``free``
+    seconds is free.
     """
 
     work: Decimal
@@ -82,23 +83,23 @@ class SpotJob:
 
     @property
     def saves(self) -> Decimal:
-        """The number of checkpoints without interruptions."""
+        """Number of checkpoints if there are no interruptions."""
         if self.interval is None:
             return _ZERO
         return maximum(ceiling(self.work / self.interval), _ONE) - 1
 
     @property
     def undisturbed(self) -> Decimal:
-        """The time without interruptions."""
+        """Seconds of the job if there are no interruptions."""
         return self.first_start + self.work + self.saves * self.save
 
 
 @dataclass(frozen=True, slots=True)
 class SpotTime:
-    """The expectation of a job: seconds of a running machine, and numbers of events.
+    """Expected time of a job, in seconds of a running machine, and expected numbers of events.
 
-    ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` counts starts that
-    end at their lifetime, which are no interruptions.
+    ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` is the number of
+    starts that end at their lifetime, which are no interruptions.
     """
 
     running: Decimal
@@ -111,12 +112,12 @@ class SpotTime:
 
     @property
     def starts(self) -> Decimal:
-        """The first start, and one after each interruption or forced end."""
+        """Expected number of starts: the first, and one after each interruption or forced end."""
         return 1 + self.interruptions + self.forced
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether ``interrupted_at`` applies: a spot plan of unknown rate with time to work."""
+    """Whether `interrupted_at` applies: a spot plan with an unknown rate, and time to work."""
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
     lifetime = price.maximum_lifetime_seconds
@@ -124,7 +125,10 @@ def can_be_interrupted(price: Price) -> bool:
 
 
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
-    """The plan with this rate of interruptions, checkpoints of 30 s and restarts of 5 min."""
+    """A copy of the plan that is interrupted at this rate.
+
+    Checkpoints take 30 s and restarts 5 min.
+    """
     terms = Interruptions(
         rate_per_hour=rate_per_hour,
         checkpoint_seconds=_ASSUMED_SAVE_SECONDS,
@@ -134,7 +138,7 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 
 
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
-    """The job of ``work`` seconds under a plan; None if nothing interrupts it.
+    """The job of ``work`` seconds under a plan; None if the plan has no interruptions.
 
     Raises InputError if a lifetime leaves no time to work between a start and a checkpoint.
     """
@@ -158,7 +162,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
-    """The declared interval, else Daly's; None if the notice is long enough for a checkpoint."""
+    """Seconds between checkpoints, declared or by Daly; None if notice is long enough to save."""
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
     if terms.checkpoint_interval_seconds is not None:
@@ -169,13 +173,13 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
 
 
 def expected_time(job: SpotJob) -> SpotTime:
-    """The expected time of a job, in closed form.
+    """The expected time of a job with interruptions, in closed form.
 
     With rate r, later start B, first start S and stretches of length L (work and checkpoint), the
     running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)): Daly's equation 20 for
     each stretch (see `daly_interval_seconds`), since a machine may also be taken back during a
-    start. The interruptions are r times this time. Exact without a lifetime, and to within one
-    start with one.
+    start. The number of interruptions is r times this time. Exact without a lifetime, and to within
+    one start with one.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -199,7 +203,7 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
-    """Every interruption during work costs a checkpoint and a restart, and no work."""
+    """The expected time if an interruption costs a checkpoint and a restart, but no work."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
@@ -228,18 +232,18 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 
 
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """The billed seconds of one start: the minimum, or beyond it whole steps (0: as used)."""
+    """Billed seconds of one start: at least the minimum, in whole increments (0: as used)."""
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds
     return where(used_seconds <= least, least, billed) if least else billed
 
 
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
-    """The expected billed time beyond the running time.
+    """Expected seconds that rounding adds to the running time.
 
     Each start is rounded separately: an interrupted start after an exponential time, a forced end
     at its lifetime. The last start ends as the uninterrupted job does if nothing happened, else
-    anywhere in a step.
+    anywhere in an increment.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -252,11 +256,11 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
 
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
-    """The mean time that rounding adds to a billed start that is interrupted.
+    """Mean seconds that rounding adds to a billed start that is interrupted.
 
-    With billing steps of h seconds, the mean 1 / r of a start becomes h / (1 - exp(-r h)). A
-    minimum of whole steps is billed in full; the time after it, or after the free time, is again
-    exponential.
+    With billing increments of h seconds, the mean 1 / r of a start becomes h / (1 - exp(-r h)). A
+    minimum of whole increments is billed in full; the time after it, or after the free time, is
+    again exponential.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -267,19 +271,19 @@ def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """A run of a job: the seconds of each start, and whether an interruption ended it."""
+    """A simulated run of a job: seconds of each start, and whether an interruption ended it."""
 
     starts: tuple[tuple[float, bool], ...]
     saving: float
 
     @property
     def running(self) -> float:
-        """The seconds of all starts."""
+        """Seconds of all starts together."""
         return math.fsum(seconds for seconds, _ in self.starts)
 
 
 def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
-    """Simulate a job start by start, repeatably for a seed."""
+    """Simulate ``runs`` runs of a job start by start; equal seeds give equal runs."""
     chance = random.Random(seed)  # noqa: S311 - repeatable, no secret
     rate = float(job.rate)
     use = _use_saved_on_notice(job) if job.interval is None else _use_in_stretches(job)
@@ -335,11 +339,11 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 
 
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
-    """A quantile of the time that interruptions take, over its mean, by simulation.
+    """A quantile of the time lost to interruptions, divided by its mean, by simulation.
 
-    ``interruptions`` is their expected number. A part of a long job is simulated: deviations of
-    parts add up as the root of their number. A stretch that is repeated very often ends at random,
-    after an exponential time.
+    ``interruptions`` is their expected number. Only a part of a long job is simulated: deviations
+    of parts add up as the root of their number. A stretch that is repeated very often ends at
+    random, after an exponential time.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

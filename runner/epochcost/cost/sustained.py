@@ -18,10 +18,10 @@ _ZERO = Decimal(0)
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """The time at the full price that costs as much as ``used`` from the start of a month.
+    """Time at the full price that costs as much as ``used`` time from the start of a month.
 
-    In the unit of ``month``. Each of ``shares`` is the share of the price in an equal part of a
-    month; every month begins with the first share.
+    Times are in the unit of ``month``. Each of ``shares`` is the share of the price in an equal
+    part of a month; every month begins with the first share.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -34,7 +34,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Seconds that the discount subtracts from each of ``runs`` successive runs on a machine."""
+    """Seconds at the full price that the discount saves in each of ``runs`` successive runs."""
     if not shares:
         return _ZERO
     used = seconds * runs
@@ -42,7 +42,7 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
 
 
 def price_changes(shares: Sequence[Decimal], month: Decimal, until: Decimal) -> Iterator[Decimal]:
-    """The times up to ``until`` at which the price changes, in the unit of ``month``."""
+    """Times up to ``until`` at which the hourly price changes, in the unit of ``month``."""
     part = month / max(len(shares), 1)
     if shares:
         yield from (part * index for index in range(1, int(until / part) + 1))

@@ -1,8 +1,9 @@
-"""Numbers of the formulas of bills: Decimals, or symbols that trace the formula.
+"""Numbers that formulas of bills accept: Decimals, or symbols that record the formula.
 
-With Decimals a formula gives an amount. With an `Expression` instead of a Decimal it gives itself,
-for `cost.program` to publish. Formulas are annotated with Decimal and use only arithmetic and the
-functions of this module, which accept both. A choice by a number's value is a `where`.
+With Decimals a formula gives an amount. With an `Expression` instead of a Decimal it gives the
+formula as an expression, for `cost.program` to publish. Formulas are annotated with Decimal and use
+only arithmetic and the functions of this module, which accept both. A choice by a number's value is
+a `where`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ _ZERO = Decimal(0)
 
 
 class Expression:
-    """A formula: an operator on operands, each a number or an expression.
+    """A formula as an operator and its operands, each a number or an expression.
 
-    ``operator`` is an operator of programs (see `cost.program`), or "name" with a name as operand.
+    ``operator`` is an operator of programs (see `cost.program`), or "name" with a name as
+    operand.
     """
 
     __slots__ = ("operands", "operator")
@@ -83,17 +85,17 @@ class Condition(Expression):
 
 
 def symbol(name: str) -> Decimal:
-    """A named symbol that formulas accept as a number."""
+    """A symbol with a name, which formulas accept as a number."""
     return cast("Decimal", Expression("name", name))
 
 
 def is_traced(number: object) -> bool:
-    """Whether a number is a symbol or a formula of symbols."""
+    """Whether a number is a symbol, or a formula with symbols."""
     return isinstance(number, Expression)
 
 
 def is_zero(number: Decimal) -> bool:
-    """Whether a number is known to be 0; False for a symbol, which may have any value."""
+    """Whether a number is certainly 0; False for a symbol, which may have any value."""
     return number == _ZERO
 
 
@@ -103,7 +105,7 @@ def is_certain(condition: bool | Condition) -> bool:
 
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
-    """The first number if the condition holds, else the second."""
+    """``then`` if the condition holds, else ``otherwise``; for symbols a formula that chooses."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return cast("Decimal", _either(condition, then, otherwise))
@@ -112,7 +114,7 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Evaluate one function if the condition holds, else the other; for symbols evaluate both.
 
-    Records and tuples are chosen item by item; items equal in both need no choice.
+    The results' records and tuples are then combined item by item; equal items need no choice.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -151,14 +153,14 @@ def _extreme(name: str, is_first: bool | Condition, first: Decimal, second: Deci
 
 
 def ceiling(number: Decimal) -> Decimal:
-    """The smallest whole number that is not below a number."""
+    """The smallest integer that is not below a number."""
     if is_traced(number):
         return _traced("ceil", number)
     return number.to_integral_value(ROUND_CEILING)
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """The number of steps that reach a number; exact, while a quotient could lose a last digit.
+    """Number of whole steps needed to reach a number; exact, while a quotient could lose a digit.
 
     Raises InvalidOperation if the steps have more digits than the context.
     """
@@ -179,7 +181,7 @@ def logarithm(number: Decimal) -> Decimal:
 
 
 def exponential(exponent: Decimal) -> Decimal:
-    """The power of e; call it, like the next two, within `exact_arithmetic`."""
+    """The power exp(exponent); call it, like the next two, within `exact_arithmetic`."""
     return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)
 
 
@@ -199,7 +201,7 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _power_of_e(exponent: Decimal) -> Decimal:
-    """The power of e, cached because 60 digits take a while and a plan's powers recur."""
+    """The power exp(exponent), cached because 60 digits take a while and a plan's powers recur."""
     return exponent.exp()
 
 

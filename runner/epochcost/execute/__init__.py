@@ -1,1 +1,1 @@
-"""Build, measure, store and resume trials on this machine."""
+"""Run trials on this machine: build, measure, store and resume them."""

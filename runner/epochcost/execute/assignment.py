@@ -1,4 +1,4 @@
-"""A run's assignment, its context, and the events that it reports."""
+"""The work that a run is asked to do (its assignment), and the events that it reports."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """The visits to come, in order; the first of all events."""
+    """Event: the rounds of trials to measure, in order; reported before all other events."""
 
     visits: tuple[Visit, ...]
 
 
 @dataclass(frozen=True)
 class Started:
-    """The trial is being built: visit ``number`` of ``total``, from 1 and with skipped visits.
+    """Event: the trial is being built, as measurement ``number`` of ``total``.
 
-    ``round`` of ``rounds`` counts the visits of this trial.
+    Numbers count from 1, and skipped measurements count too. The measurement is round ``round`` of
+    the trial's ``rounds``.
     """
 
     trial: Trial
@@ -43,7 +44,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """The trial's worker reported progress."""
+    """Event: the worker of a trial reports its progress."""
 
     trial: Trial
     progress: Progress
@@ -51,7 +52,10 @@ class Advanced:
 
 @dataclass(frozen=True)
 class RoundStored:
-    """A round of the trial is measured and stored with the earlier rounds; more rounds follow."""
+    """Event: a round of the trial is measured and stored with earlier rounds.
+
+    More rounds follow.
+    """
 
     trial: Trial
     result: Result
@@ -60,7 +64,7 @@ class RoundStored:
 
 @dataclass(frozen=True)
 class Finished:
-    """All rounds of the trial are measured and stored."""
+    """Event: all rounds of the trial are measured and stored."""
 
     trial: Trial
     result: Result
@@ -69,7 +73,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Skipped:
-    """The trial was measured on this host before."""
+    """Event: the trial is skipped, since it was measured on this host before."""
 
     trial: Trial
     result: Result
@@ -77,7 +81,10 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The trial failed, and only its first ``rounds_kept`` rounds are stored; the run continues."""
+    """Event: the trial failed with only its first ``rounds_kept`` rounds stored.
+
+    The run continues.
+    """
 
     trial: Trial
     error: EpochcostError
@@ -86,7 +93,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """The trial of a sweep ran out of memory: a point of the sweep, not a failure of the run."""
+    """Event: a trial in a sweep ran out of memory, which the sweep expects."""
 
     trial: Trial
     error: EpochcostError
@@ -94,7 +101,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class Swept:
-    """A sweep of batch sizes has ended, and its reason is stored."""
+    """Event: a sweep of batch sizes has ended, and the reason is stored."""
 
     limit: BatchLimit
     path: Path
@@ -102,7 +109,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The next round waits until the machine is calm, ``left_seconds`` at most."""
+    """Event: the next round waits until the machine is calm, at most ``left_seconds``."""
 
     reason: str
     left_seconds: float
@@ -115,7 +122,7 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The plan of a run and the folder of its results, which are measured as ``hardware``.
+    """The plan of a run, and the folder of its results, which are measured as ``hardware``.
 
     ``resume`` keeps the results of this very host and measures the rest. Each trial of a sweep may
     take ``memory_bytes`` of this host, None: all that is available. The run may take
@@ -134,7 +141,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class RunContext:
-    """An assignment on the host ``fingerprint``, and the listener to its events.
+    """An assignment, the ``fingerprint`` of the host that runs it, and the receiver of its events.
 
     A trial may take ``memory_bytes`` of the host; None: no limit.
     """
@@ -146,17 +153,20 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """The stored result of a trial; raises ResultError if this run must not replace it."""
+        """The stored result of a trial, if any.
+
+        Raises ResultError if this run must not replace it.
+        """
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
 
     def path_of(self, trial: Trial) -> Path:
-        """The file of the trial's result."""
+        """The path of the file for the trial's result."""
         assignment = self.assignment
         return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
-        """Number of rounds that need not be measured again."""
+        """Number of rounds of a trial that are stored and need not be measured again."""
         if not self.assignment.resume:
             return 0
         with contextlib.suppress(ResultError):

@@ -1,7 +1,8 @@
 """Build a trial's job for a worker: the graph to time and its data, as files in a folder.
 
-Owns the files of steps; ``loads`` owns those of a load, ``requests`` those of requests. Nothing is
-executed here. ``job_files`` applies precisions, ``step`` differentiates, ``train`` makes data.
+Owns the files of steps; ``loads`` owns those for LoadGen, ``requests`` those for requests to an
+engine. Nothing is executed here. ``job_files`` applies precisions, ``step`` differentiates,
+``train`` generates data.
 """
 
 from __future__ import annotations
@@ -85,7 +86,10 @@ def _job(trial: Trial, files: JobFiles) -> Job:
 
 
 def trial_pinning(trial: Trial) -> Pinning | None:
-    """The CPUs of the trial's worker, None for all; raises CapabilityError if it has too few."""
+    """The CPUs to which a trial's worker is pinned, None if it is not.
+
+    Raises CapabilityError if the machine has too few CPUs.
+    """
     return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
 
 
@@ -98,7 +102,11 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _BoundTrial:
-    """A trial with its model, its bound graph and carried state, and the folder of its files."""
+    """A trial with its model, its graph with fixed shapes, and the folder for its files.
+
+    ``carried`` is the state that the graph carries. ``room_bytes`` limits the size of its
+    batches.
+    """
 
     trial: Trial
     model: Model

@@ -1,4 +1,7 @@
-"""A data set's files on this machine: downloaded by pooch or copied from a folder, and checked."""
+"""Put a data set's files on this machine: download or copy them, and check them.
+
+pooch downloads them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identi
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A checked file in the folder of the data set, with its SHA-256 and its origin."""
+    """A checked file in the folder of its data set, with its SHA-256 and where it came from."""
 
     declared: DataFile
     path: Path
@@ -34,7 +37,7 @@ class PlacedFile:
 def fetch_files(
     dataset: Dataset, folder: Path, bar_of: Callable[[str], Any]
 ) -> Iterator[PlacedFile]:
-    """Download each file of a data set that is not in ``folder``.
+    """Download each file of a data set that is not yet in ``folder``.
 
     ``bar_of`` makes a file's progress bar, as pooch requires it: a total, update, reset and close.
     Raises InputError if a file has no address or contradicts its spec, and CapabilityError if it
@@ -63,9 +66,9 @@ def fetch_files(
 
 
 def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFile, ...]:
-    """Copy a file, or a folder's files that the data set names, to the data set's folder.
+    """Copy files of a data set to its folder; ``source`` is a file, or a folder with them.
 
-    Raises InputError if there is none or a file contradicts the spec, and CapabilityError if the
+    Raises InputError if there are none or a file contradicts the spec, and CapabilityError if the
     folder cannot be written.
     """
     data = _declared_files(dataset)
@@ -102,7 +105,7 @@ def _declared_files(dataset: Dataset) -> Files:
 
 
 def _download(file: DataFile, path: Path, bar: Any) -> None:
-    """Download a file to its place; a file with a wrong hash replaces nothing."""
+    """Download a file to its place; if its hash is wrong, nothing is replaced."""
     assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(
@@ -121,7 +124,7 @@ def _download(file: DataFile, path: Path, bar: Any) -> None:
 
 
 def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
-    """Check a downloaded file, and remove it if it contradicts its spec."""
+    """Check a downloaded file and return its SHA-256; removes it if it contradicts its spec."""
     try:
         return _check(path, file, form)
     except InputError as error:
@@ -130,7 +133,10 @@ def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _check(path: Path, file: DataFile, form: DataFormat) -> str:
-    """SHA-256 of a file that fits its spec; without a hash there, the file is read to check it."""
+    """Check a file against its spec and return its SHA-256.
+
+    If the spec has no hash, the file's contents are parsed to check it.
+    """
     sha256 = verify(path, file)
     if file.sha256 is None:
         for part in file.by_part():
@@ -139,7 +145,7 @@ def _check(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The data set's files that a path names: itself, or those in the folder."""
+    """The data set's files at a path, which is such a file or a folder that contains some."""
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:

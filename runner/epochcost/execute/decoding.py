@@ -1,4 +1,7 @@
-"""The size of a decoder: operations and bytes of each token, memory; a lookup reads only a row."""
+"""Count what a decoder needs for each token: operations, bytes to move, and memory.
+
+A lookup reads only a row of its table.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,12 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class DecoderSize:
-    """The demand of a token in fp32 with ``length`` tokens in the prompt or the cache.
+    """Operations and bytes that a decoder needs for a token, in fp32.
 
-    ``read_bytes`` are the weights that a step reads for one sequence. ``idle_bytes`` are the
-    weights of experts that its token does not choose, ``looked_up_bytes`` those of lookup tables,
-    of which it reads a row. ``chosen_share`` is the share of the experts that work for a token.
+    ``length`` is the number of tokens in the prompt or the cache. ``read_bytes`` are the weights
+    that a step reads for one sequence. ``idle_bytes`` are weights of experts that its token does
+    not choose, ``looked_up_bytes`` those of lookup tables, of which it reads a row.
+    ``chosen_share`` is the share of experts that a token chooses.
     """
 
     model: str
@@ -40,7 +44,7 @@ class DecoderSize:
     chosen_share: float = 1.0
 
     def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
-        """Least bytes that a step of decoding moves: weights once, the cache of each sequence.
+        """Fewest bytes that a step of decoding moves: the weights once, and each sequence's cache.
 
         The weights of an expert count if any sequence chooses it, as if each chose at random.
         """
@@ -50,13 +54,16 @@ class DecoderSize:
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:
-        """Estimate a process's memory; weights count twice, as drawn and as kernels read them."""
+        """Estimated memory of a process in bytes.
+
+        Weights count twice, as drawn and as kernels need them.
+        """
         weights = 2 * (self.read_bytes + self.idle_bytes) + self.looked_up_bytes
         return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token
 
 
 def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
-    """Count a decoder at the first prompt length of its spec.
+    """Count a decoder's operations and bytes at the first prompt length of its spec.
 
     Raises ModelError if the model is no decoder, or spec and graph do not fit each other.
     """
@@ -84,7 +91,7 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
 
 
 def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
-    """Count the numbers that a step reads whole, and those in lookup tables.
+    """Number of weights that a step reads completely, and number of weights in lookup tables.
 
     A table that the step also multiplies with counts as both.
     """
@@ -99,7 +106,7 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
 
 
 def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
-    """The number of weights of all experts, and the share of the experts that a token chooses."""
+    """Number of weights in all experts, and the share of the experts that a token chooses."""
     sizes = {tensor.name: tensor.shape for tensor in parameters(graph)}
     mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
     numbers = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))

@@ -1,8 +1,8 @@
-"""The environments of engines that serve language models: made with pip, named by their content.
+"""Install serving engines, each in a separate virtual environment that is named by its content.
 
 An engine needs the runtime's package for CPUs, which would replace the package for GPUs. So it gets
-a separate virtual environment in the user's cache, made by ``venv`` and ``pip`` of this interpreter
-with the user's index. It is made in a temporary folder, tested, and renamed: a reader sees a whole
+a separate environment in the user's cache, made by ``venv`` and ``pip`` of this interpreter with
+the user's index. It is made in a temporary folder, tested, and renamed: a reader sees a whole
 environment or none, and two processes do not disturb each other. The folder's name has a digest of
 the engine, the Python and the versions of the worker's packages.
 """
@@ -43,14 +43,14 @@ _PIP_OPTIONS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-
 
 
 def python_of(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
+    """The path of the interpreter in a virtual environment."""
     return folder / "bin/python"
 
 
 def requirements(engine: str) -> tuple[str, ...]:
-    """The pinned packages of an environment: the engine, and the others as installed here.
+    """The packages to install for an engine, with versions: the engine, and the others as here.
 
-    The runtime below the engine has the same release as here, in the package for CPUs.
+    The runtime that the engine uses has the same release as here, in the package for CPUs.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 
@@ -64,7 +64,7 @@ def _pins() -> Iterator[str]:
 
 
 def environments_folder() -> Path:
-    """The folder of all environments; it need not exist."""
+    """The folder of all engines' environments; it need not exist."""
     return cache_folder("runtimes")
 
 
@@ -92,7 +92,7 @@ def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
 
 
 def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
-    """The engines of studies that are not installed, with a remedy each."""
+    """The engines of the studies that are not installed, each with a message what to do."""
     return {
         engine: _not_prepared(engine)
         for engine in engines_of(studies)
@@ -105,7 +105,7 @@ def _not_prepared(engine: str) -> str:
 
 
 def interpreter(trial: Trial) -> Path | None:
-    """The interpreter of a trial's engine; None for a trial without an engine.
+    """The path of the interpreter with a trial's engine; None for a trial without an engine.
 
     Raises CapabilityError if the engine is not installed.
     """
@@ -118,7 +118,7 @@ def interpreter(trial: Trial) -> Path | None:
 
 
 def install_engine(engine: str, say: Say) -> Path:
-    """Make an engine's environment unless it exists; ``say`` gets a line for each step.
+    """Install an engine's environment unless it exists; ``say`` gets a line for each step.
 
     Raises CapabilityError if it cannot be made: no room, no network, no wheel for this Python.
     """
@@ -168,7 +168,7 @@ def _install(environment: Path, constraints: Path, engine: str) -> None:
 
 
 def _constraints() -> Iterator[str]:
-    """Pins of all packages installed here, so that the environment has the same dependencies."""
+    """Versions of all packages installed here, so that the environment gets equal dependencies."""
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name not in {*RUNTIMES, "epochcost"}:
@@ -176,7 +176,10 @@ def _constraints() -> Iterator[str]:
 
 
 def _ask(environment: Path, engine: str) -> Software:
-    """The software of the new environment; raises CapabilityError if the engine does not load."""
+    """Ask the new environment for its software.
+
+    Raises CapabilityError if the engine does not load.
+    """
     completed = run_module(python_of(environment), "epochcost.measure.probe", "engine")
     try:
         software = Software.model_validate_json(completed.stdout)

@@ -19,7 +19,7 @@ from epochcost.errors import CapabilityError
 
 @contextlib.contextmanager
 def scratch_folder(results: Path) -> Iterator[Path]:
-    """Make an empty folder, private to this user; needs the lock on ``results``."""
+    """Create an empty temporary folder, private to this user; needs the lock on ``results``."""
     folder = remove_scratch(results)
     try:
         # Fails if another user owns the name or it is a link, so that we write to nothing foreign.
@@ -36,7 +36,10 @@ def scratch_folder(results: Path) -> Iterator[Path]:
 
 
 def remove_scratch(results: Path) -> Path:
-    """Remove a killed run's temporary folder; returns its path. Needs the lock on ``results``."""
+    """Remove the temporary folder that a killed run left, and return its path.
+
+    Needs the lock on ``results``.
+    """
     name = hashlib.sha256(os.fsencode(results.resolve())).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -44,7 +47,7 @@ def remove_scratch(results: Path) -> Path:
 
 
 def optional_cache_folder(name: str) -> Path | None:
-    """The folder of ``cache_folder``; None if the user has no home."""
+    """The path of a cache folder by name; None if the user has no home."""
     try:
         return cache_folder(name)
     except RuntimeError:
@@ -52,7 +55,7 @@ def optional_cache_folder(name: str) -> Path | None:
 
 
 def cache_folder(name: str) -> Path:
-    """A folder below $XDG_CACHE_HOME, else ~/.cache; it need not exist.
+    """The path of a cache folder by name, below $XDG_CACHE_HOME or ~/.cache; it need not exist.
 
     The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError if the user
     has no home.

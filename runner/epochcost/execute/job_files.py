@@ -1,7 +1,7 @@
-"""The files of a job: graphs in the trial's precision, and .npz archives of arrays of any name.
+"""Write the files of a job: graphs in the trial's precision, and arrays as .npz archives.
 
-``graphs.precision`` makes a graph half precision, ``graphs.weight_bits`` gives the weights of a
-decoder few bits.
+``graphs.precision`` makes a graph half precision, ``graphs.weight_bits`` quantises the weights of a
+decoder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from onnxstep.graphs.precision import in_half_precision
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The carried state of a bound graph; a decoder appends to its cache in place."""
+    """The carried state of a graph with fixed shapes; a decoder appends to its cache in place."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -40,13 +40,16 @@ def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...
 
 
 def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
-    """Write a graph and return its path."""
+    """Write a graph to a file and return the path."""
     path.write_bytes(graph.SerializeToString())
     return path
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters that a graph stores; None without: the worker draws them."""
+    """Write the parameters that a graph stores.
+
+    None if it stores none and the worker draws them.
+    """
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
     if not stored:
@@ -56,7 +59,10 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
-    """Write an .npz and return its path; ``numpy.savez`` allows no member called ``file``."""
+    """Write arrays with any names to an .npz, and return its path.
+
+    ``numpy.savez`` allows no array called ``file``.
+    """
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -70,11 +76,11 @@ def graph_in_precision(
     plain: Path,
     cache: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """The file of an inference graph in the trial's precision.
+    """Write an inference graph in the trial's precision and return the path.
 
-    ``graph`` is bound and in fp32, ``plain`` its file; the rewritten graph is written to the same
-    folder. ``cache`` maps the inputs of a decoder's cache to their outputs. Raises ModelError if
-    the graph cannot be rewritten.
+    ``graph`` has fixed shapes and is in fp32, ``plain`` is its file; the rewritten graph is written
+    to the same folder. ``cache`` maps the inputs of a decoder's cache to their outputs. Raises
+    ModelError if the graph cannot be rewritten.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
@@ -95,7 +101,7 @@ def graph_in_precision(
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
-    """Reason why a decoder with stored weights cannot run in this precision; None if it can."""
+    """Reason why a decoder that stores its weights cannot run in a precision; None if it can."""
     if stored_bits(graph) and precision != "int4":
         return (
             f"its file stores weights of 4 bits, not in {precision}: choose int4 in the study's "
@@ -113,9 +119,9 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
 def fp32_reference(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
 ) -> Reference | None:
-    """The same work in fp32, to compare the trial with; None if the trial is in fp32.
+    """The trial's work in fp32, with which its outputs are compared; None if the trial is in fp32.
 
-    Weights of few bits become the numbers that they encode. A decoder's reference runs on the CPU:
+    Quantised weights become the numbers that they encode. A decoder's reference runs on the CPU:
     CUDA's attention with a cache has no fp32 kernel.
     """
     if trial.precision == "fp32":

@@ -1,4 +1,4 @@
-"""The files of a trial under LoadGen: a graph for each batch size, and examples."""
+"""Write the files of a trial under LoadGen: a graph for each batch size, and examples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FEWEST_EXAMPLES = 8
 def load_files(
     trial: Trial, load: Load, model: Model, graph: onnx.ModelProto, folder: Path
 ) -> JobFiles:
-    """Write graphs and examples into ``folder``; ``graph`` is the model's, not yet bound.
+    """Write graphs and examples into ``folder``; ``graph`` is the model's, without fixed shapes.
 
     Raises ModelError if the graph cannot be bound or does not fit the spec.
     """
@@ -58,7 +58,7 @@ def load_files(
 
 
 def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
-    """A pool ``[1, size, ...]`` of the first examples, repeated if they are too few."""
+    """Write a single batch with the first examples, repeated if they are too few."""
     first = {
         name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
     }
@@ -66,5 +66,5 @@ def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) 
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:
-    """Batch sizes with a graph each: the powers of two below ``largest``, and ``largest``."""
+    """Batch sizes for which graphs are written: ``largest``, and the powers of two below it."""
     return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)

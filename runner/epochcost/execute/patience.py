@@ -1,4 +1,4 @@
-"""Patience of a run: wait while others use the machine, and repeat imprecise trials.
+"""Spend extra time on precision: wait while others use the machine, repeat imprecise trials.
 
 Both spend the seconds that a run may take beyond its plan. Disturbances are read from the system's
 counters before a round begins.
@@ -22,7 +22,7 @@ Look = Callable[[], HostChange]
 
 
 def look_at_host() -> HostChange:
-    """Measure for a second the CPU time that other programs and the hypervisor take."""
+    """Measure for a second how much CPU time other programs and the hypervisor take."""
     processes = own_processes()
     before = read_host(processes)
     time.sleep(_LOOK_SECONDS)
@@ -40,7 +40,7 @@ def disturbance(change: HostChange, cpus: int) -> str | None:
 
 
 class Patience:
-    """The remaining seconds beyond the plan, on a machine with ``cpus`` CPUs."""
+    """The seconds that a run may still take beyond its plan, on a machine with ``cpus`` CPUs."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Patience:
         self._cpus, self._look, self._clock, self._sleep = cpus, look or look_at_host, clock, sleep
 
     def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
-        """Return when the machine is calm, or patience ends.
+        """Wait until other programs leave the CPUs alone, or until no extra time is left.
 
         ``on_wait`` gets the reason of each wait and the remaining seconds.
         """
@@ -71,9 +71,9 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """Visits for a further round of the least precise trial each, while patience lasts.
+        """Yield a further round of the least precise trial, repeatedly while extra time is left.
 
-        ``measured`` gives the current results of all trials; ``rounds`` has the planned number of
+        ``measured`` returns the current results of all trials; ``rounds`` is the planned number of
         rounds by trial. Trials take turns, so that their rounds are spread over time.
         """
         tried: set[str] = set()
@@ -97,7 +97,7 @@ class Patience:
 
 
 def is_imprecise(result: Result) -> bool:
-    """Whether the mean is less precise than its trial demands, so that more rounds help."""
+    """Whether a result's mean is less precise than its trial demands, so that more rounds help."""
     demanded = float(result.trial.relative_half_width)
     return bool(result.measurement.samples_seconds) and _width(result) > demanded
 

@@ -68,7 +68,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """Compute capability of this machine's GPU, else of the declared chip."""
+    """Compute capability of this machine's GPU; if unknown, that of the declared chip."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -90,7 +90,7 @@ def require_device(device: int | None) -> None:
 
 
 def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
-    """The studies on the GPU ``device``; unchanged if it is None."""
+    """Copies of the studies that use the GPU ``device``; unchanged if it is None."""
     if device is None:
         return tuple(studies)
     return tuple(
@@ -121,9 +121,9 @@ _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
 
 
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
-    """The memory that a trial may take of this machine, by provider; no entry: unknown.
+    """Bytes of memory that a trial may take on this machine, by provider; no entry if unknown.
 
-    For CUDA, the memory of the smallest GPU of ``devices``.
+    For CUDA, those of the smallest GPU of ``devices``.
     """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
@@ -142,7 +142,10 @@ def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
 def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """The id and bytes of each trial; smaller batches than one that fits are not counted."""
+    """The id of each trial and the bytes of memory that it needs.
+
+    Smaller batch sizes than one that fits are not counted.
+    """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
@@ -158,7 +161,10 @@ def _needed_bytes(
 
 
 def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
-    """The id and bytes of phases and requests; models that cannot be counted are skipped."""
+    """The id of each trial with phases or requests, and the bytes of memory that it needs.
+
+    Models that cannot be counted are skipped.
+    """
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
@@ -189,11 +195,11 @@ def _memory_bytes(
 
 
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
-    """The trials of a run on this machine, without those that need too much memory.
+    """Plan the trials of a run on this machine, without those that need too much memory.
 
     Raises InputError for an unknown study, model or machine, for a machine that contradicts this
-    one, and for models that no chosen study measures; CapabilityError if the user requested CUDA
-    or a GPU that cannot be used.
+    one, and for models that no chosen study measures; CapabilityError if the user requested CUDA or
+    a GPU that cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -222,7 +228,10 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """Reasons by model why its file or a file of its tensors cannot be read."""
+    """The reason for each model whose file or external data cannot be read.
+
+    A file that contradicts its spec counts too.
+    """
     reasons: dict[str, LeftOut] = {}
     for name in names:
         model = catalogue.models[name]
@@ -237,7 +246,7 @@ def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut
 
 
 def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    """A mismatch of a model's spec, with the file and line of its key."""
+    """A mismatch between a model's spec and its graph, with the file and line of the spec's key."""
     path = catalogue.files.get(f"models/{name}")
     if path is None:
         return f"model {name}: {misfit}"
@@ -245,7 +254,7 @@ def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
 
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without decoders in precisions that their files do not store."""
+    """The plan without trials of decoders in precisions that their files do not store."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False
@@ -279,7 +288,10 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """Reason by study why CUDA cannot be used; raises CapabilityError if requested in vain."""
+    """Reasons why the studies cannot use CUDA, in their order; None for a study that can.
+
+    Raises CapabilityError if the user requested CUDA and it cannot be used.
+    """
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:
         return [None] * len(studies)

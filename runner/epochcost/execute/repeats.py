@@ -1,4 +1,4 @@
-"""A training's repeats by seed: each is continued or started, and stored when it ends.
+"""Run a training's repeats, one for each seed: start or continue it, and store it when it ends.
 
 ``training`` runs a repeat; a training on a host has one record of all its repeats.
 """
@@ -23,9 +23,9 @@ from epochcost.specs.hardware import Hardware
 
 @dataclass(frozen=True)
 class Follower:
-    """Callbacks for the start, the steps and the end of each repeat, and the request to stop.
+    """Functions called at the start, at each step and at the end of each repeat.
 
-    ``ended`` also gets whether the repeat was already stored.
+    ``ended`` also gets whether the repeat was already stored. ``stopped`` says whether to stop.
     """
 
     begun: Callable[[int], None]
@@ -36,7 +36,7 @@ class Follower:
 
 @dataclass(frozen=True)
 class RepeatsRequest:
-    """Seeds of a training's repeats, and the folders of states and results.
+    """The seeds of a training's repeats, and the folders of their states and results.
 
     ``anew`` also repeats seeds whose results or states are stored.
     """
@@ -51,7 +51,7 @@ class RepeatsRequest:
 
 
 def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
-    """The folder of a repeat's state and weights."""
+    """The folder for the state and the weights of a repeat."""
     prepared = request.prepared
     training = prepared.request
     name = f"{training.model.id}-{training.dataset.id}-b{training.batch_size}-{prepared.id[:8]}"
@@ -59,7 +59,7 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
-    """Run the repeats that are not stored yet and return the record; None if no repeat ended.
+    """Run the repeats that are not stored yet and return the record of all; None if none ended.
 
     Each is stored when it ends, and stays if a later one fails. Raises as ``run_repeat`` does, and
     CapabilityError if results cannot be written.
@@ -89,7 +89,7 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
 
 
 def _stored(request: RepeatsRequest, environment: Environment) -> Trainings | None:
-    """The stored record of this training on this host under this runtime."""
+    """The stored record of this training on this host under this runtime, if there is one."""
     key = (request.hardware.id, request.prepared.id, environment.fingerprint)
     for record in load_sidecars(request.results, Trainings).records.values():
         same = record.environment.runtime == environment.runtime

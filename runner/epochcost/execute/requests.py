@@ -1,4 +1,4 @@
-"""The files of a trial whose decoder answers requests: its graph for all lengths, and prompts.
+"""Write the files of a trial with requests to a decoder: its graph for all lengths, and prompts.
 
 Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions:
 a language model's time does not depend on their meaning. ``measure`` sends and answers the
@@ -53,7 +53,7 @@ def request_files(
 
 
 def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
-    """Prompts and lengths, see ``request_files``; equal for equal seeds."""
+    """Draw prompts and lengths, see ``request_files``; equal for equal seeds."""
     draw = np.random.default_rng(seed)
     prompt_tokens, answer_tokens = (
         draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)

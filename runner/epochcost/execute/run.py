@@ -1,7 +1,7 @@
-"""Build, measure and store one trial after the other.
+"""Run an assignment: build, measure and store one trial after the other.
 
 A trial that fails is an outcome, not an error, and does not stop the others. A full disk stops the
-run, since no later trial could be stored. A sweep visits ever larger batches, chosen by its
+run, since no later trial could be stored. A sweep measures ever larger batches, chosen by its
 results. Each round is stored before the next begins.
 """
 
@@ -64,11 +64,11 @@ _OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Run every trial and return the outcomes in the order of the assignment.
+    """Run every trial and return their outcomes in the order of the assignment.
 
     The trials of sweeps come last, without the sizes that ran out of memory. Raises CapabilityError
-    before the first trial if results cannot be written or another run is writing them, and later
-    if the disk is full; results stored by then are kept.
+    before the first trial if results cannot be written or another run is writing them, and later if
+    the disk is full; results stored by then are kept.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)
@@ -82,7 +82,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """The outcome of each trial by id, in their order; a failed trial is not visited again."""
+    """The outcome of each trial by id, in order; a trial that failed is not measured again."""
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
     plan = run.assignment.plan
@@ -121,7 +121,7 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Run a sweep's first round, store its end, and return the trials that ran.
+    """Measure a round of each size of a sweep, store how it ended, and return the trials that ran.
 
     Adds to ``outcomes`` the trials that are finished, and a failure that ended the sweep.
     """
@@ -151,7 +151,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round of a size, unless it is already stored and the run resumed."""
+    """Measure the first round of a batch size, unless the run resumes and it is stored."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -189,7 +189,7 @@ def _rounds_in(earlier: Result | None) -> int:
 
 
 def _unexpected(error: Exception) -> TrialFailed:
-    """The error for a bug, with the innermost line of our code in its traceback."""
+    """The error for a bug in our code; it names the innermost line of our code in the traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next(
         frame
@@ -249,7 +249,7 @@ def _measure_in_worker(
 
 
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """The job with a round's share of the trial's budget and precision."""
+    """A copy of the job for one round, with its share of the trial's budget and precision."""
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
         return bounded
@@ -272,7 +272,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
 def _with_software(
     environment: Environment, measurement: Measurement
 ) -> tuple[Environment, Measurement]:
-    """The environment with the worker's software instead of this program's."""
+    """Move the worker's software from the measurement to the environment."""
     if measurement.software is None:
         return environment, measurement
     return (
@@ -282,7 +282,7 @@ def _with_software(
 
 
 def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    """SHA-256 of the spec files of model and machine; no entry without a file."""
+    """SHA-256 of the spec files of a trial's model and machine; no entry if there is no file."""
     files = assignment.catalogue.files
     named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
     return {

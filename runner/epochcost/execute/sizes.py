@@ -1,4 +1,4 @@
-"""The sizes of models: counted in parallel on the machine's cores, and cached for the user.
+"""Sizes of models, counted in parallel on the machine's cores and cached for the user.
 
 The cache's key has everything that decides a size: the bytes of the graph, the spec's part about
 the work, and all code of this package and of onnxstep. ``sizing`` counts a size.
@@ -34,7 +34,7 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """A model with its ONNX file, batch sizes by mode and a provider."""
+    """A model to count, with its ONNX file, its batch sizes by mode, and a provider."""
 
     model: Model
     graph: Path
@@ -45,7 +45,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's footprint by batch size; sizes that cannot be counted have no entry."""
+    """A model's operations and memory by batch size; sizes that cannot be counted have no entry."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
@@ -59,7 +59,10 @@ def footprints(
 
 
 def cached_size(query: SizeQuery) -> ModelSize:
-    """The size from the cache, else counted and cached; raises as ``count_size`` does."""
+    """The size of a model from the cache; if missing, it is counted and cached.
+
+    Raises as ``count_size`` does.
+    """
     size = read_cached(query)
     if size is None:
         size = count_size(query)
@@ -68,10 +71,10 @@ def cached_size(query: SizeQuery) -> ModelSize:
 
 
 def count_size(query: SizeQuery) -> ModelSize:
-    """Count a size.
+    """Count a model's parameters, operations and memory.
 
-    Raises ModelError if the graph cannot be read, and CapabilityError if the memory is too small
-    to build the step.
+    Raises ModelError if the graph cannot be read, and CapabilityError if the memory is too small to
+    build the step.
     """
     try:
         graph = separated(load_model(query.graph))
@@ -83,18 +86,18 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
-    """The cached size; None if it is missing or cannot be read."""
+    """The cached size of a model; None if it is missing or cannot be read."""
     key = _key(query)
     return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
-    """Cache a size if there is a cache folder."""
+    """Store a model's size in the cache, if there is a cache folder."""
     _KEPT.write(optional_cache_folder("sizes"), _key(query), size)
 
 
 def _key(query: SizeQuery) -> object:
-    """Everything that decides a size except the code; None if the graph cannot be read."""
+    """Everything except the code that decides a model's size; None if the graph cannot be read."""
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):
@@ -118,7 +121,7 @@ def model_sizes(
     models: Iterable[str],
     on_counted: OnCounted = lambda *_: None,
 ) -> Mapping[str, SizeOrError]:
-    """The size of each model at its declared batch sizes by id, or the error of counting it.
+    """The size of each model at its declared batch sizes, by model id, or the error of counting it.
 
     A model without a graph has no entry.
     """
@@ -136,7 +139,7 @@ def model_sizes(
 
 
 def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Cached sizes at once, then the others when they are counted."""
+    """Yield the size for each query: cached sizes at once, the others when they are counted."""
     uncached: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)

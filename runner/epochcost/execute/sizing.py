@@ -1,7 +1,7 @@
-"""The size of a model from its graph: arithmetic and memory at each batch size, without a run.
+"""Count a model's operations and memory at each batch size from its graph, without running it.
 
-Graphs are built at one example, at the smallest batch of several and at the largest; shapes between
-the last two are interpolated. No weight is drawn. ``plan.size`` defines the figures,
+Graphs are built for one example, for the smallest batch of several examples and for the largest;
+shapes between the last two are interpolated. No weight is drawn. ``plan.size`` defines the figures,
 ``graphs.counting`` counts them.
 """
 
@@ -47,10 +47,10 @@ def declared_batch_sizes(model: Model) -> BatchSizes:
 def size_of(
     model: Model, graph: onnx.ModelProto, batch_sizes: BatchSizes, provider: Provider = "cpu"
 ) -> ModelSize:
-    """Count a model at the batch sizes of each mode.
+    """Count a model's parameters, and its operations and memory at the batch sizes of each mode.
 
-    A mode that cannot be built is listed with its reason, never estimated. Raises ModelError if
-    the parameters of the graph cannot be read or ``freeze`` names none of them.
+    A mode that cannot be built is listed with its reason, never estimated. Raises ModelError if the
+    parameters of the graph cannot be read or ``freeze`` names none of them.
     """
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
@@ -78,7 +78,7 @@ class _SizedModel:
 
 @dataclass(frozen=True)
 class _BuiltGraph:
-    """The graph that a trial runs, with the values that a step carries and overwrites."""
+    """The graph that a trial runs, and the names of values that a step carries and overwrites."""
 
     graph: onnx.ModelProto
     carried: frozenset[str]
@@ -87,14 +87,20 @@ class _BuiltGraph:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Graphs at the smallest and the largest batch of several examples, and shapes between."""
+    """Graphs at the smallest and the largest batch of several examples.
+
+    Interpolates shapes between.
+    """
 
     build: Callable[[int], _BuiltGraph]
     ends: Mapping[int, _BuiltGraph]
     between: BatchInterpolation
 
     def at(self, batch: int) -> tuple[_BuiltGraph, Shapes]:
-        """The graph and its shapes; built anew if the graph has another structure at this batch."""
+        """The graph and its shapes at a batch size.
+
+        Built anew if the interpolated shapes do not fit it.
+        """
         if batch in self.ends:
             return self.ends[batch], static_shapes(self.ends[batch].graph)
         shapes = self.between.shapes(batch) if batch > min(self.ends) else None
@@ -133,14 +139,14 @@ def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint
 
 
 def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without sequences of tensors, if their contents are known."""
+    """The graph with its sequences of tensors replaced by tensors, if their contents are known."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
-    """Inputs and outputs of the values that a step hands to the next."""
+    """Names of the inputs and outputs of values that a step passes to the next step."""
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 

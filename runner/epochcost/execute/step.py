@@ -1,4 +1,4 @@
-"""The training step of a model's spec, on a graph that is bound to a batch size.
+"""Build the training step that a model's spec declares, from a graph with a fixed batch size.
 
 Owns the translation of the spec's losses and update rules into those of onnxstep.
 """
@@ -51,7 +51,7 @@ _X86 = frozenset({"x86_64", "AMD64"})
 
 
 def loss_terms(training: Training) -> list[Term]:
-    """The loss terms of the spec, the main one first."""
+    """The terms of the loss in onnxstep's form, the main term first."""
     return [_term(term) for term in training.terms]
 
 
@@ -70,7 +70,7 @@ Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
 
 
 def update_rule(optimizer: spec.Optimizer) -> Rule:
-    """The rule with the spec's settings; the learning rate is fed at each step.
+    """The update rule of onnxstep with the optimizer's settings; steps are fed the learning rate.
 
     Both follow PyTorch's formulas, so that settings carry over unchanged.
     """
@@ -103,10 +103,11 @@ def build_step(
     precision: Precision = "fp32",
     rematerialise: Rematerialisation = "none",
 ) -> TrainingStep:
-    """Differentiate a graph as the spec says; ``seed`` makes Dropout repeatable.
+    """Differentiate a graph and add the updates that the spec declares.
 
-    Trials do not use ``rematerialise``: it is for steps that do not fit otherwise. Raises
-    ModelError for names that the graph does not have, and for operators without a gradient.
+    ``seed`` makes Dropout repeatable. Trials do not use ``rematerialise``: it is for steps that do
+    not fit in memory otherwise. Raises ModelError for names that the graph does not have, and for
+    operators without a gradient.
     """
     return training_step(
         graph,
@@ -127,7 +128,7 @@ def build_step(
 
 
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
-    """The values that a step hands to the next, overwritten in place if the provider can."""
+    """The values that a step passes to the next step, overwritten in place if the provider can."""
     places = in_place_inputs(step, provider)
     return tuple(
         CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
@@ -136,7 +137,7 @@ def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue
 
 
 def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
-    """The carried inputs that a step overwrites; none on CUDA, where this is untested."""
+    """Names of the carried inputs that a step overwrites; none on CUDA, where this is untested."""
     if provider != "cpu":
         return frozenset()
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})
@@ -150,7 +151,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """A trial's training step with its file, and the file of the same step in fp32."""
+    """A trial's training step, its file, and the file of the same step in fp32 to compare with."""
 
     step: TrainingStep
     path: Path
@@ -160,7 +161,7 @@ class WrittenStep:
 def write_step(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, folder: Path
 ) -> WrittenStep:
-    """Differentiate in the trial's precision and write the step into ``folder``."""
+    """Differentiate a graph in the trial's precision, and write the step into ``folder``."""
     precision = _OF_STEPS[trial.precision]
     step = build_step(graph, model, training, trial.provider, trial.seed, precision)
     _require_half(step.model, trial)
@@ -197,7 +198,7 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write the forward graph with its loss and the held-out batches of a step into ``folder``."""
+    """Write the graph of forward pass and loss, and held-out batches, into ``folder``."""
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

@@ -1,7 +1,7 @@
-"""The points of a sweep of batch sizes, and the record of its end.
+"""Report the outcome of each size in a sweep of batch sizes, and record how the sweep ended.
 
 ``plan.sweep`` chooses the next size, ``execute.run`` measures it. A size that runs out of memory is
-a point of the sweep, not a failure of the run.
+an outcome of the sweep, not a failure of the run.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _LOWEST_SHARE = 1e-3
 
 
 def is_out_of_memory(error: EpochcostError) -> bool:
-    """Whether a trial has no result because this process or its worker ran out of memory."""
+    """Whether an error says that this process or its worker ran out of memory."""
     return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
 
 
 def measured_point(result: Result) -> MeasuredSize:
-    """The point of a size that ran."""
+    """The outcome of a batch size that ran."""
     summary = summary_of(result.measurement)
     low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
     return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
 
 
 def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
-    """The point of a size that did not run."""
+    """The outcome of a batch size that did not run."""
     return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
-    """The memory that a trial may now take of this host or of its GPU; None: unknown."""
+    """Bytes of memory that a trial may now take of this host or of its GPU; None: unknown."""
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()
@@ -88,7 +88,7 @@ def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
 
 
 def peak_bytes(result: Result) -> int | None:
-    """Peak memory of the trial's worker: of the host, or of the device for CUDA."""
+    """Peak memory of the trial's worker in bytes: of the host, or of the device for CUDA."""
     measured = result.measurement
     if result.trial.provider == "cpu":
         return measured.peak_memory_bytes

@@ -1,7 +1,8 @@
-"""A repeat of a training: joins graphs, data and sessions, and saves the state.
+"""Run a repeat of a training: join graphs, data and sessions, and save the state.
 
-A digest of everything that decides the weights and the end is the training's identity; saved states
-and stored results carry it. ``train.loop`` owns the loop, ``results.trainings`` the record.
+A digest of everything that decides the weights and when training stops is the training's identity;
+saved states and stored results carry it. ``train.loop`` owns the loop, ``results.trainings`` the
+record.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ OnStep = Callable[[Progress, int, float], None]
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A model to train on a data set, its recipe, and the device.
+    """A model to train on a data set, with settings and the device.
 
-    ``evaluate_every`` None: after each epoch.
+    ``evaluate_every`` is the number of steps between evaluations; None: one epoch.
     """
 
     model: Model
@@ -62,7 +63,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A request with its examples and its graph loaded, for any number of repeats."""
+    """A training whose examples and graph are loaded, ready for any number of repeats."""
 
     request: TrainingRequest
     recipe: Recipe
@@ -100,7 +101,7 @@ def prepare(
 
 
 def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
-    """The graph's inputs and the examples below ``data``, checked against each other."""
+    """Pair the graph's inputs with the examples below ``data``, and check that they fit."""
     model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
     inputs = fitting_input(model.id, example_fields(bound, model, size))
@@ -136,10 +137,10 @@ def run_repeat(
     on_step: OnStep,
     stopped: Callable[[], bool],
 ) -> Repeat | None:
-    """Start a training, or continue from the state in ``folder``, and export the weights.
+    """Run a training from its start or from the state in ``folder``, and export the weights.
 
-    None: it was stopped. Raises TrainingDiverged, and CapabilityError if the state cannot be saved;
-    both leave the last saved state.
+    None if it was stopped. Raises TrainingDiverged, and CapabilityError if the state cannot be
+    saved; both leave the last saved state.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
@@ -165,14 +166,14 @@ def run_repeat(
 
 
 def state_path(folder: Path) -> Path:
-    """The file of a repeat's saved state."""
+    """The path of the file with a repeat's saved state."""
     return folder / "state.zip"
 
 
 def _go_on(
     prepared: PreparedTraining, seed: int, state: SavedState, watch: Watch, folder: Path
 ) -> SavedState:
-    """Train until the end or a stop, and return the state."""
+    """Train from a state until the training ends or is stopped, and return the new state."""
     request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
     session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
     feed = replace(prepared.feed, seed=seed)
@@ -206,7 +207,10 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
 
 
 def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
-    """At most ``_MOST_POINTS`` evenly spaced points with the last, so that a file stays small."""
+    """Reduce a learning curve to ``_MOST_POINTS`` evenly spaced points, to keep its file small.
+
+    The last point is always included.
+    """
     every = -(-len(curve) // _MOST_POINTS)
     return curve[::-every][::-1]
 
@@ -241,7 +245,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of everything, except the seed, that decides the weights and the end."""
+    """A digest of everything, except the seed, that decides the weights and when training stops."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

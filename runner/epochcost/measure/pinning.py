@@ -23,7 +23,7 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """For each CPU, all hardware threads of its core (itself included), and its NUMA node."""
+    """All hardware threads of each CPU's core (the CPU included), and the CPU's NUMA node."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]

@@ -206,7 +206,7 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """For each step, the calls that copy its values of the series; none after the last value.
+    """Calls for each step that copy its values of the series; none after the last value.
 
     Generated as steps are taken, since a series may be long.
     """
@@ -223,7 +223,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch of the pools, the calls that copy it to the device."""
+    """Calls for each batch of the pools that copy it to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")

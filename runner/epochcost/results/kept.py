@@ -103,7 +103,7 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """If there are too many files, delete the oldest of them; called once in a process."""
+    """Delete the oldest files if there are too many; called once in a process."""
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:
         for path in sorted(files, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:

@@ -1,4 +1,4 @@
-"""Record of how a sweep of batch sizes ended, its versioned JSON form, and its file.
+"""Record of the end of a sweep over batch sizes, its versioned JSON form, and its file.
 
 The sizes that ran are ordinary results with times and memory. A record is stored in
 ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``, a folder that readers of
@@ -36,7 +36,7 @@ class FailedSize(Record):
 
 
 class BatchLimit(HostSidecar):
-    """How a sweep ended on one machine; ``trial`` is the trial of the smallest batch size.
+    """The end of a sweep on one machine; ``trial`` is the trial of the smallest batch size.
 
     ``sizes`` are those that ran, in ascending order. ``reason`` tells people why the sweep ended,
     and which memory was full.

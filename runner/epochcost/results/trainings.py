@@ -116,7 +116,7 @@ class Trainings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The model, data set, provider and batch size, with the first digits of the id."""
+        """Model, data set, provider, batch size and digits of the id, a part of the file's name."""
         work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
         return f"{work}-{self.id[:8]}"
 

@@ -98,7 +98,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 
 def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
-    """For each choice, its likelihood relative to the best one, and its residual sum of squares."""
+    """Likelihood of each choice relative to the best one, and its residual sum of squares."""
     begins, counts = _cuts(rounds)
     choices = _choices(_blocks(rounds))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
