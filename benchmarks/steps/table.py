@@ -10,6 +10,7 @@ from typing import Any
 
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from epochcost.units import rounded
 from steps.cases import CONTENDERS, OURS, SUBJECTS, Case, cases
 from steps.demands import demands
 from steps.environments import PACKAGES
@@ -135,7 +136,7 @@ def _demand_row(
         *_case_cells(case),
         f"{needed.flops / 1e9:.3g} GFLOP",
         _share(needed.flops, seconds, ceilings["flops"]),
-        f"{needed.update_bytes / 1e6:.3g} MB",
+        f"{rounded(needed.update_bytes / 1e6)} MB",
         _share(needed.update_bytes, seconds, ceilings["copy_bytes"]),
         _memory(ours),
         _memory(theirs),

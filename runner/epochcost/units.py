@@ -40,9 +40,11 @@ _PART = re.compile(
     + r")(?![a-z])\s*"
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
-_MILLIONTH = Decimal("1e-6")
+_MILLIONTH, _NANOSECOND = Decimal("1e-6"), 1e-9
 _HUNDRED = 100
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
+# From each limit up: the scale and its prefix.
+_PREFIXES = ((999.5e9, 1e12, "T"), (999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (0, 1e3, "k"))
 # Below each limit in seconds: the scale and its unit; limits are where three digits would round up.
 _TIME_UNITS = (
     (0.9995e-3, 1e6, "µs"),
@@ -127,9 +129,11 @@ def count_words(number: int | Decimal, noun: str) -> str:
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
     """Format an amount of money for people, rounded to ``places`` decimals.
 
-    Without ``places``: two decimals from 1 upward, two significant digits below, and powers of ten
+    Without ``places``: two decimals from 1 upward, two significant digits below, and only a bound
     under a millionth.
     """
+    if places is None and 0 < amount.copy_abs() < _MILLIONTH:
+        return f"under {symbol(currency)}{_MILLIONTH:f}"
     sign = "-" if amount < 0 else ""
     return f"{sign}{symbol(currency)}{_rounded(amount.copy_abs(), places)}"
 
@@ -156,8 +160,6 @@ def significant_places(amount: Decimal, digits: int) -> int:
 
 
 def _rounded(size: Decimal, places: int | None) -> str:
-    if places is None and 0 < size < _MILLIONTH:
-        return f"{float(size):.1e}"
     if places is None:
         places = 2 if size >= 1 else significant_places(size, 2)
     return f"{size.quantize(Decimal((0, (1,), -places)), context=_CONTEXT):,f}"
@@ -165,8 +167,21 @@ def _rounded(size: Decimal, places: int | None) -> str:
 
 def seconds(value: float) -> str:
     """Format a time in seconds with three significant digits and a fitting unit."""
+    if 0 < value < _NANOSECOND:
+        return "under 1 ns"
     scale, unit = next((scale, unit) for limit, scale, unit in _TIME_UNITS if value < limit)
-    return f"{_three_digits(value * scale)} {unit}"
+    return f"{rounded(value * scale)} {unit}"
+
+
+def rounded(value: float | Decimal, digits: int = 3) -> str:
+    """A number with at most this number of significant digits, without a power of ten."""
+    return f"{Decimal(f'{float(value):.{digits}g}'):,f}"
+
+
+def prefixed(value: float, unit: str) -> str:
+    """A quantity with three significant digits and a decimal prefix."""
+    scale, prefix = next((scale, prefix) for limit, scale, prefix in _PREFIXES if value >= limit)
+    return f"{rounded(value / scale)} {prefix}{unit}"
 
 
 def scientific(value: float) -> str:
@@ -185,12 +200,12 @@ def share(part: float) -> str:
 
 def kilowatt_hours(energy: Decimal) -> str:
     """Format an energy, passed in kWh, with three significant digits; below 1 kWh in Wh."""
-    return f"{float(energy):.3g} kWh" if energy >= 1 else f"{float(energy) * 1000:.3g} Wh"
+    return f"{rounded(energy)} kWh" if energy >= 1 else f"{rounded(float(energy) * 1000)} Wh"
 
 
 def kilograms(mass: Decimal) -> str:
     """Format a mass, passed in kg, with three significant digits; below 1 kg in g."""
-    return f"{float(mass):.3g} kg" if mass >= 1 else f"{float(mass) * 1000:.3g} g"
+    return f"{rounded(mass)} kg" if mass >= 1 else f"{rounded(float(mass) * 1000)} g"
 
 
 def memory(size_bytes: float) -> str:
@@ -224,7 +239,3 @@ def price_age(day: dt.date) -> str:
         return ""
     days = (today() - day).days
     return f"{days} days old" if days < 2 * _YEAR_DAYS else f"{days // _YEAR_DAYS} years old"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -31,14 +32,15 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
     git(project, "commit", "-qm", "published")
     commit = git(project, "rev-parse", "HEAD")
     price = project / "specs/prices/box-2026.toml"
-    price.write_text(price.read_text(encoding="utf-8").replace("0.80", "1.60"), encoding="utf-8")
+    price.write_text(price.read_text(encoding="utf-8").replace("0.80", "1.20"), encoding="utf-8")
     changes = publication(project, commit)
     assert json.loads(changes.file()) == {"revision": commit}
     page = build(inputs_of(project), REPOSITORY / "site_templates", changes).pages["changed.md"]
     text = html.unescape(page)
-    assert "amount 0.8 → 1.6" in text
-    assert "+100.0%" in text
-    assert commit in text
+    assert "amount 0.8 → 1.2" in text
+    assert "+50.0%" in text
+    assert f"({commit[:8]})" in text.replace("<code>", "").replace("</code>", "")
+    assert re.search(r"Since \d{4}-\d\d-\d\d", text.replace("\\", ""))
 
 
 def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None:

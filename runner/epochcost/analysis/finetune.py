@@ -8,7 +8,7 @@ predicted from published trainings (``predict.decoders.training``), none of whic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import product
@@ -49,6 +49,7 @@ SOFTWARE = "PyTorch"
 _MOST_TOKENS: Mapping[str, int] = {"pretraining": 65_536}
 _MOST_OF_FINE_TUNING = 8192
 # The first GPUs with matrix units of 16 bits, and with 8-bit floats.
+_BARE = "no accelerator"
 _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
 
@@ -195,6 +196,12 @@ class TuningMarket:
         Raises InputError if no machine can.
         """
         places, refused = serving_places(self._catalogue)
+        hardware = self._catalogue.hardware.values()
+        bare = {machine.name for machine in hardware if not machine.accelerators}
+        refused = [
+            replace(refusal, reason=_BARE) if refusal.machine in bare else refusal
+            for refusal in refused
+        ]
         counts = counts_of(decoder, form)
         chosen: list[tuple[Hardware, TrainingQuestion, float]] = []
         shortages: list[tuple[float, Refusal]] = []
@@ -209,8 +216,8 @@ class TuningMarket:
             fitting = [pair for pair in zip(settings, sizes, strict=True) if pair[1] <= room]
             if fitting:
                 seconds = self._forecaster.law_seconds([setting for setting, _ in fitting])
-                hardware = self._catalogue.hardware[place.machine.hardware]
-                chosen.append((hardware, *fitting[int(seconds.argmin())]))
+                machine = self._catalogue.hardware[place.machine.hardware]
+                chosen.append((machine, *fitting[int(seconds.argmin())]))
                 continue
             needs = f"needs {memory(min(sizes))} on {_devices(settings[0].count)} {memory(room)}"
             shortages.append((min(sizes) / room, Refusal(name, "too little memory", needs)))
@@ -246,7 +253,7 @@ def _unable(place: Place, precision: Precision) -> str:
     """The reason why a machine cannot train in a precision; empty if it can."""
     least = _LEAST_CAPABILITY[precision]
     if not isinstance(place.device, Device):
-        return "no accelerator"
+        return _BARE
     if place.capability is None or place.capability < Decimal(least):
         return f"{precision} needs an NVIDIA GPU of compute capability {least}"
     return ""

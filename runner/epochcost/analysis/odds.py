@@ -21,6 +21,7 @@ from epochcost.cost import Estimate, Time
 from epochcost.cost.estimate import WIDEST
 from epochcost.predict.joint import seed_of, standard_normals
 from epochcost.predict.process import Vector
+from epochcost.units import rounded
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 Quantity = Literal["cost", "time"]
@@ -100,7 +101,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
     wins = f"It {leads} of all {among} in {scenarios(chances.wins)} scenarios"
     if chances.wins == 1:
         return f"{wins}."
-    return f"{wins}; if not, it {loses.format(f'{100 * chances.regret_if_lost:.2g} %')}."
+    return f"{wins}; if not, it {loses.format(f'{rounded(100 * chances.regret_if_lost, 2)} %')}."
 
 
 def scenarios(share: float) -> str:

@@ -43,6 +43,7 @@ from epochcost.units import (
     parse_count,
     plain,
     price_age,
+    rounded,
     seconds,
     software_words,
 )
@@ -306,11 +307,11 @@ def _input(name: str) -> str:
 def _turn(switch: Switch) -> str:
     """Describe a change of an input, in percent, or as a factor if it at least doubles."""
     ratio = switch.value / switch.now
-    size = f"{abs(ratio - 1) * 100:.2g} %"
+    size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
         return f"it runs {size} {'slower' if ratio < 1 else 'faster'}"
     if ratio >= _TWICE:
-        return f"its {_input(switch.name)} is {float(ratio):.3g} times as high"
+        return f"its {_input(switch.name)} is {rounded(ratio)} times as high"
     return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size}"
 
 

@@ -29,7 +29,7 @@ from epochcost.results.stability import instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
 from epochcost.statistics import outliers
-from epochcost.units import money, seconds
+from epochcost.units import money, rounded, seconds
 
 # Smaller shares of outliers move the mean by less than the precision of a usual study.
 _LEAST_TIME_SHARE = 0.01
@@ -147,8 +147,8 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
         latencies = (run.tokens.first, run.tokens.further)
         first, further = (seconds(each.p90_nanoseconds / 1e9) for each in latencies)
         return (
-            f"{run.samples_per_second:.3g} requests/s, 90 % of first tokens within {first} and of "
-            f"further ones within {further}"
+            f"{rounded(run.samples_per_second)} requests/s, 90 % of first tokens within "
+            f"{first} and of further ones within {further}"
         )
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
@@ -165,7 +165,7 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
     return (
         seconds(latency.mean_nanoseconds / 1e9),
         "-",
-        f"{run.samples_per_second:,.0f}" if run.tokens is None else f"{run.samples_per_second:.3g}",
+        rounded(run.samples_per_second) if run.tokens else f"{run.samples_per_second:,.0f}",
         str(run.samples),
         f"p99 {seconds(latency.p99_nanoseconds / 1e9)}",
     )

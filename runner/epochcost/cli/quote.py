@@ -42,6 +42,7 @@ from epochcost.units import (
     parse_decimal,
     parse_duration_seconds,
     plain,
+    rounded,
     seconds,
     share,
     significant_places,
@@ -306,4 +307,4 @@ def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
 
 
 def _figure(value: Decimal) -> str:
-    return f"{float(value):,.3g}" if value < 1000 else f"{value:,.0f}"
+    return rounded(value) if value < 1000 else f"{value:,.0f}"

@@ -46,6 +46,7 @@ from epochcost.units import (
     parse_decimal,
     parse_duration_seconds,
     parse_share,
+    rounded,
     seconds,
     share,
 )
@@ -235,7 +236,7 @@ def _on_machine(offer: ServingOffer) -> str:
 
 
 def _per_second(rate: Decimal) -> str:
-    number = f"{float(rate):.3g}"
+    number = rounded(rate)
     return f"{number} request{'' if number == '1' else 's'} a second"
 
 
@@ -269,7 +270,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
         way.mark,
         way.price.plan_words,
         _amount(way.full),
-        " to ".join(f"{float(1 / end):.3g}" for end in (request.high, request.low)) + "/s",
+        " to ".join(f"{rounded(1 / end)}" for end in (request.high, request.low)) + "/s",
         seconds(float(capacity.first.mean)),
         seconds(float(capacity.token.mean)),
         f"{copies}{capacity.sequences}",
@@ -284,10 +285,10 @@ def _amount(cost: Cost) -> str:
 def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
     times = (rate.first_seconds(50), rate.first_seconds(90), rate.further_seconds(90))
     return (
-        f"{float(rate.per_second):.3g}/s",
+        f"{rounded(rate.per_second)}/s",
         *("-" if time is None else seconds(time) for time in times),
         "-" if rate.good_share is None else f"{rate.good_share:.0%}",
-        f"{rate.written_per_second:.3g}/s",
+        f"{rounded(rate.written_per_second)}/s",
         _amount(served.per_million(rate)),
         seconds(rate.seconds),
     )
@@ -308,13 +309,13 @@ def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
     if served.highest is None:
         yield f"no rate keeps {bound}"
     else:
-        yield f"one machine keeps {bound} up to {float(served.highest.per_second):.3g}/s"
+        yield f"one machine keeps {bound} up to {rounded(served.highest.per_second)}/s"
         if first is not None and further is not None:
             yield (
-                f"at {float(per_second):.3g}/s {load.percentile} % of first tokens come within "
+                f"at {rounded(per_second)}/s {load.percentile} % of first tokens come within "
                 f"{seconds(first)} and of further ones within {seconds(further)}"
             )
     if served.start_seconds is not None:
         yield f"the engine accepts requests {seconds(served.start_seconds)} after its start"
     if served.joules_per_token is not None:
-        yield f"{served.joules_per_token:.3g} J a token by {served.meters}"
+        yield f"{rounded(served.joules_per_token)} J a token by {served.meters}"

@@ -22,6 +22,8 @@ _LINK = re.compile(
     r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]"
     r"|(?<![\w./-])(?P<repository>[\w-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})\b"
 )
+# A commit outside of addresses; readers compare its first digits.
+_COMMIT = re.compile(r"(?<![\w/])([0-9a-f]{8})[0-9a-f]{32}(?![\w/])")
 _NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
 # Figures add some fifty characters to a name, and file systems allow 255 bytes.
 _LONGEST_STEM = 100
@@ -77,21 +79,21 @@ def page_title(text: str) -> str:
 
 
 def with_links(text: str) -> Markup:
-    """The text with addresses and GitHub commits as links, everything else escaped."""
+    """The text with addresses and GitHub commits as links, all else escaped and commits short."""
     parts: list[str] = []
     end = 0
     for match in _LINK.finditer(one_line(text)):
         parts += [_entities(match.string[end : match.start()]), _anchor(match)]
         end = match.end()
     rest = one_line(text)[end:]
-    text = "".join([*parts, _entities(rest)])
+    text = _COMMIT.sub(r"\1", "".join([*parts, _entities(rest)]))
     return Markup(f'<span class="ec-source">{text}</span>')  # noqa: S704  each part is escaped
 
 
 def _anchor(match: re.Match[str]) -> str:
     url, repository, commit = match.group(), match["repository"], match["commit"]
     if repository:
-        url, label = f"https://github.com/{repository}/tree/{commit}", f"{repository}@{commit[:7]}"
+        url, label = f"https://github.com/{repository}/tree/{commit}", f"{repository}@{commit[:8]}"
     else:
         address = url.split("://", 1)[1]
         label = address if len(address) <= 48 else f"{address.split('/', 1)[0][:48]}/…"

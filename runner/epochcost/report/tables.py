@@ -57,15 +57,19 @@ class Table:
 def _text(column: Column, value: Value) -> str:
     if value is None:
         return "—"
-    if column.form == "seconds":
-        return seconds(float(value))
-    if column.form == "money" and isinstance(value, Decimal):
-        return money(value, column.currency)
-    if column.form == "bytes" and isinstance(value, int):
-        return memory(value)
-    if column.form == "number":
-        return f"{value:,}"
-    return str(value)
+    text = str(value)
+    match column.form:
+        case "seconds":
+            text = seconds(float(value))
+        case "money" if isinstance(value, Decimal):
+            text = money(value, column.currency)
+        case "bytes" if isinstance(value, int):
+            text = memory(value)
+        case "number":
+            text = f"{value:,f}" if isinstance(value, Decimal) else f"{value:,}"
+        case "time":
+            text = text[: len("2026-01-31T12:00")].replace("T", " ")
+    return text
 
 
 def as_html(table: Table) -> str:

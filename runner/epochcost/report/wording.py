@@ -16,8 +16,10 @@ from epochcost.units import (
     SECONDS_PER_HOUR,
     count_words,
     money,
+    money_about,
     money_range,
     plain,
+    rounded,
     seconds,
     symbol,
 )
@@ -27,8 +29,10 @@ _GOALS: dict[Goal, str] = {
     "full": "full training",
     "million": "million inferences",
 }
-# For an interval of two or three scattered samples.
-_UNBOUNDED = "uncertain"
+# Factors below it are easier to read as fractions.
+_TENTH = 0.1
+# For an interval of two or three scattered samples, or wider than its value in percent.
+_UNBOUNDED, _WHOLE = "uncertain", 100
 SHAPES = {
     "measured": "●",
     "measured, price assumed": "■",
@@ -92,19 +96,20 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
     if not value.bounded:
         return _UNBOUNDED
     half = max(value.high - value.mean, value.mean - value.low) / value.mean * 100
-    return f"± {max(half, Decimal('0.1')):.1f} %"
+    return f"± {max(half, Decimal('0.1')):.1f} %" if half < _WHOLE else _UNBOUNDED
 
 
 def times_words(factor: Bounded | float) -> str:
-    """A factor as a number, without "times"."""
-    return f"{factor.mean if isinstance(factor, Bounded) else factor:.3g}"
+    """A factor as a number, without "times"; far below one as a fraction, such as 1/94."""
+    value = factor.mean if isinstance(factor, Bounded) else factor
+    return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
 
 def change_words(factor: Bounded) -> str:
     """A ratio of times as "times slower" or "times faster"."""
     if factor.mean > 1:
-        return f"▲ {factor.mean:.3g} times slower"
-    return f"▼ {1 / factor.mean:.3g} times faster"
+        return f"▲ {rounded(factor.mean)} times slower"
+    return f"▼ {rounded(1 / factor.mean)} times faster"
 
 
 def times_range(factor: Bounded) -> str:
@@ -113,12 +118,12 @@ def times_range(factor: Bounded) -> str:
         return ""
     if factor.high > WIDEST * factor.low:
         return _UNBOUNDED
-    return f"{factor.low:.3g} to {factor.high:.3g}"
+    return f"{times_words(factor.low)} to {times_words(factor.high)}"
 
 
 def per_second_words(rate: Decimal) -> str:
     """Requests a second, with two digits below a hundred."""
-    return f"{float(rate):.2g}" if rate < 100 else f"{rate:,.0f}"
+    return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 
 def rate_words(amount: Decimal, currency: str) -> str:
@@ -129,14 +134,20 @@ def rate_words(amount: Decimal, currency: str) -> str:
 
 
 def hour_words(price: Price) -> str:
-    """All that a rented plan charges for an hour of a running machine, exactly."""
-    return rate_words(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
+    """All that a rented plan charges for an hour of a running machine, to five decimals."""
+    hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
+    return rate_words(round(hour, 5), price.currency)
+
+
+def hour_about(price: Price) -> str:
+    """An hour of a rented plan, rounded for sentences."""
+    return money_about(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
-    """The mean hour of a machine that runs through a month."""
+    """The mean hour of a machine that runs through a month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
-    return rate_words(round(month / HOURS_PER_BILLED_MONTH, 5), price.currency)
+    return money_about(month / HOURS_PER_BILLED_MONTH, price.currency)
 
 
 def plan_note(price: Price) -> str:

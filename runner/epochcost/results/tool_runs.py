@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from epochcost.results.fields import Count, NonNegativeInt, PositiveNumber, Record
+from epochcost.units import rounded
 
 # Tolerance between two figures of a file of which one follows from the other.
 AGREEING = 0.02
@@ -73,7 +74,7 @@ class ToolRun(Record):
     def load_words(self) -> str:
         """The load on the server as a phrase."""
         if self.offered_per_second is not None:
-            return f"{self.offered_per_second:.3g} requests/s"
+            return f"{rounded(self.offered_per_second)} requests/s"
         return "all at once" if self.at_once is None else f"{self.at_once:,} at once"
 
     @property

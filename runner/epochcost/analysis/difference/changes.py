@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from epochcost.analysis.difference.revision import (
     Revision,
     Snapshot,
     at_commit,
+    commit_day,
     commit_id,
     read_revision,
 )
@@ -173,12 +175,14 @@ def _place(job: Job) -> tuple[object, ...]:
 class Publication:
     """A site's commit (``revision``, None if unknown) and the revision that was published before.
 
-    ``since`` is that earlier revision, empty if there is none; ``reason`` then says why.
+    ``since`` is that earlier revision, committed on ``day``, empty if there is none; ``reason``
+    then says why.
     """
 
     project: Path = Path()
     revision: str | None = None
     since: str = ""
+    day: str = ""
     reason: str = "the project has no tag and no commit before this one"
 
     def file(self) -> str:
@@ -204,6 +208,10 @@ class Publication:
 def publication(project: Path, since: str) -> Publication:
     """The project's commit, with ``since`` as the revision that was published before it."""
     try:
-        return Publication(project, commit_id(project, "HEAD"), since)
+        head = commit_id(project, "HEAD")
     except EpochcostError as error:
         return Publication(project, since=since, reason=str(error))
+    day = ""
+    with suppress(EpochcostError):  # `Publication.changes` names the fault
+        day = commit_day(project, since)
+    return Publication(project, head, since, day)

@@ -163,6 +163,12 @@ def commit_id(project: Path, revision: str) -> str:
         ) from None
 
 
+def commit_day(project: Path, revision: str) -> str:
+    """The day of the commit that a revision names; raises InputError if it names none."""
+    named = commit_id(project, revision)
+    return _git(project, "log", "-1", "--format=%cs", named).decode().strip()
+
+
 def _committed_files(project: Path, commit: str) -> Files:
     """Specs, models, results and ratios of a commit, by path, without links and huge files."""
     blobs = dict(_tree(project, commit))

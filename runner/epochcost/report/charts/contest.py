@@ -18,7 +18,7 @@ from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_rang
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import time_words
-from epochcost.units import count_words
+from epochcost.units import count_words, rounded
 
 # Plot on a phone, in pixels: names that fit there fit everywhere.
 _PHONE = (300.0, 330.0)
@@ -137,12 +137,19 @@ def _source(contest: Contest) -> str:
 def finding(contest: Contest, job: str) -> str:
     """The chart's finding, as a sentence without a full stop."""
     cheap, fast = contest.cheapest, contest.fastest
-    sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {cheap.amount}"
+    amounts = [f"{contender.amount}{_unmeasured(contender.mark)}" for contender in (cheap, fast)]
+    sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {amounts[0]}"
     if cheap is fast:
         return f"{sentence}, and it is the fastest too"
     times = float(cheap.time.mean / fast.time.mean)
-    digits = 2 if times >= 1.1 else 3
-    return f"{sentence}; {fast.amount} buys it {times:.{digits}g} times as fast"
+    faster = rounded(times, 2 if times >= 1.1 else 3)
+    return f"{sentence}; {amounts[1]} buys it {faster} times as fast"
+
+
+def _unmeasured(mark: str) -> str:
+    """The kind of evidence in brackets; empty for measured times."""
+    kind = mark.partition(",")[0]
+    return "" if kind == "measured" else f" ({kind})"
 
 
 def _description(contest: Contest, job: str) -> str:
@@ -303,6 +310,6 @@ def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
     exact = all(ends[0] == ends[2] for ends in odds.ratios.values())
     wins = "" if exact else f" in {scenarios(odds.wins)} scenarios"
     likely = f" (likely {low} to {high})" if low != high else ""
-    return (
-        f"{best.machine} costs least{wins}; {second.machine} costs {middle} times as much{likely}"
-    )
+    much = "as much" if middle == "1.0" else f"{middle} times as much"
+    costs = "is predicted to cost" if second.figure.startswith("predicted") else "costs"
+    return f"{best.machine} costs least{wins}; {second.machine} {costs} {much}{likely}"

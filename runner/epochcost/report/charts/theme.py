@@ -196,11 +196,12 @@ def series_colour(number: int) -> str:
 
 
 def stylesheet() -> str:
-    """The variables for Material's two schemes and for print, which is always light."""
+    """The variables of Material's two schemes, the reader's for embeds, and light for print."""
     light, dark = (_declarations(variables) for variables in (LIGHT, DARK))
     return (
         f":root, [data-md-color-scheme=default] {{\n{light}}}\n"
         f"[data-md-color-scheme=slate] {{\n{dark}}}\n"
+        f"@media (prefers-color-scheme: dark) {{\n:root {{\n{dark}}}\n}}\n"
         f"@media print {{\n:root, [data-md-color-scheme] {{\n{light}}}\n}}\n"
     )
 

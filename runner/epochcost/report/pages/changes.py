@@ -5,6 +5,7 @@ The changelog is the project's CHANGELOG.md, if it has one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report, View
 from epochcost.report.tables import Column, Table
 
+_COMMIT = re.compile("[0-9a-f]{40}")
 # `epochcost diff` lists all changes.
 MOST_ROWS = 100
 _TITLES = {
@@ -52,6 +54,7 @@ class ChangesView(View):
 
     changelog: bool
     since: str
+    day: str
     reason: str = ""
     summary: str = ""
     costs: Table | None = None
@@ -62,7 +65,10 @@ class ChangesView(View):
 
 def _changed(report: Report) -> Page:
     changes, has_changelog = report.changes, bool(changelog(report))
-    view = ChangesView(has_changelog, report.publication.since)
+    since = report.publication.since
+    view = ChangesView(
+        has_changelog, since[: 8 if _COMMIT.fullmatch(since) else 40], report.publication.day
+    )
     return Page(
         uri="changed.md",
         title="What changed",

@@ -16,6 +16,7 @@ from epochcost.analysis.rows import Row, group_by
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
+from epochcost.report.wording import times_words
 from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
@@ -50,7 +51,7 @@ class JobHere:
             return ""
         low, _, high = self.odds.ratios[machine]
         cheaper = f"cheaper here in {scenarios(self.odds.cheaper[machine])}"
-        return cheaper if low == high else f"{low:.3g} to {high:.3g}, {cheaper}"
+        return cheaper if low == high else f"{times_words(low)} to {times_words(high)}, {cheaper}"
 
 
 def pages(report: Report) -> Iterator[Page]:

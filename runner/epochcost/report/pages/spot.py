@@ -15,7 +15,7 @@ from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.units import SECONDS_PER_HOUR, money, seconds, share
+from epochcost.units import SECONDS_PER_HOUR, money, rounded, seconds, share
 
 _HOURS = 24
 
@@ -114,8 +114,8 @@ def _until(played: Replayed) -> str:
     if rate is None:
         return ""
     observed = played.market.interruptions_per_hour(played.home)
-    return f"Spot would save nothing with {rate:.2g} interruptions an hour; " + (
-        f"this trace has {observed:.2g}." if observed else "this trace has none."
+    return f"Spot would save nothing with {rounded(rate, 2)} interruptions an hour; " + (
+        f"this trace has {rounded(observed, 2)}." if observed else "this trace has none."
     )
 
 
