@@ -1,13 +1,14 @@
-"""The site: answers of `analysis` as pages, charts, files and pictures.
+"""Build the site: show the answers of `analysis` as pages, charts, files and pictures.
 
 - `pages`: the contents of every page, a file for each part of the navigation; `templates` renders.
 - `charts`: a file for each kind of chart, from the rows of its data to its marks; `drawing` draws.
 - `dataset`: every figure as one table, its dictionary and its files.
 - `tables`, `wording`, `escape`: tables, phrases and escaped text for the other modules.
-- `ranking`, `list_prices`: the machines of a job, and the price of an hour of each.
-- `site` gathers all of this as values; nothing is drawn yet.
+- `ranking`, `list_prices`: the machines that can do a job, and the price of an hour of each.
+- `site` collects all of this as values, before anything is drawn.
 - `plugin`: MkDocs' events. `page_html` puts charts into finished pages, `publishing` decides which
   files are published and replaces the site's folder.
 
-Needs neither onnxruntime nor a GPU. Every build recomputes everything except the result files.
+The site needs neither onnxruntime nor a GPU. Every build computes everything again from the specs
+and results.
 """

@@ -1,7 +1,8 @@
 """The answers of the site as static JSON for programs: `api/v1/`, with its JSON Schema.
 
 Documents of a version only gain keys; a breaking change becomes the next version. Answers equal
-those of the pages: every machine for a job at its cheapest plan. All figures are in `dataset`.
+those of the pages: every machine that can do a job, at its cheapest price plan. All figures are in
+`dataset`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _Part(BaseModel):
 
 
 class Interval(_Part):
-    """A mean and its interval; without an interval, the ends equal the mean."""
+    """A mean and its interval; without an interval, both ends equal the mean."""
 
     low: float
     mean: float
@@ -32,7 +33,7 @@ class Interval(_Part):
 
 
 class Choice(_Part):
-    """A machine for a job under its cheapest plan, read from a Contender."""
+    """A machine that can do a job, at its cheapest price plan."""
 
     machine: str = Field(validation_alias="hardware", description="id in machines.json")
     name: str
@@ -58,7 +59,7 @@ class Choice(_Part):
 
 
 class JobAnswer(_Part):
-    """All machines for a job, cheapest first, and three choices among them, read from a Contest."""
+    """All machines that can do a job, cheapest first, and three choices among them."""
 
     goal: ContestGoal = Field(
         description="one full training, one epoch, a million inferences, a million tokens of a "
@@ -116,7 +117,7 @@ class Machines(_Part):
 
 
 class Index(_Part):
-    """`index.json`: the address of every document, from this folder."""
+    """`index.json`: the address of every document, relative to this folder."""
 
     version: int = 1
     data_schema: str = "schema.json"
@@ -129,7 +130,7 @@ DOCUMENTS = (Index, Models, Machines, ModelAnswers)
 
 
 def api_files(report: Report) -> Iterator[tuple[str, str]]:
-    """Every document by its address, and the schema of all."""
+    """Yield every document of the API with its address, and the schema of all documents."""
     documents: dict[str, BaseModel] = {
         "index.json": Index(),
         "machines.json": Machines(machines=list(_machines(report))),

@@ -1,4 +1,4 @@
-"""The files of all figures: CSV, JSON, Parquet, and a Data Package that describes them.
+"""Write all figures of the site as CSV, JSON and Parquet, with a Data Package that describes them.
 
 DuckDB writes the Parquet file. `data/datapackage.json` follows version 2 of
 https://datapackage.org/standard/data-package/.
@@ -34,7 +34,7 @@ _FIELD_TYPES: Mapping[ColumnType, str] = {
 
 
 def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
-    """Every file by its address."""
+    """Yield the content of every file with its address."""
     table = dataset_table(lines)
     comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)
@@ -45,7 +45,7 @@ def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
 
 
 def dataset_table(lines: Iterable[Line]) -> Table:
-    """The published table; amounts are in each line's currency."""
+    """The published table; amounts are in the currency of each line."""
     columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
     values = map(values_of, lines)
     return Table(columns, tuple(tuple(map(line.get, _NAMES)) for line in values))
@@ -79,7 +79,7 @@ def _resource(name: str, form: str, media_type: str, content: bytes) -> dict[str
 
 
 def _schema() -> dict[str, Any]:
-    """Our columns as a Table Schema, extended by ``unit`` and ``empty``."""
+    """Our columns as a Table Schema, with the additional keys ``unit`` and ``empty``."""
     fields = [
         {
             "name": entry.name,
@@ -108,19 +108,19 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """The table as a Parquet file whose metadata contain the dictionary of columns as JSON."""
+    """The table as a Parquet file, whose metadata contain the dictionary of columns as JSON."""
     lines = [[_csv_cell(value) for value in row] for row in table.rows]
     with tempfile.TemporaryDirectory() as folder:
         return _write(lines, Path(folder) / "figures.parquet").read_bytes()
 
 
 def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
-    """The columns as JSON: name, meaning, unit, type and when they are empty."""
+    """The dictionary of columns as JSON: name, meaning, unit, type and when a cell is empty."""
     return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
 
 
 def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
-    """Let DuckDB read the lines as CSV and write them."""
+    """Let DuckDB read the lines as CSV and write them as Parquet."""
     import duckdb  # noqa: PLC0415  only a build needs it
 
     source = target.with_suffix(".csv")
@@ -141,7 +141,7 @@ def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
 
 
 def _csv_cell(value: Value) -> str:
-    """A cell for DuckDB: text in one line, an unknown value empty."""
+    """A cell of the CSV that DuckDB reads: text in one line, an unknown value empty."""
     if value is None:
         return ""
     return plain(value) if isinstance(value, Decimal) else one_line(str(value))

@@ -1,7 +1,8 @@
 """Escape text from specs and results for Markdown, HTML and page titles.
 
-Every string that a template prints passes `markdown_text` (as Jinja's ``finalize``): punctuation
-with a meaning in Markdown or HTML becomes a numeric entity, which both show as the character.
+Every string that a template prints passes through `markdown_text` (as Jinja's ``finalize``):
+punctuation with a meaning in Markdown or HTML becomes a numeric entity, which both show as the
+character.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff0
 
 
 def one_line(text: str) -> str:
-    """The text without unprintable and direction-changing characters, blanks joined."""
+    """The text in one line, without unprintable characters and those that change the direction."""
     return _flat(text).strip()
 
 
@@ -45,7 +46,7 @@ def _entities(text: str) -> str:
 
 
 def markdown_text(value: Any) -> Any:
-    """Escape a string as Markup that Markdown and HTML show literally; keep other values."""
+    """Escape a string so that Markdown and HTML show it literally; keep other values."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return _escaped(value)
@@ -53,14 +54,14 @@ def markdown_text(value: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _escaped(text: str) -> Markup:
-    """Escape with a cache: pages of one kind print the same texts and numbers."""
+    """Escape with a cache, because pages of one kind print the same texts and numbers."""
     return Markup(_entities(_flat(text)))  # noqa: S704  this is the escaping itself
 
 
 def file_stem(text: str) -> str:
     """The text as part of a file's name and address: letters, digits, dots and hyphens.
 
-    A long text, or one with other characters, ends in a digest, so that no two share a file.
+    A long text, or one with other characters, ends in a digest, so that no two texts share a file.
     """
     stem = _NOT_IN_ADDRESS.sub("-", text).strip("-.")
     if stem and len(stem) <= _LONGEST_STEM and text.isascii():
@@ -72,8 +73,8 @@ def file_stem(text: str) -> str:
 def page_title(text: str) -> str:
     """A title that is safe in a theme that prints it without escaping.
 
-    Material strips tags and then resolves entities in ``<title>``, which undoes any escaping: the
-    four characters of markup are replaced by look-alikes.
+    Material strips tags from ``<title>`` and then resolves entities, which undoes any escaping. So
+    the four characters of markup are replaced by similar ones.
     """
     return one_line(text).translate(_TITLE)
 

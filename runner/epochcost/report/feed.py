@@ -1,7 +1,7 @@
 """`feed.xml`: an Atom feed (RFC 4287) of changed prices and changed costs.
 
-Addresses are relative to the feed. Ids depend on an entry's subject only, so that the next build
-does not repeat entries under new ids.
+Addresses are relative to the feed. The id of an entry depends only on its subject, so that the next
+build does not repeat the entry under a new id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """A piece of news; ``key`` identifies it."""
+    """An entry of the feed; ``key`` identifies it in every build."""
 
     key: str
     day: dt.date
@@ -35,7 +35,7 @@ class Entry:
 
 
 def feed(report: Report) -> str:
-    """The feed of a site, newest first."""
+    """The feed of a site, newest entry first."""
     moved = map(_moved, moved_prices(report.catalogue))
     entries = list(islice(chain(_changes(report), moved), _MOST))
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
@@ -85,7 +85,7 @@ def _moved(moved: Moved) -> Entry:
 
 
 def _changes(report: Report) -> Iterator[Entry]:
-    """The changes since the last publication in one entry; none if nothing changed."""
+    """Yield an entry with the changes since the last publication; none if nothing changed."""
     publication, changes = report.publication, report.changes
     if isinstance(changes, str) or changes.is_empty:
         return

@@ -1,4 +1,4 @@
-"""The price of an hour: today's list prices of every machine, earlier ones, and changes."""
+"""Find the prices of an hour: today's list price of every machine, earlier prices, and changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine; ``hour`` is its cheapest on-demand list price in US dollars, ``as_of`` its day."""
+    """A machine with its cheapest on-demand list price of an hour in US dollars.
+
+    ``hour`` is None if there is no such price; ``as_of`` is the day of the price.
+    """
 
     hardware: Hardware
     hour: Decimal | None
@@ -27,18 +30,21 @@ class Listed:
 
     @property
     def devices(self) -> int:
-        """The number of its accelerators."""
+        """The number of accelerators of the machine."""
         return sum(chip.count for chip in self.hardware.accelerators)
 
     @property
     def gpu_hour(self) -> Decimal | None:
-        """The price of an hour of one of its accelerators."""
+        """The price of an hour of one of the machine's accelerators."""
         return self.hour / self.devices if self.hour is not None and self.devices else None
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A price that replaced an older one of the same plan, of the day ``since``."""
+    """A price that replaced an older price of the same plan; amounts are those of an hour.
+
+    ``before`` is the older amount, of the day ``since``; ``now`` is the newer amount.
+    """
 
     hardware: Hardware
     price: Price
@@ -48,12 +54,12 @@ class Moved:
 
     @property
     def change(self) -> Decimal:
-        """The relative change of an hour's price."""
+        """The relative change of the price of an hour."""
         return self.now / self.before - 1
 
 
 def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
-    """Every machine by its id."""
+    """Every machine with its list price, by the machine's id."""
     machines = {}
     for name, hardware in catalogue.hardware.items():
         prices = filter(_on_demand, current_prices(catalogue.prices_of(name)))
@@ -68,13 +74,13 @@ def _on_demand(price: Price) -> bool:
 
 
 def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
-    """The machines with a price of a GPU-hour, the cheapest first."""
+    """The machines with a price for an hour of a GPU, cheapest first."""
     priced = [machine for machine in machines if machine.gpu_hour is not None]
     return sorted(priced, key=lambda machine: machine.gpu_hour or 0)
 
 
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
-    """The cheapest machines with the same accelerator; empty if there is no other machine."""
+    """The cheapest machines with the same accelerator; empty if no other machine has it."""
     names = {chip.name for chip in hardware.accelerators}
     same = [
         machine
@@ -90,7 +96,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The cheapest GPU-hour of each of the most common GPUs, the dearest first.
+    """The cheapest machine for an hour of each of the most common GPUs, the dearest GPU first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """
@@ -106,7 +112,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and hourly on-demand list prices in today's region, the oldest first."""
+    """Days and amounts of a machine's on-demand list prices in today's region, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []
@@ -115,7 +121,7 @@ def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
 
 
 def moved_prices(catalogue: Catalogue) -> list[Moved]:
-    """The prices that replaced others, the latest first."""
+    """The prices that replaced older ones, the latest first."""
     moved = []
     for hardware in catalogue.hardware.values():
         prices = catalogue.prices_of(hardware.id)
@@ -129,7 +135,7 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
 
 
 def hourly(price: Price) -> Decimal | None:
-    """The price of one hour of use; None for a plan per vCPU or per run."""
+    """The price of an hour of use; None for a plan per vCPU or per run."""
     if price.owned is not None and price.owned.per_vcpu:
         return None
     return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))

@@ -1,13 +1,13 @@
-"""Fill in parts of pages that are no Markdown: links in HTML, and charts with their tables.
+"""Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-A link in HTML names a file of the site as ``href="site:machines/a.md"``, by its source and from the
-root; it becomes an address after the page's Markdown has become HTML.
+A link in HTML names a file of the site as ``href="site:machines/a.md"``: the path of the page's
+source from the root. It becomes an address after the page's Markdown has become HTML.
 
 Charts and their tables are inserted into finished pages, so that the search does not index them. A
-page contains ``<div class="ec-plot" data-ec-figure="ID"></div>``, which receives the static SVG
-and, in a ``<template>``, the spec of the interactive chart. With ``data-ec-later`` it receives only
-the spec, because a closed fold shows nothing before a script opens it. The table of the chart's
-data goes into ``<div class="ec-table" data-ec-table="ID"></div>``.
+page contains ``<div class="ec-plot" data-ec-figure="ID"></div>``, into which the static SVG and, in
+a ``<template>``, the spec of the interactive chart are inserted. With ``data-ec-later`` only the
+spec is inserted, because a closed fold shows nothing before a script opens it. The table of the
+chart's data goes into ``<div class="ec-table" data-ec-table="ID"></div>``.
 
 This module also writes each chart as SVG and as a page to embed. Readers' browsers make the PNG.
 """
@@ -39,12 +39,12 @@ _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 
 
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
-    """Replace the links of a page's HTML by addresses."""
+    """Replace the links ``site:…`` in a page's HTML by addresses."""
     return _LINK.sub(lambda link: f'{link[1]}="{address(link[2])}', content)
 
 
 def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
-    """Insert every figure and its table into a page; unknown ids stay empty."""
+    """Insert every figure and its table into a page; places with unknown ids stay empty."""
 
     def filled(place: re.Match[str]) -> str:
         opening, kind, identifier = place.groups()
@@ -75,7 +75,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """The addresses of all files with drawings, each with a function that waits for its content."""
+    """Yield the address of each file with a drawing, and a function that waits for its content."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

@@ -1,6 +1,7 @@
-"""The MkDocs plugin: adds the site of `epochcost.report.site` to the hand-written pages.
+"""The MkDocs plugin that adds the site of `epochcost.report.site` to the hand-written pages.
 
-It only connects: the library reads and builds. Importing it loads neither onnxruntime nor torch.
+It only connects MkDocs with the library, which reads and builds. Importing it loads neither
+onnxruntime nor torch.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
 
     ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` stores drawn charts and
     counted graphs. ``published`` is the last published revision, with which the page of changes
-    compares. Without ``templates``, the project's ``site_templates`` are used, else the package's.
+    compares. Without ``templates``, the plugin uses the project's ``site_templates``, or else the
+    package's.
     """
 
     root = option.Type(str, default=".")
@@ -67,7 +69,7 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
 
 
 class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call]
-    """Adds the report's pages, files and charts."""
+    """Add the report's pages, files and charts to a MkDocs build."""
 
     _site: Site
     _drawer: Drawer
@@ -81,12 +83,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _policy = POLICY_DRAFT
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
-        """Leave the policy out of previewed pages, to which the server adds a script."""
+        """Leave the content security policy out of previews: MkDocs' server adds a script."""
         self._policy = "" if command == "serve" else POLICY_DRAFT
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Let the theme use the templates' page frame, and MkDocs fill a new folder."""
+        """Give the theme our page frame, start the drawer, and let MkDocs fill a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -99,7 +101,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return config
 
     def _begin_folder(self, config: MkDocsConfig) -> None:
-        """Let MkDocs fill a folder next to the site's."""
+        """Let MkDocs fill a folder next to the site's folder, which is replaced at the end."""
         self._place = Path(config.site_dir)
         try:
             self._folder = SiteFolder(self._place)
@@ -178,13 +180,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links in HTML, which MkDocs does not check; the search ranks records lower."""
+        """Resolve links in HTML, which MkDocs does not check; let the search rank records lower."""
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
-        """Give the pages their policy, and fill the files with drawings."""
+        """Give the pages their content security policy, and put the drawings into their files."""
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
         self.fill(files)
@@ -199,7 +201,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Insert the figures into a page; no figure runs a script."""
+        """Note the inline scripts of a page, then insert the figures, which run none."""
         self._scripts |= script_hashes(output)
         return insert_charts(output, self._site.figures, self._drawer)
 
@@ -210,13 +212,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Collect scripts of the theme's own pages, such as the page for missing addresses."""
+        """Note inline scripts of the theme's own pages, such as the page for missing addresses."""
         self._scripts |= script_hashes(output_content)
         return output_content
 
     @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Allow the inline scripts of the pages, and no others."""
+        """Allow the pages' inline scripts, and no others; then replace the site's folder."""
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:
@@ -224,7 +226,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._end()
 
     def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
-        """Move the site to its place, unless a strict build is about to fail."""
+        """Move the new site to its place, unless a strict build is about to fail."""
         config.site_dir = str(self._place)
         if config.strict and self._warnings.counts:
             return
@@ -235,7 +237,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         log.info(f"The site is in {config.site_dir}")
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
-        """End the drawing processes."""
+        """End the drawing processes and remove the new folder."""
         self._end()
 
     def _end(self) -> None:
@@ -253,7 +255,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,
         builder: object,  # noqa: ARG002
     ) -> LiveReloadServer:
-        """Build again when specs, results or templates change."""
+        """Build the preview again when specs, results or templates change."""
         for folder in ("specs", "models"):
             _watch(server, self._path(config, self.config.root) / folder)
         for folder in self.config.results:
@@ -262,7 +264,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
-        """Files for a generator without plugins: Markdown with charts, and all others."""
+        """Yield files for a site generator without plugins: Markdown with charts, and the rest."""
         self.fill(files)
         for file in files:
             content = file.content_bytes
@@ -284,7 +286,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
 
 def _address(files: Files, page: File, uri: str) -> str:
-    """The address of a file as a page links to it; logs a warning for a missing file."""
+    """The address of a file, relative to a page; logs a warning if the file is missing."""
     file = files.get_file_from_path(uri)
     if file is None:
         log.warning(f"{page.src_uri}: a link leads to {uri}: no such file")
@@ -320,7 +322,7 @@ def write_pages(config_file: Path, folder: Path) -> int:
 
 
 def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
-    """Write the site's files below a folder by their addresses; returns their number.
+    """Write the site's files into a folder by their addresses; returns their number.
 
     Files of the same names are replaced, others stay. Raises InputError if ``folder`` is inside
     ``docs`` or contains it, and CapabilityError if it cannot be written.

@@ -1,17 +1,17 @@
-"""Files that a site may publish, scripts that its pages may run, and the site's folder.
+"""Decide which files a site publishes and which scripts run, and replace the site's folder.
 
 A published file runs on the site's own origin and, unless the theme framed it, without the pages'
 policy; a link may lead to anything on the building machine. So files of the docs folder are
 published by kind and by name, and never through a link.
 
-The content security policy allows only files of the site itself. Inline scripts are the theme's
-and run by their hashes. The policy is the same on all pages, because under instant navigation the
-first page's policy stays in force and a different one would be added to it. Vega interprets its
-expressions, so that no text becomes code. Inline styles are allowed: tables, SVG and Vega's
+The content security policy allows only files of the site itself. Inline scripts are the theme's,
+and are allowed by their hashes. The policy is the same on all pages: with instant navigation the
+first page's policy stays in force, and a different one would be added to it. Vega interprets its
+expressions, so that no text becomes code. Inline styles are allowed, because tables, SVG and Vega's
 tooltips use them.
 
-A site is built in a neighbouring folder and moved into place at the end: a build that fails or is
-killed leaves the former site unchanged. The next build removes the remains of a killed one.
+A site is built in a neighbouring folder and moved into place at the end, so a build that fails or
+is killed leaves the earlier site unchanged. The next build removes the remains of a killed build.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOT_RUN = re.compile(r"""\bsrc=|\btype=["']?application/""")
 
 
 def script_hashes(page: str) -> set[str]:
-    """The source expressions ('sha256-…', CSP level 3) of the page's inline scripts."""
+    """The source expressions ('sha256-…', CSP level 3) of a page's inline scripts."""
     return {
         f"'sha256-{base64.b64encode(hashlib.sha256(script['code'].encode()).digest()).decode()}'"
         for script in _SCRIPT.finditer(page)
@@ -49,7 +49,7 @@ def script_hashes(page: str) -> set[str]:
 
 
 def write_policy(folder: Path, hashes: Iterable[str]) -> None:
-    """Put the hashes of all inline scripts into the policy of every page under a folder."""
+    """Put the hashes of all inline scripts into the policy of every page in a folder."""
     sources = " ".join(sorted(hashes)).encode()
     for path in folder.rglob("*.html"):
         page = path.read_bytes()
@@ -62,7 +62,7 @@ KINDS = (".md", ".json", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif")
 
 
 def link_faults(docs: Path) -> Iterator[Fault]:
-    """A fault for every link below a folder; none is followed."""
+    """Yield a fault for every link below a folder; no link is followed."""
     for folder, folders, files in os.walk(docs):
         for path in (Path(folder, name) for name in sorted((*folders, *files))):
             if path.is_symlink():
@@ -71,10 +71,11 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class DocsFiles:
-    """Files of the docs folder in one build; all paths are absolute.
+    """The rule that decides which files of the docs folder a build publishes; paths are absolute.
 
     ``links`` are links below the docs folder, ``named`` are files that the configuration names,
-    such as style sheets. Below ``results``, folders of stored results, only ``read`` is published.
+    such as style sheets. Of the result folders ``results`` only the files in ``read`` are
+    published.
     """
 
     links: frozenset[Path]
@@ -94,10 +95,10 @@ class DocsFiles:
 
 
 class SiteFolder:
-    """A site's place and, next to it on the same disk, the folder that its next build fills."""
+    """A site's place and, next to it on the same disk, the folder that a build fills."""
 
     def __init__(self, place: Path) -> None:
-        """Create the folder next to ``place``; raises CapabilityError if it could not be moved."""
+        """Create the folder next to ``place``; raises CapabilityError if that cannot work."""
         self._place = place.resolve()
         if os.path.ismount(self._place):
             raise CapabilityError(
@@ -113,7 +114,7 @@ class SiteFolder:
         self.new = self._folder / "new"
 
     def replace(self) -> None:
-        """Put the new folder into its place; raises CapabilityError if it cannot be moved."""
+        """Move the new folder to the site's place; raises CapabilityError if that is impossible."""
         try:
             with locked(self._place.parent):
                 if self._place.exists():
@@ -124,7 +125,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the neighbouring folder, with the former site or a failed new one."""
+        """Remove the neighbouring folder, with the earlier site or a failed new one."""
         self._kept.close()
 
 

@@ -1,7 +1,8 @@
-"""The machines that can do a job, each at its cheapest plan, for lists and charts.
+"""Rank the machines that can do a job, each at its cheapest price plan, for lists and charts.
 
-The answers among them are the cheapest, the fastest and the most balanced. `analysis.rows` decides
-which rows may answer, `analysis.estimates` computes estimates from operations.
+The ranking has three answers: the cheapest, the fastest and the most balanced machine.
+`analysis.rows` decides which rows may be an answer, `analysis.estimates` computes estimates from
+operations.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job under its cheapest plan; ``mark`` says how certain the figures are.
+    """A machine for a job at its cheapest price plan; ``mark`` says how certain the figures are.
 
     ``answers`` is False if its cost depends on an unknown fact; ``remarks`` say why. Estimates have
     no ``row``, no batch size, no software and no precision.
@@ -57,7 +58,7 @@ class Contender:
 
     @property
     def amount(self) -> str:
-        """Its cost for readers; untimed costs are rounded to their certainty."""
+        """The machine's cost for readers; untimed costs are rounded to their certainty."""
         timed = self.mark.startswith(("measured", "published"))
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
@@ -68,9 +69,9 @@ def _candidate(contender: Contender) -> Candidate[Contender]:
 
 @dataclass(frozen=True)
 class Contest:
-    """All machines for one goal of a workload, cheapest first, those that cannot win last.
+    """All machines for one goal of a workload, cheapest first; those that may not win come last.
 
-    ``beside`` are the contests of other software for the same goal.
+    ``beside`` has the rankings of other software for the same goal.
     """
 
     goal: ContestGoal
@@ -93,17 +94,17 @@ class Contest:
 
     @cached_property
     def frontier(self) -> tuple[Contender, ...]:
-        """The machines that no other beats in both time and cost, fastest first."""
+        """The machines that no other machine beats in both time and cost, fastest first."""
         return tuple(candidate.key for candidate in compare.frontier(self._candidates))
 
     @property
     def cheapest(self) -> Contender:
-        """The machine of least cost."""
+        """The machine with the lowest cost."""
         return min(self.frontier, key=lambda contender: contender.cost.mean)
 
     @property
     def fastest(self) -> Contender:
-        """The machine of least time."""
+        """The machine with the shortest time."""
         return self.frontier[0]
 
     @property
@@ -113,13 +114,16 @@ class Contest:
 
     @property
     def stack_words(self) -> str:
-        """The kind of software of all its machines; not for estimates."""
+        """The kind of software that all machines run; empty for estimates."""
         row = self.machines[0].row
         return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
+        """The cheapest machine at a confirmed price, unless the cheapest's own price is confirmed.
+
+        None also if it costs more than the cheapest may cost.
+        """
         best = self.cheapest
         sure = [contender for contender in self.competing if not contender.price.unconfirmed_words]
         if not best.price.unconfirmed_words or not sure:
@@ -129,7 +133,7 @@ class Contest:
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that the cheapest machine is the cheapest; None for estimates."""
+        """The odds that the cheapest machine really is the cheapest; None for estimates."""
         best = self.cheapest
         if best.row is None:
             return None
@@ -149,37 +153,37 @@ class Contest:
 
     @cached_property
     def cost_axis(self) -> LogAxis:
-        """The axis that all costs share."""
+        """The axis that the costs of all machines share."""
         return LogAxis.over(contender.cost for contender in self.machines)
 
     @cached_property
     def time_axis(self) -> LogAxis:
-        """The axis that all times share."""
+        """The axis that the times of all machines share."""
         return LogAxis.over(contender.time for contender in self.machines)
 
 
 @dataclass(frozen=True, slots=True)
 class LogAxis:
-    """A logarithmic axis from the lowest to the highest mean of several intervals."""
+    """A logarithmic axis over the means of several intervals; ends are logarithms to base 10."""
 
     low: float
     high: float
 
     @classmethod
     def over(cls, values: Iterable[Time | Estimate]) -> LogAxis:
-        """The axis of some values, with a third of a decade of margin at both ends."""
+        """The axis over some values, with a margin of a third of a decade at both ends."""
         means = [math.log10(value.mean) for value in values if value.mean > 0]
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 
     def percent(self, value: Decimal) -> str:
-        """The place of a value in percent of the axis; values outside lie at the ends."""
+        """The place of a value in percent of the axis; values outside are placed at its ends."""
         number = float(value)
         at = math.log10(number) if number > 0 else self.low
         return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """The machines of one workload's rows, in the stack with the best known answer.
+    """Rank the machines of one workload's rows, in the software stack with the surest answer.
 
     None if no row has a price.
     """
@@ -216,7 +220,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
-    """The machines with an estimated full training; None without any."""
+    """Rank the machines with an estimated full training; None without any."""
     best: dict[str, EstimatedRow] = {}
     for row in rows:
         best.setdefault(row.hardware.id, row)
@@ -239,7 +243,7 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
 
 
 def tokens_contest(answer: TokenAnswer) -> Contest | None:
-    """The machines for a million tokens at full load, each at its cheapest; None without any."""
+    """Rank the machines for a million tokens at full load, each at its cheapest price."""
     best: dict[Machine, Contender] = {}
     for offer in sorted(
         answer.offers, key=lambda each: (bool(each.price.reservation), each.full.mean)
@@ -267,7 +271,7 @@ def tokens_contest(answer: TokenAnswer) -> Contest | None:
 
 
 def tuning_contest(answer: FinetuneAnswer) -> Contest:
-    """The machines for a fine-tuning, each at its cheapest plan."""
+    """Rank the machines for a fine-tuning, each at its cheapest price plan."""
     return Contest("lora", tuple(_of_tuning(offer) for offer in by_hardware(answer.offers)))
 
 

@@ -1,6 +1,6 @@
 """The whole site as values: pages, generated files, figures and the order of all pages.
 
-Only templates are read and nothing is drawn; addresses are those of sources, relative to the docs
+Only templates are read and nothing is drawn. Addresses are those of sources, relative to the docs
 folder.
 """
 
@@ -65,7 +65,7 @@ _UNKNOWN = Publication()
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the navigation: a single page, or titled pages by address, the first leading."""
+    """A section of the navigation: titles of its pages by address, the leading page first."""
 
     title: str
     pages: Mapping[str, str]
@@ -73,10 +73,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Site:
-    """The report's additions to the hand-written pages, by address.
+    """Everything that the report adds to the hand-written pages, by address.
 
-    ``results`` are files that are copied. Pages show ``figures`` by id, and ``embedded`` are pages
-    of one chart each; both are drawn later.
+    ``results`` are files that are copied. Pages show ``figures`` by id; ``embedded`` are pages with
+    one chart each. Charts are drawn later.
     """
 
     pages: Mapping[str, str]
@@ -88,7 +88,7 @@ class Site:
 
 
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
-    """The site of the inputs; raises InputError if a template is invalid."""
+    """Compute the site from its inputs; raises InputError if a template is invalid."""
     report = Report(inputs, published)
     jinja = environment(templates)
     groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
@@ -118,7 +118,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 
 
 def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """The tables that predictions learn from, copied from the project."""
+    """Yield the tables from which predictions learn, as files to copy."""
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         for name in (table_spec.table, table_spec.decoders, table_spec.machines):
@@ -127,7 +127,7 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """A page for each figure that shows only the figure and links to the figure's page."""
+    """Yield a page for each figure, which shows only the figure and links to the figure's page."""
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():
@@ -137,7 +137,7 @@ def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[s
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
-    """Style sheets, scripts and pictures, unchanged, and the palette as a style sheet."""
+    """Yield style sheets, scripts and pictures, unchanged, and the palette as a style sheet."""
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
@@ -171,7 +171,7 @@ _KINDS = {
 
 
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
-    """The leading sections, the others under "More", and the hand-written pages by kind.
+    """The navigation: leading sections, others under "More", and the hand-written pages by kind.
 
     Entries are bare addresses, so that the pages' own titles, which are escaped, name them. A long
     section is grouped by the titles of its pages, because every page repeats the open parts.
@@ -184,7 +184,7 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _docs(uris: Sequence[str]) -> list[Any]:
-    """Hand-written pages by kind; the tutorial and the other pages of no kind come first."""
+    """Hand-written pages by kind; the tutorial and other pages without a kind come first."""
     kinds = {
         title: [uri for uri in uris if uri.startswith(folder)] for title, folder in _KINDS.items()
     }
@@ -204,7 +204,7 @@ def _entry(section: Section) -> Any:
 
 
 def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
-    """Neighbours in the fewest groups below the limit, whose sizes differ by at most one."""
+    """Divide addresses into the fewest groups below the limit, of nearly equal size."""
     count = -(-len(uris) // _MOST_LISTED)
     ends = [len(uris) * part // count for part in range(count + 1)]
     return [uris[begin:end] for begin, end in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""Tables as values: columns with units, their CSV and JSON files, and their HTML."""
+"""Tables as values: columns with units, and their output as CSV, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _BREAKS = ("\t", "\r", "\n")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``name`` in files (with its unit), ``title`` for readers, form of its values.
+    """A column: ``name`` with its unit for files, ``title`` for readers, form of the values.
 
-    Money is in ``currency``.
+    Amounts of money are in ``currency``.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Table:
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """Every value as a text for readers."""
+        """Every value as text for readers."""
         return tuple(
             tuple(_text(column, value) for column, value in zip(self.columns, row, strict=True))
             for row in self.rows
@@ -73,7 +73,7 @@ def _text(column: Column, value: Value) -> str:
 
 
 def as_html(table: Table) -> str:
-    """The table as HTML in one line, aligned as Markdown aligns its columns."""
+    """The table as HTML in one line, with columns aligned as Markdown aligns them."""
     aligned = [
         "" if column.form in _LEFT else ' style="text-align: right;"' for column in table.columns
     ]
@@ -112,7 +112,7 @@ def as_json(table: Table) -> str:
 
 
 def _object(fields: Mapping[str, str | float | None], indent: str) -> str:
-    """A field on each line, as `json.dumps` indents, but faster: that path of it is pure Python."""
+    """Write an object with one field a line, as `json.dumps` indents it, but many times faster."""
     lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(value)}" for name, value in fields.items())
     return f"{{\n{indent}{lines}\n{indent[1:]}}}"
 

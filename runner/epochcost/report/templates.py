@@ -47,7 +47,7 @@ _GIB = 2**30
 
 
 def environment(folder: Path) -> Environment:
-    """Templates of a folder; every printed string is escaped, every unknown name an error."""
+    """Jinja for the templates of a folder: strings are escaped, and unknown names are errors."""
     jinja = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -63,7 +63,7 @@ def environment(folder: Path) -> Environment:
 
 
 def render(templates: Environment, page: Page) -> str:
-    """A page's Markdown; raises InputError, naming the template, if it is invalid."""
+    """Render a page as Markdown; raises InputError, naming the template, if it is invalid."""
     try:
         template = templates.get_template(f"pages/{page.template}")
         # The address of the root consists of dots and slashes only.

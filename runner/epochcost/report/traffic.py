@@ -1,9 +1,9 @@
-"""Scripts from which the browser computes the cost of other traffic (`tokens.js`).
+"""Write the scripts from which the browser computes the cost of other traffic (`tokens.js`).
 
-Timed decoders have the formulas of `analysis.tokens`, traced for each number of sequences.
-Predicted ones have a few times by kind of device, number, software and precision (reading prompts
-of some lengths, and one more token of some sequences), which the law of `predict.decoders` adds up;
-one program computes the rest for all of them.
+For decoders with measured times, a script has the formulas of `analysis.tokens` for each number of
+sequences. For predicted ones it has a few times for each kind and number of devices, software and
+precision: reading prompts of some lengths, and decoding a token of some sequences. The law of
+`predict.decoders` adds them up; one program computes the rest for all decoders.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """A script for each decoder and one for all, by address: a page on a disk cannot fetch data.
+    """Yield a script for each decoder and one for all, by address.
 
-    ``names`` None means all decoders with an answer.
+    They are scripts because a page opened from the disk cannot fetch data. ``names`` None means all
+    decoders with an answer.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -90,7 +91,7 @@ def _timing(timing: DeviceTiming) -> Json:
 
 
 def _most(layout: Layout) -> int:
-    """The largest power of two of sequences that its engine takes."""
+    """The number of powers of two of sequences, from 1 to the most that the engine takes."""
     return layout.engine.most_sequences.bit_length()
 
 
@@ -131,9 +132,10 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """Seconds of a copy of a model for a request and between two tokens, by those of phases.
+    """A program for the seconds of a copy of a model: to the first token, and between tokens.
 
-    ``step`` is the time of a token of all sequences without a cache, ``alone`` that of one.
+    ``step`` is the time to decode a token of all sequences without a cache, ``alone`` that of a
+    single sequence.
     """
     sequences, step, alone, cached, once = map(
         symbol, ("sequences", "step", "alone", "cached", "once")
@@ -155,7 +157,7 @@ def _predicted_capacity() -> Json:
 
 
 def _request() -> Json:
-    """A machine's seconds for a request, by those of the phases of each of its copies."""
+    """A program for a machine's seconds for a request, from the seconds of its copies' phases."""
     first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
     with exact_arithmetic():
         shared = _OUTPUT * token / sequences
@@ -164,14 +166,14 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """Costs of a million tokens by a machine's seconds for a request, at its ends and its mean."""
+    """A program for the cost of a million tokens, from low, mean and high seconds of a request."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))
 
 
 def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Costs and machines by the low end, the mean and the high end of a request's seconds."""
+    """Formulas of costs and the number of machines, from low, mean and high request seconds."""
     machines = [machines_for(_RATE, seconds) for seconds in requests]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
     return {
@@ -185,7 +187,7 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 
 
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """Formulas of times and costs by the lengths and the rate of requests, and an hour's price.
+    """A program for times and costs, from the lengths and the rate of requests and an hour's price.
 
     ``timed`` is 1 for lengths within the timed ones, else 0.
     """
@@ -216,7 +218,7 @@ def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
 
 
 def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 for a length within the timed ones, else 0; a formula if ``tokens`` is symbolic."""
+    """1 for a length within the timed lengths, else 0; a formula if ``tokens`` is symbolic."""
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)

@@ -1,4 +1,4 @@
-"""Texts of results: filters that templates apply to values, rounded for readers."""
+"""Texts of results: filters with which templates print values, rounded for readers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def goal_words(goal: Goal) -> str:
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
-    """The full training with its number of epochs, if all agree on it."""
+    """The full training in words, with its number of epochs if all rows agree on it."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
         return "a full training"
@@ -64,7 +64,7 @@ def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
 
 
 def cost_words(cost: Cost | None) -> str:
-    """An amount, or "no price"; a dash for other work."""
+    """The amount of a cost, or "no price"; a dash for a goal of the other mode."""
     if cost is None:
         return "—"
     if isinstance(cost, Unpriced):
@@ -83,14 +83,14 @@ def time_range(time: Time) -> str:
 
 
 def time_words(time: Time | Decimal | float | None) -> str:
-    """A duration."""
+    """A duration, or a dash if unknown."""
     if time is None:
         return "—"
     return seconds(float(time.mean if isinstance(time, Time) else time))
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """The half width of the 95 % interval, the wider side; empty without one."""
+    """Half the width of the interval in percent of the mean, its wider side; else empty."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:
@@ -151,13 +151,13 @@ def month_hour_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """The provider, the plan and the day of a price, and its unconfirmed parts."""
+    """Provider, plan and date of a price, and the parts that no source confirms."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     return f"{price.provider}, {price.plan_words}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:
-    """A plan with its exact hourly price and its date."""
+    """A price plan with its exact price of an hour and its date."""
     hour = "owned" if price.owned else hour_words(price)
     return f"{hour}, {price.provider} {price.plan_words}, {price.as_of}"
 
@@ -175,7 +175,7 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """A note on our step's time over PyTorch's for a measured training; empty if below 1."""
+    """A note on how much slower our training step is than PyTorch's; empty if it is not."""
     if observed.kind != "measured" or observed.mode != "training":
         return ""
     ratio = observed.step_ratio

@@ -1,7 +1,7 @@
-"""Figures become drawings in separate processes, and are cached by their inputs.
+"""Draw figures in separate processes, and cache the drawings by their inputs.
 
-A drawing's file name is a hash of the chart, the code here, and the versions of the drawing
-packages. The chart library is named likewise.
+A drawing's file name is a hash of the chart, of the code here, and of the versions of the drawing
+packages. The file of the browser's chart library is named by its version.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _MOST_PROCESSES = 3
 
 @contextlib.contextmanager
 def _interrupt_blocked() -> Iterator[None]:
-    """Start processes that ignore Ctrl-C, even while their interpreters start.
+    """Start processes inside that ignore Ctrl-C, even while their interpreters start.
 
-    Only for the build, which ends the processes.
+    The build itself ends these processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -57,7 +57,7 @@ def _interrupt_blocked() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A chart ready for a page; ``spec`` is compact JSON."""
+    """A chart ready for a page: its Vega-Lite ``spec`` as compact JSON, and its picture."""
 
     spec: str
     svg: str
@@ -65,7 +65,7 @@ class Drawing:
 
 @dataclass
 class Drawer:
-    """Draws missing figures into a folder; `close` ends the processes."""
+    """Draw figures that are not in the cache ``folder``; `close` ends the processes."""
 
     folder: Path
     _begun: dict[Path, Future[None]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Drawer:
             self._begin(self._drawing(figure), _draw, figure.chart)
 
     def draw(self, figure: Figure) -> Drawing:
-        """The drawing of a figure; a damaged file is drawn again."""
+        """Return the drawing of a figure; draw it again if its file is damaged."""
         path = self._drawing(figure)
         self._wait(path, _draw, figure.chart)
         drawing = _read(path)
@@ -95,14 +95,14 @@ class Drawer:
         return self._bundle.read_bytes()
 
     def close(self) -> None:
-        """End the processes, even with work left; a later drawing starts others."""
+        """End the processes, even if they have work left; a later drawing starts new ones."""
         if "_pool" in self.__dict__:
             self._pool.shutdown(cancel_futures=True)
             del self._pool
         self._begun.clear()
 
     def tidy(self) -> None:
-        """Delete unused drawings."""
+        """Delete drawings that this build did not use."""
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             if path not in self._used:
                 path.unlink(missing_ok=True)
@@ -142,9 +142,9 @@ class Drawer:
 
 
 def end_with_parent() -> None:
-    """End this process when its parent process ends, for whatever reason, and not before.
+    """End this process when its parent ends, for whatever reason, but not at Ctrl-C.
 
-    Ctrl-C at a terminal reaches both.
+    Ctrl-C at a terminal reaches both processes, and the parent decides.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -170,7 +170,7 @@ def _draw(path: Path, chart: Chart[Any]) -> None:
 
 
 def hundredths(svg: str) -> str:
-    """The same picture with coordinates rounded to 0.01 pixels: half of its bytes are digits."""
+    """Round the coordinates of an SVG to 0.01 pixels, which halves its size."""
     return _PLACES.sub(
         lambda place: _LONG.sub(lambda number: f"{float(number[0]):.2f}", place[0]), svg
     )
@@ -183,7 +183,7 @@ def _write_library(path: Path) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write atomically: two builds may draw the same figure."""
+    """Write atomically, because two builds may draw the same figure."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_bytes(content)
     part.replace(path)
@@ -192,7 +192,7 @@ def _write(path: Path, content: bytes) -> None:
 def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec without tooltips and labels for screen readers: the page describes the chart.
 
-    The picture is the same, in two thirds of the time.
+    The picture stays the same, and drawing takes two thirds of the time.
     """
     layers = [
         {
@@ -214,14 +214,14 @@ def _key(text: str) -> str:
 
 @cache
 def _drawing_version() -> str:
-    """The versions and the code that turn an input into a drawing."""
+    """A text that changes with the packages and the code that turn a chart into a drawing."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     return " ".join([*map(version, _PACKAGES), code])
 
 
 def _read(path: Path) -> Drawing | None:
-    """The drawing of a file in the cache; None if it is damaged."""
+    """Read a drawing from the cache; None if its file is damaged."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Drawing(fields["spec"], fields["svg"])

@@ -1,4 +1,4 @@
-"""The page on accuracy: time and cost of real trainings to an accuracy, here and in papers."""
+"""The page on accuracy: time and cost of real trainings to an accuracy, ours and published ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ URI = "accuracy.md"
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A training as texts."""
+    """A training, with its figures as text."""
 
     training: AccuracyTraining
     aim: str
@@ -32,7 +32,7 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """All trainings of a model on a data set."""
+    """All trainings of a model on a data set; ``sentence`` has the main result."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class TrainedModel:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of accuracies."""
+    """Yield the page on accuracy."""
     trainings = accuracy_trainings(report.inputs)
     groups = [
         list(group)
@@ -65,7 +65,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _curves(group: Sequence[AccuracyTraining]) -> Figure | None:
-    """Curves of whole trainings, else of those to an aim."""
+    """Learning curves of the trainings that ran all epochs, or of all trainings if none did."""
     curves = [training for training in group if training.whole] or group
     return learning_curve(curves, identifier=f"learning-time-{_id(group[0])}")
 

@@ -1,9 +1,9 @@
-"""The page "Calculator": any job of any size, on all machines or on two, priced in the browser.
+"""The page "Calculator": the cost of any job of any size, computed in the browser.
 
-The site publishes, as scripts, the times of each workload and the bill programs of its plans. The
-browser computes the rest (`calculator.js` on `bill.js` and `odds.js`). Times are of one epoch, or
-of a batch of inferences, in seconds; programs compute money. Predicted times have the weights of
-their joint draws, measured ones the seed of theirs.
+The site publishes, as scripts, the times of each workload and a program for the bill of each price
+plan. The browser computes the rest (`calculator.js` with `bill.js` and `odds.js`). Times are in
+seconds, of an epoch or of a batch of inferences; programs compute amounts of money. Draws of a
+predicted time are published as weights, those of a measured time as a seed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EXAMPLES = (
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of the calculator."""
+    """Yield the page of the calculator."""
     rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
     models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
@@ -68,7 +68,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
-    """A script of each workload's times, and one of all plans, by address.
+    """Yield a script with each workload's times, and one with all price plans, by address.
 
     They are scripts because a page opened from the disk cannot fetch data.
     """
@@ -99,7 +99,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """Fields that all timings on a machine share, published once."""
+    """Facts that all timings on a machine share, which are published only once."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -111,7 +111,7 @@ def _script(name: str, value: Json) -> str:
 
 
 def _rows(report: Report) -> dict[str, list[Row]]:
-    """The rows with a cost today, by workload: possible answers and rows listed separately."""
+    """Rows with a cost today, by workload."""
     priced = [
         row
         for row in report.rows
@@ -124,14 +124,14 @@ def _rows(report: Report) -> dict[str, list[Row]]:
 
 
 def _places(rows: Sequence[Row]) -> int:
-    """The number of machines on which readers see the training of a workload."""
+    """The number of machines with an answer for the training of a workload."""
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """The timings of each job, the epochs of a training, and the inputs of draws by seed.
+    """Everything that the browser needs of a workload: timings by job, epochs, and inputs of draws.
 
-    ``stacks`` lists those of each job, the best known answer first.
+    ``stacks`` lists the software stacks of each job, the surest answer first.
     """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
@@ -151,7 +151,7 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
-    """The inputs of a time's draws: its seed and, if predicted, its (new) row in ``drawn``."""
+    """The inputs of a time's draws: its seed and, if predicted, its row in ``drawn``."""
     draws = observed.draws
     if draws is None:
         return {"seed": seed_of_observation(observed)}
@@ -162,7 +162,7 @@ def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
 
 
 def _timing(rows: Sequence[Row]) -> Json:
-    """An observation, with the plans that price it."""
+    """An observed time with its machine and the price plans that apply."""
     observed = rows[0].observed
     return {
         "machine": observed.machine.hardware,
@@ -180,7 +180,7 @@ def _timing(rows: Sequence[Row]) -> Json:
 
 
 def _seconds(observed: Observation) -> list[float]:
-    """The low end, the mean and the high end, rounded to keep the script small."""
+    """Low end, mean and high end of a time, rounded to keep the script small."""
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"
     return [float(f"{float(end):.9g}") for end in (time.low, time.mean, time.high)]
@@ -203,14 +203,14 @@ def _plan(price: Price) -> Json:
 
 
 def _interruptions(price: Price) -> float | None:
-    """Interruptions an hour; None if they are unknown."""
+    """Interruptions an hour; None if their rate is unknown."""
     if price.interruptions_unknown:
         return None
     return float(price.interruptions.rate_per_hour) if price.interruptions else 0.0
 
 
 def _program(make: Callable[[Price], Program], price: Price) -> Json | None:
-    """The program, or None if the plan has no such bill."""
+    """The bill of a price as a program for the browser, or None if the plan has no such bill."""
     try:
         program: Json = make(price).json
     except InputError:

@@ -1,4 +1,4 @@
-"""The pages "What changed" since the last publication and "Changelog".
+"""The pages "What changed" (since the last publication) and "Changelog".
 
 The changelog is the project's CHANGELOG.md, if it has one.
 """
@@ -32,7 +32,7 @@ _TITLES = {
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Both pages; no changelog without its file."""
+    """Yield both pages, the changelog only if its file exists."""
     yield _changed(report)
     if text := changelog(report):
         yield Page(
@@ -46,10 +46,11 @@ def pages(report: Report) -> Iterator[Page]:
 
 @dataclass(frozen=True)
 class ChangesView(View):
-    """The changes since the last publication; ``reason`` says why they are unknown.
+    """Values of the page of changes; ``reason`` says why the changes are unknown, if they are.
 
-    ``winners`` are sentences; ``sections`` are lists of sentences by title, empty ones left out.
-    ``left`` counts the omitted costs.
+    ``since`` is the revision of the last publication. ``winners`` are sentences; ``sections`` has
+    lists of sentences by title, without empty ones. ``left`` counts the changed costs that are not
+    listed.
     """
 
     changelog: bool
@@ -94,7 +95,7 @@ def _filled(view: ChangesView, changes: Difference) -> ChangesView:
 
 
 def changelog(report: Report) -> str:
-    """The text below its first heading; empty without such a file.
+    """The text of CHANGELOG.md below its first heading; empty without the file.
 
     Raises InputError for a link, which may lead anywhere on the building machine.
     """

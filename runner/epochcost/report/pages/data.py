@@ -1,4 +1,4 @@
-"""The pages of data: the files of all figures with their columns, and how to cite them."""
+"""The page "Data": the files of all figures, their columns, and how to cite them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of data."""
+    """Yield the page "Data"."""
     yield Page(
         uri="data.md",
         title="Data",

@@ -55,13 +55,14 @@ Offered = ServingOffer | ApiOffer
 
 @dataclass(frozen=True)
 class DecoderView(ModelView):
-    """A decoder's page; ``answer`` is None if nothing answers its requests.
+    """Values of a decoder's page; ``answer`` is None if nothing can answer its requests.
 
-    ``odds`` are those of the cheapest machine among machines, by name. ``turn`` is the rate of
-    requests above which a machine costs less than the cheapest API, and that machine. ``memory``
-    compares decoding with the least time of its reads, by the address of the phase's evidence. The
-    browser computes from ``script`` and ``shared``. ``sequences`` are the most
-    requests that the engine takes together, ``shortest`` the seconds of its shortest run.
+    ``odds`` compare the machines, by name. ``turn`` is the rate of requests above which a machine
+    costs less than the cheapest API, and that machine. ``memory`` compares a decoding step with the
+    shortest possible time of its reads, by the address of the step's evidence. ``script`` and
+    ``shared`` are the scripts with which the browser computes. ``sequences`` is the largest number
+    of requests that the engine takes together, ``shortest`` the duration of its shortest
+    measurement in seconds.
     """
 
     decoder: Decoder
@@ -123,7 +124,7 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
 
 
 def load_figure(report: Report, workload: Workload) -> Figure | None:
-    """Cost of a million tokens against the load; also used by the home page."""
+    """The chart of a million tokens' cost against the load, also for the home page."""
     answer = report.tokens.get(workload.id)
     if answer is None or not answer.ways:
         return None
@@ -140,7 +141,7 @@ def load_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def tuning_figure(report: Report, workload: Workload) -> Figure | None:
-    """Cost against time of a fine-tuning by LoRA; also used by the home page."""
+    """The chart of cost against time of fine-tuning by LoRA, for its page and the home page."""
     machines = report.contests_of(workload).get("lora")
     name = f"{stem(workload)}-lora"
     figure = cost_against_time(machines, identifier=name, job="a fine-tuning by LoRA")
@@ -148,7 +149,7 @@ def tuning_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """APIs and machines in one currency, without machines that another beats in price and speed."""
+    """Yield APIs and machines in one currency, without machines that are dearer and not faster."""
     currency, least = _currency(answer.ways[0]), Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
         if reservation_of(offer) or offer.price.currency != currency:
@@ -185,7 +186,7 @@ def _turn(answer: TokenAnswer) -> tuple[Decimal, ServingOffer] | None:
 
 
 def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
-    """Odds of the cheapest machine among machines."""
+    """Odds that the cheapest machine is the cheapest of all machines."""
     competing = [offer for offer in answer.machines if not reservation_of(offer)]
     draws = {name_of(offer): cost_draws(offer, answer.requests) for offer in competing}
     return odds(name_of(competing[0]), draws) if competing else None

@@ -1,7 +1,8 @@
 """The home page: three answers for a model and a job, such as the cheapest machine.
 
-Below: hourly prices of accelerators, changed prices, and the accuracy of predictions. The browser
-shows other models and jobs from published data (`home.js`) and computes nothing.
+Below the answers are hourly prices of accelerators, changed prices, and the accuracy of
+predictions. If the reader chooses another model or job, the browser shows published answers
+(`home.js`); it computes nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _UNIT = "a million tokens"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One of three answers, in words; ``page`` is the page of its machine or of its model."""
+    """One of the three answers as text; ``page`` is the address of its machine or model."""
 
     title: str
     cost: str
@@ -76,9 +77,9 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The three cards of a model's job; ``about`` says how large the job is.
+    """The three answers for a model and a job; ``about`` says how large the job is.
 
-    ``own`` is the address where readers ask with numbers of their own.
+    ``own`` is the address where readers can enter their own numbers.
     """
 
     page: str
@@ -91,7 +92,7 @@ class Answer:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The home page."""
+    """Yield the home page."""
     contests = {
         workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
     }
@@ -126,7 +127,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The usual first model, else the workload that most machines can train or serve."""
+    """The model that is shown first, else the workload that most machines can train or serve."""
     return max(
         contests,
         key=lambda workload: (
@@ -138,7 +139,7 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 
 
 def script(report: Report) -> str:
-    """Cards of each model and job, as a script that a page from the disk can load."""
+    """The answers for every model and job, as a script that a page from the disk can load."""
     data = {
         f"{workload.key}/{job}": asdict(_answer(report, workload, job, contest))
         for workload in report.workloads
@@ -182,7 +183,7 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """A machine at the stated load, the cheapest API, and a machine that is never idle."""
+    """Yield a machine at the stated load, the cheapest API, and a machine that is never idle."""
     best, api = answer.cheapest_machine, answer.cheapest_api
     turn = answer.wins_from(api) if api else None
     cheaper = "The API costs less, even at full load" if api else ""

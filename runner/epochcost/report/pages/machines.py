@@ -1,4 +1,4 @@
-"""The pages of machines: a list of all, and one page for each kind of machine."""
+"""The pages of machines: a list of all, and a page for each kind of machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from epochcost.specs.price import Price
 class JobHere:
     """The lowest cost of a job on this machine (``here``), and on the cheapest of all (``best``).
 
-    ``odds`` are those of ``best`` among ``machines`` machines.
+    ``machines`` is the number of machines compared; ``odds`` are those of ``best`` among them.
     """
 
     workload: Workload
@@ -40,12 +40,12 @@ class JobHere:
 
     @property
     def factor(self) -> float:
-        """The machine's cost over the lowest of all."""
+        """The job's cost on this machine over its cost on the cheapest machine."""
         return float(self.here.cost.mean / self.best.cost.mean) if self.best.cost.mean else 1.0
 
     @property
     def likely(self) -> str:
-        """The 90 % range of the factor and the odds of being cheaper; empty without odds."""
+        """The 90 % range of the factor, and the odds of being cheaper here; empty without odds."""
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
@@ -55,7 +55,7 @@ class JobHere:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The list, machines with results first, then every machine's page."""
+    """Yield the list, with measured machines first, and then every machine's page."""
     prices = list_prices(report.catalogue)
     results = Counter(observed.machine.hardware for observed in report.observations)
     listed = sorted(prices.values(), key=lambda machine: not results[machine.hardware.id])
@@ -124,10 +124,7 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Every training and every million requests that the machine has a time for.
-
-    In the best known software that has one.
-    """
+    """Yield every job for which the machine has a time, in the best known software that has one."""
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
             ways = (
@@ -145,7 +142,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
-    """The declared machines of hosts that were measured as this one, with their results."""
+    """Other declared machines to which results in this machine's folder belong."""
     folder = f"{RESULTS_URI}/{hardware.id}/"
     stored = (entry for entry in report.inputs.stored if entry.uri.startswith(folder))
     declared = dict.fromkeys(entry.result.hardware for entry in stored)

@@ -1,4 +1,4 @@
-"""Shared parts of pages of workloads and of decoders: the model, its sources and its gaps."""
+"""Parts that pages of workloads and of decoders share: the model, its sources and its gaps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from epochcost.specs.published import Published
 
 @dataclass(frozen=True)
 class AboutModel(View):
-    """A workload and its model; None if only a published table has it.
+    """A workload and facts about its model, None if only a published table has it.
 
-    ``without`` lists the machines without a time, by the reason.
+    ``without`` has the machines without a time, by the reason.
     """
 
     workload: Workload
@@ -33,18 +33,18 @@ class AboutModel(View):
 
 @dataclass(frozen=True)
 class ModelView(View):
-    """A page about a workload; its template can use the shared part's names directly."""
+    """Values of a page about a workload; templates use the fields of ``about`` directly."""
 
     about: AboutModel
 
     @property
     def values(self) -> dict[str, Any]:
-        """The fields of both."""
+        """The fields of ``about`` and of the page, by name."""
         return {**self.about.values, **super().values}
 
 
 def about_model(report: Report, workload: Workload) -> AboutModel:
-    """The shared part of a workload's page."""
+    """The part that all pages about a workload share."""
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
     return AboutModel(
@@ -63,7 +63,7 @@ def about_model(report: Report, workload: Workload) -> AboutModel:
 
 
 def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:
-    """The machines without a time of a model, by the reason; all machines if it has none."""
+    """The machines without a time for a model, by the reason."""
     if not workload.is_model:
         return {}
     timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}

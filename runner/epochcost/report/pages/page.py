@@ -1,4 +1,4 @@
-"""Pages before rendering, and the report that they are made from."""
+"""Pages before rendering, and the report from which they are computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _REQUESTS, _SHORT = Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 1
 
 @dataclass(frozen=True)
 class View:
-    """The values that a template shows, by name; pages with many values subclass it."""
+    """Values that a template shows, by name; pages with many values subclass it."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class View:
 class Page:
     """A page before rendering: its address (``.md``), title, template and values.
 
-    ``figures`` are all figures that the template may show, by the name it uses.
+    ``figures`` has all figures that the template may show, by the name that it uses.
     """
 
     uri: str
@@ -94,7 +94,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Trials:
-    """Measurements in separate tables: variants, loads, and decoders in phases or served."""
+    """Measurements that have tables of their own: variants, loads, and decoders."""
 
     inputs: Inputs
 
@@ -105,30 +105,30 @@ class Trials:
 
     @cached_property
     def loads(self) -> tuple[ServingRow, ...]:
-        """Every scenario of LoadGen, priced."""
+        """Every scenario of LoadGen with its cost."""
         return serving_rows(self.inputs)
 
     @cached_property
     def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
-        """Machines and precisions with timed phases, by id of the model."""
+        """Decoders whose phases were timed on a machine in a precision, by model id."""
         return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property
     def served_decoders(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
-        """Machines and precisions measured behind an engine, by id of the model."""
+        """Decoders that were measured behind an engine, by model id."""
         return group_by(served_decoders(self.inputs), lambda decoder: decoder.model)
 
 
 @dataclass(frozen=True)
 class Report:
-    """The inputs and everything that is computed from them, each once."""
+    """The inputs of the site and everything that is computed from them, each only once."""
 
     inputs: Inputs
     publication: Publication = field(default_factory=Publication)
 
     @property
     def catalogue(self) -> Catalogue:
-        """The specs."""
+        """The specs of the project."""
         return self.inputs.catalogue
 
     @cached_property
@@ -138,7 +138,7 @@ class Report:
 
     @cached_property
     def trust(self) -> Trust | None:
-        """Errors of predictions; None if the file is missing or invalid."""
+        """Errors of predictions; None if their file is missing or invalid."""
         with contextlib.suppress(ResultError):
             return read_trust(self.inputs.docs)
         return None
@@ -150,7 +150,7 @@ class Report:
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """Every timed workload, and predictions for machines without a time."""
+        """Every measured or published time, and predicted times for the other machines."""
         timed = observe(self.inputs)
         return (*timed, *self.predictions.missing_from(timed))
 
@@ -162,17 +162,17 @@ class Report:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Every priced row."""
+        """Every observation with a cost, under each price plan."""
         return price_rows(self.catalogue, self.observations)
 
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
-        """Untimed trainings, priced from their operations, by id of the model."""
+        """Costs of trainings without a time, estimated from their operations, by model id."""
         return estimated_rows(self.inputs, self.rows)
 
     @cached_property
     def workloads(self) -> Mapping[Workload, WorkloadRows]:
-        """Every workload with its rows and contests: models first."""
+        """Every workload with its rows and ranked machines, models first."""
         rows = group_by(self.rows, lambda row: row.observed.workload)
         return {
             workload: WorkloadRows(
@@ -184,12 +184,12 @@ class Report:
 
     @cached_property
     def market(self) -> TokenMarket:
-        """Machines and APIs for any requests to decoders."""
+        """Machines and APIs, to answer any requests to decoders."""
         return TokenMarket(self.inputs)
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """The answer to the usual requests to each decoder, by its id; none without an answer."""
+        """The answer to the usual requests to each decoder, by its id; none if nothing answers."""
         answers: dict[str, TokenAnswer] = {}
         for model in self.catalogue.models.values():
             for requests in (_REQUESTS, _SHORT) if model.decoder else ():
@@ -200,7 +200,7 @@ class Report:
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """The usual fine-tuning of each decoder by method, by its id; none that fits no machine."""
+        """The usual fine-tuning of each decoder, by its id and method; none that fits nowhere."""
         market, answers = TuningMarket(self.inputs), {}
         for model in self.catalogue.models.values():
             if model.decoder is not None:
@@ -226,7 +226,7 @@ class Report:
 
     @property
     def gpus_measured(self) -> bool:
-        """Whether any time on a GPU is one of ours."""
+        """Whether we measured any time on a GPU."""
         return any(
             observed.kind == "measured" and observed.machine.device == "cuda"
             for observed in self.observations
@@ -248,14 +248,14 @@ def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, Finetu
 
 @dataclass(frozen=True)
 class WorkloadRows:
-    """The priced rows of a workload, cheapest first, and its estimates."""
+    """The priced rows of a workload, cheapest first, and its estimated costs."""
 
     rows: tuple[Row, ...]
     estimated: tuple[EstimatedRow, ...]
 
     @cached_property
     def contests(self) -> Mapping[Job, Contest]:
-        """The machines by job; training is one epoch if no source states the epochs."""
+        """The ranked machines by job; training is one epoch if no source states the epochs."""
         training = (
             contest(self.rows, "full")
             or contest(self.rows, "epoch")
@@ -269,7 +269,7 @@ class WorkloadRows:
 
 
 def workload_uri(workload: Workload) -> str:
-    """The page of a workload."""
+    """The address of a workload's page."""
     return f"models/{workload.key}.md"
 
 
@@ -279,10 +279,10 @@ def stem(workload: Workload) -> str:
 
 
 def machine_uri(hardware: str) -> str:
-    """The page of a kind of machine."""
+    """The address of the page on a kind of machine."""
     return f"machines/{hardware}.md"
 
 
 def html(uri: str) -> str:
-    """The address of a source's page."""
+    """The address of the HTML page that is built from a Markdown page."""
     return uri.removesuffix("md") + "html"

@@ -1,4 +1,4 @@
-"""The page of prices: every plan of each provider with its source and date."""
+"""The page of prices: every price plan of each provider, with its source and date."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RENEWALS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider's current prices, and those that they supersede."""
+    """A provider's current prices, and the earlier prices that they replaced."""
 
     name: str
     current: tuple[PricedMachine, ...]
@@ -53,7 +53,7 @@ class OldPrices:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of prices."""
+    """Yield the page of prices."""
     catalogue = report.catalogue
     priced = [
         (hardware, price)
@@ -80,7 +80,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator[OldPrices]:
-    """Current prices older than 60 days by their source, the source with the most first."""
+    """Yield current prices older than 60 days by source, the source with most prices first."""
     rented: list[tuple[Price | ApiPrice, str]] = [
         (price, hardware.name)
         for provider in providers
@@ -101,7 +101,7 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
 
 
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
-    """The prices by provider, in alphabetical order; names that differ in punctuation are one."""
+    """Prices by provider, in alphabetical order; names that differ only in punctuation are one."""
     current = {price.id for price in current_prices(price for _, price in priced)}
     by_provider: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:

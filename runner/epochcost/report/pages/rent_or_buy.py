@@ -1,4 +1,4 @@
-"""The page "Rent or buy": each owned machine against rented ones that can do its work."""
+"""The page "Rent or buy": each owned machine against rented machines that can do its work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page."""
+    """Yield the page "Rent or buy"."""
     bought = [price for price in report.catalogue.prices.values() if price.owned]
     compared = [
         compare(price, rents_alike(report.catalogue, price))

@@ -26,7 +26,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of a source with its figures checked; ``measured`` counts our own results."""
+    """A source's table with its figures checked; ``measured`` counts our own results."""
 
     spec: Published
     rows: tuple[RowChecks, ...]
@@ -36,7 +36,7 @@ class SourceTable:
 
     @property
     def method(self) -> str:
-        """The method that computes the figures."""
+        """The method by which we recompute the figures, in words."""
         return method(self.spec)
 
     @property
@@ -46,12 +46,12 @@ class SourceTable:
 
     @property
     def batched(self) -> bool:
-        """Whether rows have a batch size."""
+        """Whether any row states a batch size."""
         return any(row.batch_size for row in self.spec.timings)
 
     @cached_property
     def columns(self) -> list[Claim]:
-        """The first claim of each label that at least half of the rows have, in their order."""
+        """The figures that become columns: those that at least half of the rows have."""
         claims = [check.claim for row in self.timed for check in row.checks]
         counts = Counter(claim.label for claim in claims)
         first = {claim.label: claim for claim in reversed(claims)}
@@ -59,7 +59,7 @@ class SourceTable:
 
     @property
     def grid(self) -> Iterator[tuple[Timing, list[ClaimCheck | None]]]:
-        """Each row with figures, and its figure under each column."""
+        """Yield each row that has figures, with its figure in each column."""
         for row in self.timed:
             if row.timing and row.checks:
                 by_label = {check.claim.label: check for check in row.checks}
@@ -67,7 +67,7 @@ class SourceTable:
 
     @property
     def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures outside the columns, each with its row if it has one."""
+        """The figures that are in no column, each with its row if it has one."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [
@@ -76,12 +76,12 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that are not equal, each with its row if it has one."""
+        """The figures that our recomputation does not confirm exactly, each with its row."""
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The list, then every source's page."""
+    """Yield the list of sources, and then every source's page."""
     sources = _by_page(report)
     yield Page(
         uri="sources/index.md",
@@ -99,7 +99,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Counts of agreements by kind of figure, printed figures first."""
+    """Count how well figures agree, by their kind: printed, drawn and derived."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
@@ -167,7 +167,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """A line per row; inputs that no row has get no column."""
+    """A table of the inputs of a source's figures; inputs that no row has get no column."""
     used = [
         (column, of)
         for column, of in _COLUMNS

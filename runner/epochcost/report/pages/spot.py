@@ -1,4 +1,4 @@
-"""The page on spot machines: declared replays, and spot plans with unknown interruptions."""
+"""The page on spot machines: replays of trainings, and spot plans with unknown interruptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOURS = 24
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """A policy's figures as texts."""
+    """Figures of a policy, such as staying in a zone, as text."""
 
     name: str
     cost: str
@@ -35,7 +35,7 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class Story:
-    """A replay as texts; ``saves`` is the saving of spot, ``until`` its limit."""
+    """A replay as text; ``saves`` is the saving of spot, ``until`` the rate at which it ends."""
 
     played: Replayed
     model: str
@@ -47,7 +47,7 @@ class Story:
 
 @dataclass(frozen=True)
 class UnknownRate:
-    """A spot plan without a rate of interruptions; ``day`` has costs of a day of work by rate."""
+    """A spot plan with unknown interruptions; ``day`` has a day's cost at several rates."""
 
     price: Price
     machine: Hardware
@@ -56,7 +56,7 @@ class UnknownRate:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page."""
+    """Yield the page on spot machines."""
     played, failures = [], []
     for spec in report.catalogue.replays.values():
         try:
@@ -97,7 +97,7 @@ def _story(report: Report, played: Replayed) -> Story:
 
 
 def _saves(played: Replayed) -> str:
-    """The saving of spot against on demand, by the best policy."""
+    """How much spot saves compared with on demand, under the best policy."""
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)
@@ -120,7 +120,7 @@ def _until(played: Replayed) -> str:
 
 
 def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
-    """Every current spot plan without a rate, cheapest first."""
+    """Yield every current spot plan with an unknown rate of interruptions, cheapest first."""
     catalogue = report.catalogue
     unknown = [
         (price, machine)

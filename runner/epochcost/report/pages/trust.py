@@ -1,4 +1,4 @@
-"""The page on trust: errors of predictions with a known truth, and the cost of following them."""
+"""The page on errors of predictions: their size, and the cost of relying on predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENOUGH, _AIM = 30, 0.82
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of predictions."""
+    """Yield the page on errors of predictions."""
     trust = report.trust
     tables = report.catalogue.tables_of("examples")
     yield Page(

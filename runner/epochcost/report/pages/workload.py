@@ -33,11 +33,11 @@ _DECODERS, _OTHERS, _PUBLISHED = "Language models", "Other models", "Published t
 
 @dataclass(frozen=True)
 class WorkloadView(ModelView):
-    """A workload's page.
+    """Values of a workload's page.
 
-    ``requests`` are the machines at batch 1, ``one_by_one`` the same by name. ``training`` and
-    ``serving`` rank machines; ``trained`` and ``served`` are all rows that are not predicted.
-    ``ratio_unknown`` are batch sizes that were not compared with PyTorch.
+    ``training`` and ``serving`` rank the machines for these jobs. ``requests`` ranks them at batch
+    size 1, ``one_by_one`` has these machines by name. ``trained`` and ``served`` are all rows that
+    are not predicted. ``ratio_unknown`` are batch sizes that were not compared with PyTorch.
     """
 
     training: Contest | None
@@ -61,7 +61,7 @@ class WorkloadView(ModelView):
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The list, then every workload's page."""
+    """Yield the list of workloads, and then every workload's page."""
     groups = by_group(report, report.workloads)
     decoders, published = groups.pop(_DECODERS, []), groups.pop(_PUBLISHED, [])
     yield Page(
@@ -90,7 +90,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def by_group(report: Report, workloads: Iterable[Workload]) -> dict[str, list[Workload]]:
-    """Workloads by the title of their group, language models first, each group by name."""
+    """Workloads by the title of their group, language models first; each group by name."""
     groups: dict[str, list[Workload]] = {title: [] for title in (_DECODERS, *_GROUPS)}
     for workload in sorted(workloads, key=lambda workload: workload.name.casefold()):
         groups.setdefault(_group(report, workload), []).append(workload)
@@ -168,7 +168,7 @@ def _view(
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
-    """Cost against time, by machine, or of tokens against load; also used by other pages."""
+    """The chart of a job: cost against time by machine, or cost of tokens against load."""
     machines = report.contests_of(workload).get(job)
     if machines is None:
         return None
@@ -183,7 +183,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Costs relative to the cheapest, of training or, without one, of a million inferences."""
+    """The chart of costs relative to the cheapest, of training or else of a million inferences."""
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if machines is None:
@@ -196,7 +196,7 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
-    """A job as a noun without an article, such as a training for 90 epochs."""
+    """A job in words, such as "training for 90 epochs"."""
     if goal == "full":
         rows = report.workloads[workload].rows
         return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
@@ -208,7 +208,7 @@ def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
 
 
 def _without_ratio(observed: Sequence[Observation]) -> list[int]:
-    """The batch sizes whose step has no comparison with PyTorch within a factor of two."""
+    """Batch sizes whose step was not compared with PyTorch within a factor of two."""
     trained = _measured_training(observed)
     return sorted(
         {trial.batch_size for trial in trained if not (trial.step_ratio and trial.step_ratio.near)}
@@ -216,7 +216,7 @@ def _without_ratio(observed: Sequence[Observation]) -> list[int]:
 
 
 def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
-    """The observation whose step is slowest relative to PyTorch, if one is slower."""
+    """The observation whose step is slowest relative to PyTorch's, if any is slower."""
 
     def ratio(trial: Observation) -> Decimal:
         return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
