@@ -80,7 +80,7 @@ def page_title(text: str) -> str:
 
 
 def with_links(text: str) -> Markup:
-    """The text with addresses and GitHub commits as links, all else escaped and commits short."""
+    """The text with addresses and GitHub commits (shortened) as links; the rest is escaped."""
     parts: list[str] = []
     end = 0
     for match in _LINK.finditer(one_line(text)):

@@ -100,7 +100,7 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """A factor as a number, without "times"; far below one as a fraction, such as 1/94."""
+    """A factor without the word "times"; far below 1 as a fraction, such as 1/94."""
     value = factor.mean if isinstance(factor, Bounded) else factor
     return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
@@ -134,18 +134,18 @@ def rate_words(amount: Decimal, currency: str) -> str:
 
 
 def hour_words(price: Price) -> str:
-    """All that a rented plan charges for an hour of a running machine, to five decimals."""
+    """The amount that a rented plan charges for a running hour, to five decimals."""
     hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
     return rate_words(round(hour, 5), price.currency)
 
 
 def hour_about(price: Price) -> str:
-    """An hour of a rented plan, rounded for sentences."""
+    """The price of an hour under a rented plan, rounded for sentences."""
     return money_about(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
-    """The mean hour of a machine that runs through a month, rounded for sentences."""
+    """The mean price of an hour of a machine that runs for a month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return money_about(month / HOURS_PER_BILLED_MONTH, price.currency)
 
