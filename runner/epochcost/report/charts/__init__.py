@@ -1,1 +1,1 @@
-"""Charts: from typed rows to Altair specs, static SVG and figures."""
+"""Charts: turn typed rows into Altair specs, static SVG and figures."""

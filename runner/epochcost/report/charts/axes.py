@@ -1,4 +1,4 @@
-"""Logarithmic axes: domains and round ticks are computed here, so that all renderers agree."""
+"""Logarithmic axes, whose ends and round ticks are computed here so that all renderers agree."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def log_axis(
     *,
     also: Iterable[float] = (),
 ) -> Any:
-    """An axis over a field's values and those of ``also``; ``channel`` is ``alt.X`` or similar.
+    """A logarithmic axis over the values of ``field`` and those of ``also``.
 
-    The field's form decides the ticks and their labels.
+    ``channel`` is ``alt.X`` or ``alt.Y``. The field's form (seconds, money, ...) decides the ticks
+    and their labels.
     """
     form = data.form(field)
     domain = log_domain([*data.values_of(field), *also])
@@ -53,7 +54,7 @@ def log_scaled(
     form: Form = "number",
     currency: str = "USD",
 ) -> Any:
-    """An axis of a domain with the ticks and labels of a form."""
+    """A logarithmic axis from one end of ``domain`` to the other, with the ticks of a form."""
     ticks = time_ticks(domain) if form == "seconds" else log_ticks(domain)
     label = readable(form, "datum.value", currency).replace("days'", "d'").replace("years'", "y'")
     return log_with_ticks(channel, field, domain, title, ticks, label)
@@ -67,7 +68,7 @@ def log_with_ticks(
     ticks: Sequence[float],
     label: str,
 ) -> Any:
-    """An axis of a domain with these ticks; labels that would meet are hidden."""
+    """A logarithmic axis over ``domain`` with these ticks; labels that would meet are hidden."""
     return channel(
         f"{field}:Q",
         scale={"type": "log", "domain": domain, "nice": False},
@@ -77,25 +78,25 @@ def log_with_ticks(
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
-    """The least and largest value, each moved outward by a margin."""
+    """The least and the largest positive value, each moved outward by a margin."""
     positive = [value for value in values if value > 0]
     return min(positive) / _MARGIN, max(positive) * _MARGIN
 
 
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
-    """The places of values on a logarithmic axis of this length that holds all drawn values."""
+    """Places in pixels of ``values`` on a logarithmic axis that also shows all of ``drawn``."""
     low, high = log_domain(drawn)
     return [length * math.log(value / low) / math.log(high / low) for value in values]
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round numbers in the domain: powers of ten, and more between them for a short domain."""
+    """Round numbers in the domain: powers of ten, and more between them if the domain is short."""
     low, high = domain
     return _thinned(_numbers(low, high, _leads(domain)), _numbers(low, high, (1.0,)), domain)
 
 
 def time_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round durations in seconds, from seconds to years."""
+    """Round durations in the domain, which is in seconds, from seconds to years."""
     low, high = domain
     ticks: list[float] = []
     for unit, end in _TIME_UNITS:
@@ -120,7 +121,7 @@ def _leads(domain: tuple[float, float]) -> tuple[float, ...]:
 def _thinned(
     ticks: Sequence[float], first: Sequence[float], domain: tuple[float, float]
 ) -> list[float]:
-    """Ticks with room for their labels; those of ``first`` are preferred."""
+    """Choose ticks whose labels have room; ticks in ``first`` are preferred."""
     least = _APART * math.log(domain[1] / domain[0])
     kept: list[float] = []
     for tick in sorted(ticks, key=lambda tick: (tick not in first, tick)):

@@ -1,6 +1,6 @@
-"""Time per example against batch size, a line for each machine and job.
+"""The chart of time per example against batch size, with a line for each machine and job.
 
-The end of a sweep of batch sizes is labelled with the reason.
+The last point of a sweep of batch sizes is labelled with the reason why the sweep ended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CAUSES: Mapping[Cause, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BatchPoint:
-    """A measured batch size; ``end`` is the short reason why a sweep ended there."""
+    """The time at a batch size; ``end`` is the short reason if a sweep ended there."""
 
     machine: MachineName
     work: WorkName
@@ -51,13 +51,13 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class TimeByBatchSize(Chart[BatchPoint]):
-    """The time of an example over the batch sizes, a colour for each machine."""
+    """Lines of the time per example over the batch size, in a colour for each machine."""
 
     height = 300
     summary = "Time per example vs. batch size."
 
     def layers(self, alt: Any) -> list[Any]:
-        """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
+        """Lines with points and error bars over a logarithmic axis of the measured batch sizes."""
         works = sorted(set(self.data.values_of("work")), reverse=True)
         dash = {"domain": works, "range": [_DASHES[work] for work in works]}
         sizes = sorted(set(self.data.values_of("batch_size")))
@@ -85,7 +85,7 @@ class TimeByBatchSize(Chart[BatchPoint]):
 def time_by_batch_size(
     observations: Sequence[Observation], limits: Sequence[BatchLimit], *, identifier: str
 ) -> Figure | None:
-    """The measured times of one workload by machine; None for fewer than three."""
+    """The measured times of one workload by machine; None if fewer than three differ."""
     points = _points(observations, limits)
     if len({(point.batch_size, point.time_per_example) for point in points}) < LEAST_POINTS:
         return None
@@ -132,7 +132,7 @@ def _points(
 
 
 def _ended_at(observed: Observation, limits: Iterable[BatchLimit]) -> BatchLimit | None:
-    """The sweep whose largest size this trial has; None for variants and other sizes."""
+    """The sweep that ended after this trial; None for variants and other batch sizes."""
     machine = observed.machine
     place = (machine.hardware, machine.host, machine.device, observed.mode, observed.batch_size)
     for limit in limits:

@@ -1,7 +1,8 @@
-"""Cost of one job by machine: against its time, and relative to the cheapest.
+"""Charts of the cost of one job by machine: against its time, and relative to the cheapest.
 
-The shape of a mark says how the machine's time is known. Machines of the frontier have colour, and
-a name if there is room.
+The shape of a mark says how the machine's time is known: measured, published, predicted or
+estimated. Machines that no other beats in both time and cost (the frontier) have a colour, and a
+name if there is room.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A machine at its cheapest plan."""
+    """A machine at its cheapest price plan; ``side`` is where its name is drawn, if any."""
 
     machine: MachineName
     price_plan: PlanName
@@ -49,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True)
 class CostTime(Chart[Point]):
-    """Points by kind of figure (shape); ``job`` is a phrase such as "full training, 20 epochs"."""
+    """A mark for each machine over time and cost; ``job`` is a phrase such as "full training"."""
 
     job: str
     height = 340
@@ -60,7 +61,7 @@ class CostTime(Chart[Point]):
         return f"Cost vs. time of {self.job}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The frontier with its intervals, all points, and the names."""
+        """The frontier with its intervals, the marks of all machines, and names."""
         x = axes.log_axis(alt.X, self.data, "time", f"time of {self.job}")
         y = axes.log_axis(alt.Y, self.data, "cost", f"cost of {self.job}")
         plain = self.marks(alt)
@@ -81,7 +82,7 @@ class CostTime(Chart[Point]):
         return [line, *bars, self.data.with_tooltips(alt, points), *self._names(base)]
 
     def _names(self, base: Any) -> Iterator[Any]:
-        """Names next to their points, each with an outline in the colour of the paper."""
+        """Yield names next to their marks, each with an outline in the background colour."""
         for side, place in _SIDES.items():
             if any(row.get("side") == side for row in self.data.values):
                 named = base.transform_filter(f"datum.side == '{side}'").encode(text="machine:N")
@@ -91,9 +92,9 @@ class CostTime(Chart[Point]):
 
 
 def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """Cost against time for one job, of the machines that may win.
+    """The chart of cost against time for one job, of the machines that may win.
 
-    None for fewer than three points.
+    None if fewer than three points differ.
     """
     if contest is None:
         return None
@@ -135,7 +136,7 @@ def _source(contest: Contest) -> str:
 
 
 def finding(contest: Contest, job: str) -> str:
-    """The chart's finding, as a sentence without a full stop."""
+    """The main result of the chart, as a sentence without a full stop."""
     cheap, fast = contest.cheapest, contest.fastest
     amounts = [f"{contender.amount}{_unmeasured(contender.mark)}" for contender in (cheap, fast)]
     sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {amounts[0]}"
@@ -166,7 +167,10 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
-    """The side of each machine's name that meets no other name and no mark; earlier ones first."""
+    """Place each machine's name on a side of its mark where it overlaps no other name or mark.
+
+    Names are placed in their order; a name without room is left out.
+    """
     width, height = _PHONE
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)
     y = axes.positions(data.values_of("cost"), [row.cost[1] for row in data.rows], height)
@@ -184,7 +188,7 @@ def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A rectangle of a plot in pixels, from its lower left corner."""
+    """A rectangle of a plot, in pixels from the plot's lower left corner."""
 
     left: float
     right: float
@@ -192,13 +196,13 @@ class _Box:
     top: float
 
     def meets(self, other: _Box) -> bool:
-        """Whether two boxes overlap."""
+        """Whether two rectangles overlap."""
         beside = self.right < other.left or other.right < self.left
         return not (beside or self.top < other.bottom or other.top < self.bottom)
 
 
 def _name_boxes(name: str, x: float, y: float) -> Iterator[tuple[str, _Box]]:
-    """Boxes of a name on each side of its mark."""
+    """Yield the rectangle that a name would take on each side of its mark at (x, y)."""
     reach = min(_CHARACTER * len(name), _LONGEST)
     for side, place in _SIDES.items():
         near, level = x + place["dx"], y - place["dy"]
@@ -212,7 +216,11 @@ _MOST_DRAWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CostRatio:
-    """A machine's cost over that of the choice, each at its cheapest plan, by joint draws."""
+    """A machine's cost relative to the cheapest's, each at its cheapest price plan.
+
+    ``times_cost`` is the median with its 90 % range over joint draws; ``cheapest`` is the number of
+    100 scenarios in which the machine is the cheapest.
+    """
 
     machine: MachineName
     price_plan: PlanName
@@ -223,13 +231,13 @@ class CostRatio:
 
 @dataclass(frozen=True)
 class CostRatioChart(Chart[CostRatio]):
-    """A dot with its range for each machine, over a logarithmic axis with the ``choice`` at 1."""
+    """A mark with its range for each machine, over a logarithmic axis with ``choice`` at 1."""
 
     choice: str
 
     @property
     def height(self) -> int:
-        """A row for each machine, in pixels."""
+        """The height of the plot in pixels: a row for each machine."""
         return 24 * len(self.data.rows)
 
     @property
@@ -238,7 +246,7 @@ class CostRatioChart(Chart[CostRatio]):
         return f"Cost relative to {self.choice}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The line at 1, then the ranges and the dots."""
+        """The line at 1, then the ranges and the marks."""
         order = list(dict.fromkeys(self.data.values_of("machine")))
         domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
         line, x = (
@@ -264,7 +272,7 @@ class CostRatioChart(Chart[CostRatio]):
 
 
 def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """The cost of every machine over that of the cheapest; None without odds of three machines."""
+    """The chart of every machine's cost relative to the cheapest; None for fewer than three."""
     odds = contest.odds if contest else None
     if contest is None or odds is None or len(odds.shares) < LEAST_POINTS:
         return None
@@ -304,7 +312,7 @@ def _cost_ratio(contender: Contender, machine: Machine, odds: Odds[Machine]) -> 
 
 
 def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
-    """The chart's finding, as a sentence without a full stop."""
+    """The main result of the chart, as a sentence without a full stop."""
     best, second = ranked[:2]
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
     exact = all(ends[0] == ends[2] for ends in odds.ratios.values())

@@ -1,4 +1,4 @@
-"""The data of a chart: rows whose fields declare their form in marks, tooltips, tables and files.
+"""The data of a chart: rows whose fields declare how marks, tooltips, tables and files show them.
 
 A row is a frozen dataclass whose fields are annotated with a `Shown`. Charts decide which marks to
 draw, `report.tables` formats tables.
@@ -40,10 +40,11 @@ _UNITS: Mapping[Form, tuple[tuple[float, float, str], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The form of a field; ``place`` chart hides its column, ``place`` table hides its mark.
+    """How a field is shown: its title for readers, its form, and where.
 
-    In files the unit of the form ends the field's name. Without ``bounds`` a table has only the
-    mean of an interval; a number has at most ``digits`` in tables.
+    ``place`` "chart" leaves the field out of tables, "table" out of the drawing. In files, the unit
+    of the form ends the field's name. Without ``bounds`` a table has only the mean of an interval.
+    A number has at most ``digits`` digits in tables.
     """
 
     title: str
@@ -63,18 +64,21 @@ BatchSize = Annotated[int, Shown("Batch size", "number")]
 
 @dataclass(frozen=True)
 class ChartData(Generic[RowT]):
-    """Rows of a chart, all of one class; amounts of money are in ``currency``."""
+    """The rows of a chart, all of one class; amounts of money are in ``currency``."""
 
     rows: tuple[RowT, ...]
     currency: str = "USD"
 
     @cached_property
     def values(self) -> list[dict[str, Any]]:
-        """Values that Altair draws: a dict for each row, without missing values."""
+        """The values for Altair: a dict for each row, without missing values."""
         return [dict(self._drawn(row)) for row in self.rows]
 
     def fold(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
-        """Each row once for each field: the field's label as ``kind``, its value as ``value``."""
+        """Repeat each row for each of ``fields``, with the field's label and its value.
+
+        The label is stored as ``kind`` and the value as ``value``.
+        """
         return [
             {**row, kind: label}
             | {f"{value}{end}": row[f"{name}{end}"] for end in _ENDS if f"{name}{end}" in row}
@@ -96,12 +100,12 @@ class ChartData(Generic[RowT]):
         return next(field.display.title for field in self._fields if field.name == name)
 
     def distinct(self, *names: str) -> int:
-        """The number of different points by some fields; rows without a value do not count."""
+        """The number of rows that differ in some fields; rows without a value do not count."""
         points = {tuple(row.get(name) for name in names) for row in self.values}
         return sum(None not in point for point in points)
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
-        """A mark with tooltips from every field with both mark and column, in readable units."""
+        """Add a tooltip to a mark, with readable units, of fields that tables show too."""
         shown = [field for field in self._fields if field.display.place == "both"]
         texts = {
             f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
@@ -112,7 +116,7 @@ class ChartData(Generic[RowT]):
         return mark.transform_calculate(**texts).encode(tooltip=tooltips)
 
     def table(self) -> Table:
-        """Every row for readers and files."""
+        """All rows as a table, for readers and files."""
         listed = [field for field in self._fields if field.display.place != "chart"]
         columns = [column for field in listed for column in self._columns(field)]
         rows = (
@@ -146,7 +150,7 @@ class ChartData(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a row with the type of its values."""
+    """A field of a row, with its `Shown` and the type of its values."""
 
     name: str
     display: Shown
@@ -154,7 +158,7 @@ class _Field:
 
     @property
     def interval(self) -> bool:
-        """Whether each value has two ends."""
+        """Whether each value is an interval: a mean with two ends."""
         return bool(self.type == Ends)
 
     @property
@@ -164,25 +168,25 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """The suffixes of name and title, for each of its columns."""
+        """The suffixes of name and title of each of the field's columns."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
 
 
 def _drawn(value: Decimal | float) -> float:
-    """Round to nine digits, finer than any pixel."""
+    """Round to nine digits, which is finer than any pixel."""
     return float(f"{value:.9g}")
 
 
 def clip(ends: Ends) -> Ends:
-    """Cut an interval that would shrink all others to a line."""
+    """Shorten an interval that is so wide that all others would shrink to a line."""
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
 def readable(form: Form, value: str, currency: str = "USD") -> str:
-    """A Vega expression that writes a value's expression as people read it, without exponents."""
+    """A Vega expression that formats the expression ``value`` with units, without exponents."""
     number = f"format({value}, ',.3~r')"
     if form == "money":
         return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"
@@ -204,7 +208,7 @@ def _tooltip(alt: Any, field: _Field) -> Any:
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
-    """The values of the field's columns; equal ends mean no interval."""
+    """The values of a field's columns; an interval with equal ends has empty ends."""
     if not field.interval:
         return (_cell(field.display, value),)
     low, mean, high = (_cell(field.display, end) for end in value)
@@ -222,5 +226,5 @@ def _cell(display: Shown, value: Any) -> Value:
 
 
 def _yes_or_no(value: Any) -> Any:
-    """Yes or no for a boolean; other values unchanged."""
+    """"yes" or "no" for a boolean; other values stay as they are."""
     return ("yes" if value else "no") if isinstance(value, bool) else value

@@ -1,6 +1,6 @@
-"""A figure: a chart in its frame, with its title, its description and the table of its data.
+"""Figures: a chart with its title, its description, its source and the table of its data.
 
-Also helpers of charts for values of `analysis`: names of machines, and intervals.
+This module also formats values of `analysis` for charts: names of machines, and intervals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_POINTS = 3
 
 @dataclass(frozen=True)
 class Chart(ABC, Generic[RowT]):
-    """The input of a drawing, whose ``repr`` contains everything that is drawn."""
+    """A chart to be drawn; its ``repr`` contains everything on which the drawing depends."""
 
     data: ChartData[RowT]
 
@@ -42,16 +42,16 @@ class Chart(ABC, Generic[RowT]):
 
     @abstractmethod
     def layers(self, alt: Any) -> list[Any]:
-        """The marks, built with the module Altair."""
+        """The marks of the chart, built with ``alt``, the module Altair."""
 
     def marks(self, alt: Any) -> Any:
-        """A chart of the data, to which callers add a kind of mark."""
+        """An Altair chart of the data, to which callers add a kind of mark."""
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:
-        """The Vega-Lite spec for both renderers.
+        """The Vega-Lite spec, for static pictures and for the browser.
 
-        Altair validates each part, unless that is turned off; tests validate the whole.
+        Altair validates each part, unless that is turned off; tests validate the whole spec.
         """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
@@ -67,17 +67,18 @@ class Chart(ABC, Generic[RowT]):
         }
 
     def table(self) -> Table:
-        """The data for readers and files."""
+        """The data of the chart as a table, for readers and files."""
         return self.data.table()
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart in its frame; ``id`` is unique on the site and names the data files.
+    """A chart with its texts; ``id`` is unique on the site and names the data files.
 
-    ``title`` is the finding, ``source`` says where the values come from and their days.
+    ``title`` is the main result. ``source`` says where the values come from, and of which days they
+    are.
 
-    The spec of a ``scripted`` figure is also published as a script for pages that load it later.
+    The spec of a ``scripted`` figure is also published as a script, for pages that load it later.
     """
 
     id: str
@@ -89,21 +90,21 @@ class Figure:
 
     @cached_property
     def table(self) -> Table:
-        """The data of the chart."""
+        """The data of the chart as a table."""
         return self.chart.table()
 
 
 def machine_name(observed: Observation) -> str:
-    """The machine in one line of printable text."""
+    """The name of the observed machine, in one line of printable text."""
     return one_line(observed.machine.name)
 
 
 def ends(value: Time | Estimate | Bounded) -> Ends:
-    """Low, mean and high as numbers to draw."""
+    """Low end, mean and high end of an interval, as numbers to draw."""
     return float(value.low), float(value.mean), float(value.high)
 
 
 def day_range(days: Iterable[dt.date]) -> str:
-    """The first to the last of some days."""
+    """The first and the last of some days, as "… to …"; a single day if they are equal."""
     ordered = sorted(days)
     return " to ".join(dict.fromkeys(str(day) for day in (ordered[0], ordered[-1])))

@@ -1,4 +1,4 @@
-"""Learning curves of real trainings against time."""
+"""The chart of learning curves: held-out accuracy of real trainings against time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Evaluations of all repeats at the same step: their mean, lowest and highest."""
+    """The evaluations of all repeats after a step: ``measure`` has lowest, mean and highest."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -32,7 +32,7 @@ class LearningPoint:
 
 @dataclass(frozen=True)
 class LearningCurve(Chart[LearningPoint]):
-    """A line for each training over the logarithm of time, in the band of its repeats."""
+    """A line for each training over the logarithm of time, in a band that covers its repeats."""
 
     summary = "Held-out accuracy by time of steps, with the band of all repeats."
 
@@ -55,7 +55,7 @@ class LearningCurve(Chart[LearningPoint]):
 
 
 def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
-    """Curves of trainings of one model against time; None for fewer than three points."""
+    """The learning curves of trainings of one model; None if fewer than three points differ."""
     rows = tuple(row for training in trainings for row in _points(training))
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
@@ -81,7 +81,7 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Evaluations that every repeat has, evenly thinned, without the one before the first step."""
+    """Yield evaluations that all repeats have, evenly thinned, without those before step 1."""
     evaluations: dict[int, list[Point]] = defaultdict(list)
     for repeat in training.record.repeats:
         for point in repeat.curve:

@@ -1,4 +1,7 @@
-"""Cost of a million tokens against the load: machines that are cheapest somewhere, and APIs."""
+"""The chart of a million tokens' cost against the load, for machines and APIs.
+
+It shows only machines that are cheapest at some load, and the cheapest APIs.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A machine, or an API, with its cost of a million tokens at each of ``RATES``."""
+    """A machine or an API, with its cost of a million tokens at each rate of ``RATES``."""
 
     name: str
     costs: tuple[float, ...]
     is_api: bool = False
 
     def wins_over(self, rivals: Sequence[Way]) -> bool:
-        """Whether it is clearly the cheapest at any rate."""
+        """Whether its cost is clearly lower than that of all rivals at any rate."""
         least = [min(costs) for costs in zip(*(rival.costs for rival in rivals), strict=True)]
         pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
         return any(cost < (1 - _ALIKE) * lowest for cost, lowest in pairs)
@@ -42,7 +45,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class LoadCost:
-    """The cost of a million tokens at a rate, by one way to serve them."""
+    """The cost of a million tokens at a rate of requests, on a machine or from an API."""
 
     way: Annotated[str, Shown("Way")]
     requests_per_second: Annotated[float, Shown("Requests/s", "number")]
@@ -53,13 +56,16 @@ class LoadCost:
 
 @dataclass(frozen=True)
 class CostByLoad(Chart[LoadCost]):
-    """A line for each way on log axes, named in the empty corner; APIs are dashed."""
+    """A line for each machine and API on logarithmic axes; APIs are dashed.
+
+    The names are stacked in the upper right corner, where no line runs.
+    """
 
     height = _HEIGHT
     summary = "Cost of a million tokens by the rate of requests."
 
     def layers(self, alt: Any) -> list[Any]:
-        """Lines, points for tooltips, and the names with outlines in the colour of the paper."""
+        """Lines, invisible points for tooltips, and names outlined in the background colour."""
         title = "cost of a million tokens"
         also = self.data.values_of("cost", "label_cost")
         base = self.marks(alt).encode(
@@ -96,8 +102,8 @@ def cost_by_load(
 ) -> Figure | None:
     """Draw the machines that are cheapest at some rate, and the cheapest APIs.
 
-    ``requests`` describes the requests, ``turn`` is the rate above which a machine beats all APIs.
-    None if fewer than two ways differ.
+    ``requests`` describes the requests. ``turn`` is the rate above which a machine costs less than
+    all APIs. None if fewer than two lines differ.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:
@@ -116,9 +122,9 @@ def cost_by_load(
 
 
 def finding(ways: Sequence[Way], turn: str = "") -> str:
-    """The cheapest way at low and at high load, as a sentence without a full stop.
+    """The cheapest machine or API at low and at high load, as a sentence without a full stop.
 
-    At the highest loads each further machine makes costs jump: the most frequent winner counts.
+    At the highest loads costs jump with each further machine, so the most frequent winner counts.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]
@@ -140,7 +146,7 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
 
 
 def _winners(ways: Sequence[Way]) -> list[Way]:
-    """The machines that are clearly cheapest somewhere, the most frequent winners first."""
+    """The machines that are clearly cheapest at some rate, those that win most often first."""
     machines = [way for way in ways if not way.is_api]
     wins = [min(machines, key=lambda way: way.costs[at]) for at in range(len(RATES)) if machines]
     drawn: list[Way] = []
@@ -151,7 +157,7 @@ def _winners(ways: Sequence[Way]) -> list[Way]:
 
 
 def _distinct(apis: Sequence[Way]) -> list[Way]:
-    """APIs with different prices, cheapest first; APIs with equal prices share a line."""
+    """APIs with different prices, cheapest first; APIs with nearly equal prices share a line."""
     distinct: list[Way] = []
     for api in sorted(apis, key=lambda way: way.costs[0]):
         if not distinct or api.costs[0] > (1 + _ALIKE) * distinct[-1].costs[0]:
@@ -160,7 +166,10 @@ def _distinct(apis: Sequence[Way]) -> list[Way]:
 
 
 def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
-    """All points; the last of each way has the place of its name, stacked in the order of costs."""
+    """Yield all points of the lines; the last point of each line has the place of its name.
+
+    Names are stacked in the order of costs.
+    """
     costs = [cost for way in ways for cost in way.costs]
     low, high = (math.log(end) for end in axes.log_domain(costs))
     ranked = sorted(ways, key=lambda way: -way.costs[-1])

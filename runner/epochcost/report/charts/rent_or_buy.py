@@ -1,4 +1,4 @@
-"""Cost of a month against the hours of use: one owned machine and its rented substitutes."""
+"""The chart of a month's cost against hours of use: an owned machine and rented substitutes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _HOURS = (*map(Decimal, range(0, 701, 100)), HOURS_PER_CALENDAR_MONTH)
 
 @dataclass(frozen=True, slots=True)
 class MonthPoint:
-    """A month with these hours of use, or the hours at which renting and buying cost the same."""
+    """The cost of a month at some hours of use.
+
+    ``point`` is "break-even" at the hours at which renting and buying cost the same.
+    """
 
     price_plan: PlanName
     machine: Annotated[Literal["bought", "rented"], Shown("Machine")]
@@ -37,7 +40,7 @@ class MonthPoint:
 
 @dataclass(frozen=True)
 class RentOrBuy(Chart[MonthPoint]):
-    """The owned machine as a solid line, rented ones dashed, and a cross where they meet."""
+    """The owned machine as a solid line, rented ones dashed, and a cross where lines meet."""
 
     height = 340
     summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
@@ -81,7 +84,7 @@ def _cost(alt: Any, currency: str) -> Any:
 
 
 def rent_or_buy(comparison: Comparison) -> Figure | None:
-    """Cost of a month by hours of use, of the cheapest alternatives; None without any."""
+    """The chart of an owned machine and its cheapest alternatives; None if there are none."""
     alternatives, bought = comparison.alternatives, comparison.owned
     if not alternatives:
         return None
@@ -111,7 +114,7 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
 
 
 def _name(price: Price) -> str:
-    """The short name of a plan, because legends are narrow."""
+    """A short name of a price plan, because legends are narrow."""
     return f"{price.hardware}, {price.plan}"
 
 

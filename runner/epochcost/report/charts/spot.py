@@ -1,4 +1,4 @@
-"""Replays on spot machines: cost by start and policy."""
+"""The chart of replays on spot machines: the cost of a job by its start, for each policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epochcost.units import money, symbol
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
-    """The cost of a job that started at this time, under a policy."""
+    """The cost of a job that started at a time and followed a policy."""
 
     policy: Annotated[str, Shown("Policy")]
     start: Annotated[str, Shown("Start", "time")]
@@ -26,12 +26,12 @@ class StartCost:
 
 @dataclass(frozen=True)
 class ByStart(Chart[StartCost]):
-    """A line for each policy over the time of the start."""
+    """A line for each policy over the time at which the job starts."""
 
     summary = "Cost of the job by the time of its start, for each policy."
 
     def layers(self, alt: Any) -> list[Any]:
-        """Lines, and points for tooltips."""
+        """Lines, and invisible points for tooltips."""
         label = f"'{symbol(self.data.currency)}' + format(datum.value, ',~r')"
         amounts = alt.Axis(labelExpr=label, tickCount=6, title="cost of the job")
         days = alt.Axis(format="%d %b", tickCount=7, title="start of the job (UTC)")
@@ -47,7 +47,7 @@ class ByStart(Chart[StartCost]):
 
 
 def cost_by_start(played: Replayed) -> Figure | None:
-    """The cost of the job from each start of the trace; None for fewer than three costs."""
+    """The chart of the job's cost from each start in the trace; None for fewer than three costs."""
     rows = tuple(
         StartCost(policy, _utc(start), cost) for policy, start, cost in played.costs_by_start()
     )

@@ -1,11 +1,11 @@
 """The look that all charts share: a Vega-Lite config, scales for series and kinds, and colours.
 
-Colours are one list per palette, published as CSS variables. Specs and SVGs use only the variables,
-so one drawing serves light, dark and print. A search near Okabe and Ito's hues found eight series
-colours whose nearest two are farthest apart with usual, protan, deutan and tritan vision: CIEDE2000
-is at least 15 between any two, and the contrast to the background is at least 3:1 (WCAG 2.2,
-success criterion 1.4.11). Tests simulate these visions. `standalone_svg` adds colours and paper to
-a drawing outside the site's pages.
+Colours are one list per palette, published as CSS variables. Specs and SVGs contain only the
+variables, so one drawing serves light and dark pages and print. A search near Okabe and Ito's hues
+found eight series colours that stay as far apart as possible with usual, protan, deutan and tritan
+vision: CIEDE2000 is at least 15 between any two, and the contrast to the background is at least 3:1
+(WCAG 2.2, success criterion 1.4.11). Tests simulate these visions. `standalone_svg` adds colours
+and a background to a drawing that is used outside the site's pages.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
-    """A shape for each kind of figure, the same on every page."""
+    """A shape for each kind of evidence, the same on every page."""
     present = set(data.values_of("figure"))
     shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
@@ -117,7 +117,7 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
 def error_bars(
     alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any
 ) -> list[Any]:
-    """A rule between the ends of each interval; nothing without ends."""
+    """A line between the ends of each interval; an empty list if the field has no intervals."""
     if f"{field}_low" not in base.data["values"][0]:
         return []
     look = {"strokeWidth": 1.5, **look}
@@ -133,7 +133,7 @@ def without_validation() -> AbstractContextManager[None]:
 
 
 def layered(layers: Sequence[Any]) -> dict[str, Any]:
-    """Join charts as `alt.layer` does, which copies all rows several times.
+    """Join charts as `alt.layer` does, but without its copies of all rows.
 
     Rows that all layers draw are stored once.
     """
@@ -191,12 +191,12 @@ DARK = _variables(_DARK_INKS, DARK_SERIES)
 
 
 def series_colour(number: int) -> str:
-    """The CSS variable of a series, numbered from 0; the list repeats."""
+    """The CSS variable of a series' colour; numbers start at 0, and colours repeat."""
     return f"var(--ec-series-{number % len(LIGHT_SERIES) + 1})"
 
 
 def stylesheet() -> str:
-    """The variables of Material's two schemes, the reader's for embeds, and light for print."""
+    """The style sheet of all colours: for light and dark pages, embedded charts and print."""
     light, dark = (_declarations(variables) for variables in (LIGHT, DARK))
     return (
         f":root, [data-md-color-scheme=default] {{\n{light}}}\n"
@@ -219,7 +219,7 @@ _TITLE_CHARACTER, _LINE = 8.2, 20
 def standalone_svg(
     svg: str, colours: Mapping[str, str] = LIGHT, *, title: str = "", source: str = ""
 ) -> str:
-    """The SVG with the colours of a palette on paper, below its title and above its source.
+    """The SVG in the colours of a palette, with a background, its title above and its source below.
 
     Raises KeyError for a colour that the palette lacks.
     """

@@ -1,4 +1,4 @@
-"""Chart of a decoder behind an engine: waiting for the first token by the rate of requests."""
+"""The chart of a decoder behind an engine: time to the first token by the rate of requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PERCENTILES: dict[str, tuple[str, list[int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AskedRate:
-    """Waiting times at one rate of requests."""
+    """Times to the first token at one rate of requests."""
 
     way: Annotated[str, Shown("Precision and machine")]
     requests_per_second: Annotated[float, Shown("Requests/s", "number")]
@@ -33,7 +33,10 @@ class AskedRate:
 
 @dataclass(frozen=True)
 class WaitingChart(Chart[AskedRate]):
-    """A line for each way (colour) and percentile (dash); ``bounds`` are in seconds."""
+    """A line for each machine and precision (colour) and percentile (dash).
+
+    ``bounds`` are the longest allowed times to the first token, in seconds.
+    """
 
     bounds: tuple[float, ...]
     summary = "Time to the first token by the rate of requests."
@@ -67,7 +70,7 @@ class WaitingChart(Chart[AskedRate]):
 
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
-    """Every measured rate of a decoder behind an engine; None for fewer than three."""
+    """The chart of every measured rate of a decoder; None for fewer than three rates."""
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
     if len(set(rates)) < LEAST_POINTS:
         return None

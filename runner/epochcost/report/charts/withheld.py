@@ -1,4 +1,4 @@
-"""Predicted over true times of withheld rates, with intervals, by true time."""
+"""The chart of predicted over true times of withheld rates, with intervals, by true time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from epochcost.units import count_words
 
 @dataclass(frozen=True, slots=True)
 class WithheldTime:
-    """An example on a withheld accelerator; ``interval`` is of 90 %."""
+    """The time of an example on a withheld accelerator.
+
+    ``interval`` says whether the 90 % interval contains the true time.
+    """
 
     accelerator: Annotated[str, Shown("Accelerator")]
     count: Annotated[int, Shown("Accelerators", "number")]
@@ -38,12 +41,12 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class WithheldChart(Chart[WithheldTime]):
-    """Points with error bars over logarithmic axes, and a line for exact predictions."""
+    """Marks with error bars over logarithmic axes, and a line for exact predictions."""
 
     summary = "Predicted vs. true time of an example, by true time."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The line, then bars and points."""
+        """The line of exact predictions, then error bars and marks."""
         domain = axes.log_domain(self.data.values_of("true"))
         x = axes.log_scaled(alt.X, "true", domain, "true time of an example", "seconds")
         y = axes.log_axis(alt.Y, self.data, "over_true", "predicted over true time", also=[1.0])
@@ -62,7 +65,7 @@ class WithheldChart(Chart[WithheldTime]):
 
 
 def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> Figure | None:
-    """Some rows of each withheld accelerator; None for fewer than three."""
+    """The chart of some rows of each withheld accelerator; None for fewer than three rows."""
     if len(rows) < LEAST_POINTS:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)
