@@ -1,9 +1,9 @@
 """Parts that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
 
-A rule computes one direction at a time, with the steps in processing order and the tensors as rows
-[T·B, ...], so that one product can cover all steps. The steps of a reverse direction are flipped
-before and after, each sequence within its own length. Steps beyond the end of a sequence get zero
-cotangents, so the backward steps need no mask.
+A rule computes one direction at a time, with steps in processing order and tensors as rows [T·B,
+...], so that a product can cover all steps. A reverse direction is flipped before and after, each
+sequence within its length. Steps beyond a sequence's end get zero cotangents, so the backward steps
+need no mask.
 """
 
 from __future__ import annotations
@@ -213,9 +213,9 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Raise ModelError if the hidden state and the gates differ in width.
+    """Raise ModelError unless state and gates are equally wide: ONNX has no LSTM with a projection.
 
-    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so, but ONNX has no such LSTM.
+    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so.
     """
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)

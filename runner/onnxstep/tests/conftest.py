@@ -1,4 +1,4 @@
-"""Hypothesis settings of all tests: the same examples in every run, unless set otherwise."""
+"""Hypothesis settings of all tests: every run draws the same examples, unless a profile is set."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""ONNX Runtime's contributed operators in numpy, from its ContribOperators.md.
+"""ONNX Runtime's own operators in numpy, as defined in its ContribOperators.md.
 
-onnx's evaluator has none of them. The cases compare their outputs with ONNX Runtime's too.
+onnx's evaluator has none of them. The gradient cases also compare their outputs with those of ONNX
+Runtime.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ def _erf(x: Array) -> Array:
 
 
 class Contributed(OpRun):
-    """An operator of the domain com.microsoft."""
+    """Base of the operators of the domain com.microsoft."""
 
     op_domain = "com.microsoft"
     op_schema = None  # unlike ONNX's operator of the same name
 
 
 class Gelu(Contributed):
-    """X Φ(x)."""
+    """The result is x Φ(x), where Φ is the standard normal distribution."""
 
     def _run(self, x: Array) -> Any:
         return (x * (1 + _erf(x / math.sqrt(2))) / 2,)
@@ -41,7 +42,7 @@ class BiasGelu(Gelu):
 
 
 class FastGelu(Contributed):
-    """The tanh approximation."""
+    """The tanh approximation of Gelu."""
 
     def _run(self, x: Array, bias: Array | None = None) -> Any:
         x = x if bias is None else x + bias
@@ -49,14 +50,14 @@ class FastGelu(Contributed):
 
 
 class QuickGelu(Contributed):
-    """X σ(α x)."""
+    """The result is x σ(α x)."""
 
     def _run(self, x: Array, alpha: float = 1.702) -> Any:
         return (x / (1 + np.exp(-alpha * x)),)
 
 
 class SkipLayerNormalization(Contributed):
-    """The outputs after the first are the statistics and the normalized sum."""
+    """Returns the result, each row's mean and inverse deviation, and the sum of input and skip."""
 
     def _run(
         self,
@@ -75,7 +76,7 @@ class SkipLayerNormalization(Contributed):
 
 
 class SkipSimplifiedLayerNormalization(Contributed):
-    """The same by the root mean square."""
+    """SkipLayerNormalization by the root mean square, without a mean."""
 
     def _run(
         self,
@@ -92,7 +93,7 @@ class SkipSimplifiedLayerNormalization(Contributed):
 
 
 class FusedMatMul(Contributed):
-    """Operands are transposed over the batch, then in the last two axes."""
+    """A product of operands that are first transposed over the batch, then in the last two axes."""
 
     def _run(self, a: Array, b: Array, alpha: float = 1.0, **turns: int) -> Any:
         def turned(x: Array, side: str) -> Array:
@@ -104,7 +105,10 @@ class FusedMatMul(Contributed):
 
 
 def _attend(q: Array, k: Array, v: Array, heads: int, bias: Array, scale: float | None) -> Array:
-    """Queries [B, L, heads · E] and so on; ``bias`` is added to the scores [B, heads, L, S]."""
+    """Attention of queries [B, L, heads · E], keys and values.
+
+    ``bias`` is added to the scores [B, heads, L, S].
+    """
     q, k, v = (x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))
     scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1])) + bias
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -115,7 +119,10 @@ def _attend(q: Array, k: Array, v: Array, heads: int, bias: Array, scale: float 
 def _bias(
     shape: tuple[int, int, int], mask: Array | None, added: Array | None, filler: float, causal: Any
 ) -> Array:
-    """Bias of a mask by lengths [B], [B, S] or [B, L, S], an added bias, and causal order."""
+    """Sum of the biases from a mask, from an added bias and from causal order.
+
+    The mask has lengths [B], or allowed keys [B, S] or [B, L, S].
+    """
     batch, length, keys = shape
     bias = np.zeros((batch, 1, length, keys))
     if mask is not None:
@@ -127,7 +134,7 @@ def _bias(
 
 
 class MultiHeadAttention(Contributed):
-    """Keys and values are separate, [B, S, D]; present ones are outputs too."""
+    """Attention of separate queries, keys and values; also returns keys and values by head."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,
@@ -153,7 +160,7 @@ class MultiHeadAttention(Contributed):
 
 
 class Attention(Contributed):
-    """Queries, keys and values are x W + b."""
+    """Attention whose queries, keys and values are the parts of x W + b."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,
@@ -178,7 +185,7 @@ class Attention(Contributed):
 
 
 class RotaryEmbedding(Contributed):
-    """The second input is the position of each token, or of the first one."""
+    """The second input has the position of each token, or only that of the first token."""
 
     def _run(
         self,
@@ -211,7 +218,7 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal, without a past; x alone contains queries, keys and values."""
+    """Causal attention without past keys; x may contain queries, keys and values side by side."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,
@@ -257,7 +264,10 @@ class GroupQueryAttention(Contributed):
 
 
 class MatMulNBits(Contributed):
-    """X Wᵀ + b with W [N, K] in blocks of codes; a byte's first code is in its lowest bits."""
+    """The result is x Wᵀ + b, with W [N, K] in blocks of quantized codes.
+
+    The first code of a byte is in its lowest bits.
+    """
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

@@ -1,6 +1,6 @@
-"""Operators that onnx 1.23.2's reference evaluator computes wrongly, from their definitions.
+"""Operators that onnx 1.23.2's reference evaluator computes wrongly, rewritten to be exact.
 
-A gradient cannot be judged by a wrong forward pass. Each class names onnx's error.
+A wrong forward pass cannot check a gradient. Each class says what onnx does wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class BatchNormalization(OpRun):
-    """Running statistics unless a file trains; before opset 14 onnx mixes in the batch's."""
+    """Uses running statistics except in training; onnx mixes in the batch's before opset 14."""
 
     op_domain = ""
 
@@ -50,7 +50,7 @@ class BatchNormalization(OpRun):
 
 
 class Erf(OpRun):
-    """The error function in double precision; onnx computes in single."""
+    """The error function in double precision; onnx computes it in single precision."""
 
     op_domain = ""
 
@@ -59,7 +59,7 @@ class Erf(OpRun):
 
 
 class LpNormalization(OpRun):
-    """The norm of absolute values; onnx adds up signed elements."""
+    """Divides by the norm, a sum of absolute values; onnx adds up signed elements."""
 
     op_domain = ""
 
@@ -68,7 +68,7 @@ class LpNormalization(OpRun):
 
 
 class LRN(OpRun):
-    """Squares of all channels of the window; onnx omits the last."""
+    """Sums the squares of all channels of the window; onnx omits the last channel."""
 
     op_domain = ""
 
@@ -81,7 +81,7 @@ class LRN(OpRun):
 
 
 class GlobalLpPool(OpRun):
-    """The norm over all positions; onnx lacks the operator."""
+    """The norm over all positions; onnx's evaluator lacks this operator."""
 
     op_domain = ""
 
@@ -91,7 +91,7 @@ class GlobalLpPool(OpRun):
 
 
 class GlobalMaxPool(OpRun):
-    """The maximum over all positions; onnx adds axes unless there are two spatial ones."""
+    """The maximum over all positions; onnx adds axes unless there are two spatial axes."""
 
     op_domain = ""
 
@@ -100,8 +100,10 @@ class GlobalMaxPool(OpRun):
 
 
 class ConvTranspose(OpRun):
-    """Each element times the kernel, added where it falls; onnx fails on many groups, and on pads
-    that follow from a given output shape."""  # noqa: D205, D209 - one sentence
+    """Multiplies each element with the kernel and adds the products where they overlap.
+
+    onnx fails for many groups, and for pads that follow from an output shape.
+    """
 
     op_domain = ""
 
@@ -143,7 +145,7 @@ def _scattered(
     more: Sequence[int],
     group: int,
 ) -> Array:
-    """The output before pads are cut off: [N, M, ...]."""
+    """The output [N, M, ...] before the padding is cut off."""
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
@@ -159,7 +161,7 @@ def _scattered(
 
 
 class AffineGrid(OpRun):
-    """Positions in the precision of theta; onnx computes the grid in single precision."""
+    """Computes the grid in the precision of theta; onnx computes it in single precision."""
 
     op_domain = ""
 
@@ -174,16 +176,16 @@ class AffineGrid(OpRun):
 
 
 def _centres(length: int, align_corners: bool, dtype: Any) -> Array:
-    """From -1 to 1: the outermost are the corners, or half an element inside."""
+    """Positions from -1 to 1 along an axis: element centres, or with ``align_corners`` corners."""
     edge = 1.0 if align_corners else 1.0 - 1.0 / length
     return np.linspace(-edge, edge, length, dtype=dtype)
 
 
 class LinearClassifier(OpRun):
-    """With one row, the scores of two classes are 1 - f(s) and f(s), as in ONNX Runtime.
+    """A single row of coefficients gives two classes the scores 1 - f(s) and f(s).
 
-    onnx computes f(-s) and f(s) in single precision: for f(s) = s other scores with the same
-    derivative.
+    ONNX Runtime does the same. onnx computes f(-s) and f(s) in single precision; for f(s) = s its
+    scores differ, but not their derivatives.
     """
 
     op_domain = "ai.onnx.ml"
@@ -208,10 +210,10 @@ class LinearClassifier(OpRun):
 
 
 class GridSample(OpRun):
-    """Coordinates in double precision, with padding applied to each element.
+    """Samples at coordinates in double precision, with padding applied to each element.
 
-    onnx has single precision, and clips coordinates of cubic mode first, unlike ONNX Runtime and
-    PyTorch.
+    onnx computes in single precision. In cubic mode it clips the coordinates first, unlike ONNX
+    Runtime and PyTorch.
     """
 
     op_domain = ""
@@ -253,7 +255,7 @@ class GridSample(OpRun):
         return read
 
     def _weight(self, distance: float, mode: str) -> float:
-        """Keys' kernel with a = -3/4."""
+        """Weight of an element at this distance; the cubic kernel is Keys' with a = -3/4."""
         d = distance
         if mode == "linear":
             return 1 - d

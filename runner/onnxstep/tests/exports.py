@@ -1,4 +1,4 @@
-"""Small files as PyTorch's exporters write them: merged, computed and marked tensors."""
+"""Small models in the form that PyTorch's exporters write: merged, folded and marked tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) -> onnx.ModelProto:
-    """A file of the tracing exporter that computes y of x, both float[8, 4]."""
+    """A model as the tracing exporter writes it, computing y from x, both float[8, 4]."""
     ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8, 4]) for name in "xy"]
     initializers = [
         numpy_helper.from_array(np.asarray(a, np.float32), name) for name, a in tensors.items()
@@ -28,7 +28,7 @@ def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) ->
 
 
 def merged() -> onnx.ModelProto:
-    """Two layers with separate norms whose scales and biases were equal when exported."""
+    """Two layers with separate norms, whose scales and biases the exporter merged as equal."""
     return traced(
         [
             helper.make_node("Identity", ["0.norm.weight"], ["1.norm.weight"]),
@@ -54,7 +54,7 @@ def _norm(x: str, y: str, layer: str, owner: str | None = None) -> onnx.NodeProt
 
 
 def without_identities() -> onnx.ModelProto:
-    """``merged`` after an optimizer: two layers read the same tensors."""
+    """The model ``merged`` after an optimizer, so that both layers read the same tensors."""
     model = merged()
     nodes = [node for node in model.graph.node if node.op_type != "Identity"]
     nodes[-1].input[1:] = ["0.norm.weight", "0.norm.bias"]
@@ -66,10 +66,10 @@ def without_identities() -> onnx.ModelProto:
 def optimised(
     origins: Mapping[str, Sequence[str]], tensors: Mapping[str, ArrayLike]
 ) -> onnx.ModelProto:
-    """A file of the dynamo exporter that adds tensors to a product, one after the other.
+    """A model as the dynamo exporter writes it, which adds ``tensors`` to a product one by one.
 
-    ``origins`` are the inputs from which its optimizer computed a tensor; other tensors are
-    parameters.
+    ``origins`` has the inputs from which the exporter's optimizer computed a tensor; all other
+    tensors are marked as parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

@@ -1,12 +1,13 @@
-"""Damaged ONNX files through loader and differentiator: a result, or a one-line error.
+"""Fuzz test: damaged ONNX files must give a result or a one-line error, never a crash.
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
-Each number is a mutation: bytes are overwritten, removed, repeated or exchanged with another file,
-or fields of a readable message change. Every second one also gives a node of a gradient case an
-attribute that its operator may not allow. It runs in its own process, so that a crash is visible. A
-file may take at most ten seconds of CPU time and one gibibyte of additional resident memory. An
-audit hook checks that only files inside the model's folder are opened.
+FIRST and COUNT are numbers of mutations. A mutation overwrites, removes or repeats bytes, exchanges
+them with those of another file, or changes fields of a message that can still be parsed. Every
+second mutation gives the node of a gradient case an attribute that its operator may not allow. The
+test runs in its own process, so that a crash is visible. A file may take at most ten seconds of CPU
+time and one gibibyte of additional memory. An audit hook checks that only files inside the model's
+folder are opened.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ _FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = 
 def corpus() -> list[bytes]:
     """Files to damage: committed models, models of many operators, and one with external data.
 
-    The last refers to ``data.bin`` next to it.
+    The last refers to a file ``data.bin`` in its folder.
     """
     texts = [_with_weights(model_of_text(text, functions=_FUNCTIONS)) for text in _TEXT_MODELS]
     small = [path for path in sorted(MODELS.glob("*.onnx")) if _is_small(path)]
@@ -105,7 +106,7 @@ def corpus() -> list[bytes]:
 
 
 def operators() -> dict[str, list[bytes]]:
-    """Models of one node by operator, from the cases of all gradient rules."""
+    """Models with a single node, by operator, from the cases of all gradient rules."""
     models: dict[str, list[bytes]] = collections.defaultdict(list)
     for case in CASES:
         model = _with_weights(model_of(case, onnx.TensorProto.FLOAT))
@@ -138,7 +139,7 @@ def _external() -> onnx.ModelProto:
 
 
 def mutated(files: list[bytes], models: Mapping[str, list[bytes]], number: int) -> bytes:
-    """The damaged file of a number; reproducible."""
+    """The damaged file of mutation ``number``; equal numbers give equal files."""
     rng = random.Random(number)
     if number % 2:
         return _attribute_changed(rng.choice(models[rng.choice(sorted(models))]), rng)
@@ -166,7 +167,7 @@ def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes
 
 
 def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
-    """Change one field of the message; the file stays readable."""
+    """Change a field of the message; the result can still be parsed."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -180,7 +181,7 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
 
 
 def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
-    """Change one attribute of the node, or set one that has a default."""
+    """Change an attribute of the node, or set one that the node leaves at its default."""
     model = onnx.load_model_from_string(data)
     node, imports = model.graph.node[0], model.opset_import
     opset = next(entry.version for entry in imports if entry.domain == node.domain)
@@ -264,9 +265,9 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """Result of a file: ``step``, ``gradient``, or the layer of the error and its text.
+    """The result for a file: a training step, or the stage at which it was refused.
 
-    Raises AssertionError for an error of more than one line, and for any other exception.
+    Raises AssertionError for an error of more than one line; other exceptions pass through.
     """
     stage = "load"
     try:
@@ -294,7 +295,7 @@ def _refused(stage: str, message: str) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """The outcomes of this many mutations; raises at the first other exception."""
+    """Count the results of ``count`` mutations; an unexpected exception ends the run."""
     files, models = corpus(), operators()
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -313,7 +314,7 @@ def run(first: int, count: int) -> collections.Counter[str]:
 
 @contextlib.contextmanager
 def _bounded(number: int) -> Iterator[None]:
-    """End the process with a traceback after the time limit; fail above the memory limit."""
+    """End the process with a traceback after a time limit; fail above a memory limit."""
     sys.stderr.write(
         f"mutation {number}\n"
     )  # the last line names the mutation that ended the process
@@ -335,7 +336,7 @@ def _resident_bytes(key: str) -> int:
 
 
 def _watched(folder: Path) -> list[str]:
-    """Paths opened outside the folder, except Python's modules."""
+    """A list that collects the paths opened outside the folder, except Python's own modules."""
     opened: list[str] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -350,7 +351,7 @@ def _watched(folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Run the mutations of the command line and print their outcomes."""
+    """Run the mutations that the command line names, and print the number of each result."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
     # Python's own handler would wait for the library that computes.
     faulthandler.register(signal.SIGPROF, chain=True)

@@ -1,9 +1,9 @@
-"""Check of gradients for all operators: a random projection against a finite difference.
+"""Check the gradients of operators: a projection on a random direction against a difference.
 
-For f with inputs x, a random direction v of x and random cotangents u of the outputs, the chain
-rule demands  v · VJP(u) = d/dt u · f(x + t v)  at t = 0. The right side is a central difference in
-float64 on onnx's reference evaluator. The left side is the graph of `vjp_graph`, run in float64 on
-the reference evaluator and in float32 on ONNX Runtime.
+Let f be the model, v a random direction of its input x, and u random cotangents of its outputs. The
+chain rule demands v · VJP(u) = d/dt u · f(x + t v) at t = 0. The right side is a central difference
+in float64 on onnx's reference evaluator. The left side is the graph of `vjp_graph`, run in float64
+on the reference evaluator and in float32 on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ STEP = 1e-5
 
 @dataclass(frozen=True)
 class Case:
-    """An operator with inputs of given shapes; float inputs are differentiated.
+    """An operator with inputs of these shapes; its float inputs are differentiated.
 
-    ``shapes`` maps each differentiated input to its shape. ``fixed`` are constant inputs.
-    ``inputs`` is the order of both if it differs. ``low`` and ``high`` keep inputs away from kinks
-    and poles. ``reference_flaw`` says why the reference evaluator cannot run the backward graph,
-    ``runtime_flaw`` why ONNX Runtime cannot. ``exact_opset`` is the float64 model's, if only a
-    newer operator supports doubles. ``output_shape`` is the first output's if it depends on data.
-    ``outputs`` counts the outputs, or names them if some are omitted ("").
+    ``shapes`` maps each differentiated input to its shape; ``fixed`` has the constant inputs.
+    ``inputs`` is the order of all inputs, if it is not shapes before fixed. ``low`` and ``high``
+    bound the random inputs, to avoid kinks and poles. ``reference_flaw`` says why the reference
+    evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot.
+    ``exact_opset`` is the opset of the float64 model if the operator supports doubles only there.
+    ``output_shape`` is the shape of the first output if it depends on data. ``outputs`` is the
+    number of outputs, or their names, with "" for an omitted output.
     """
 
     op_type: str
@@ -60,19 +61,19 @@ class Case:
 
     @property
     def id(self) -> str:
-        """How pytest names the case."""
+        """The name of the case in pytest."""
         shapes = "x".join("_".join(map(str, s)) or "scalar" for s in self.shapes.values())
         prefix = f"{self.domain}." if self.domain else ""
         return f"{prefix}{self.op_type}-{self.opset}-{self.name or shapes}"
 
 
 def ints(*numbers: int) -> Array:
-    """An int64 tensor: a shape, axes, indices."""
+    """An int64 vector, for inputs such as shapes, axes and indices."""
     return np.array(numbers, dtype=np.int64)
 
 
 class ExactEvaluator(ReferenceEvaluator):
-    """The reference evaluator, exact to float64, inside function bodies and subgraphs too."""
+    """onnx's reference evaluator with exact operators, also in function bodies and subgraphs."""
 
     def __init__(self, proto: Any, *args: Any, **options: Any) -> None:
         super().__init__(
@@ -83,7 +84,7 @@ class ExactEvaluator(ReferenceEvaluator):
 def model_of(
     case: Case, elem_type: int = TensorProto.DOUBLE, opset: int | None = None
 ) -> onnx.ModelProto:
-    """The case as a model of one node; fixed floats take the element type of the inputs."""
+    """The case as a model with a single node; fixed floats get the type of the other inputs."""
     names = list(case.inputs) or [*case.shapes, *case.fixed]
     outputs = (
         [f"y{index}" for index in range(case.outputs)]
@@ -122,7 +123,7 @@ def _tensor(name: str, array: Array, elem_type: int) -> onnx.TensorProto:
 
 
 def draw(case: Case, seed: int) -> dict[str, Array]:
-    """Random inputs whose elements are well apart, so that no maximum is near a tie."""
+    """Random inputs whose elements are far apart, so that no maximum is close to a tie."""
     rng = np.random.default_rng(seed)
     inputs = {}
     for name, shape in case.shapes.items():
@@ -134,7 +135,7 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
 
 
 def check(case: Case, seed: int) -> None:
-    """Assert the chain rule for each input of a case, in float64 and in ONNX Runtime's float32."""
+    """Assert the chain rule for each input of a case, in float64 and in float32 on ONNX Runtime."""
     rng = np.random.default_rng(seed + 1)
     inputs = draw(case, seed)
     exact = model_of(case, opset=case.exact_opset)
@@ -169,7 +170,7 @@ def _run_float64(model: onnx.ModelProto, inputs: Feeds, feeds: Feeds) -> list[Ar
 
 
 def _run_float32(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
-    """The outputs of the case and the gradients of its inputs."""
+    """The outputs of the case and the gradients of its inputs, from ONNX Runtime."""
     backward = vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes))
     session = onnxruntime.InferenceSession(
         backward.SerializeToString(), providers=["CPUExecutionProvider"]

@@ -1,4 +1,4 @@
-"""Small ONNX models from ONNX's own text form, and running a graph on ONNX Runtime."""
+"""Build small models from ONNX's text form, and run graphs on ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import parser
 
 
 def model_of_text(graph: str, opset: int = 21, functions: str = "") -> onnx.ModelProto:
-    """A checked model from the text of its graph."""
+    """A model from the text of its graph, validated by onnx's checker."""
     header = f'<ir_version: 10, opset_import: ["" : {opset}, "local" : 1]>'
     model = parser.parse_model(f"{header}\n{graph}\n{functions}")
     onnx.checker.check_model(model)
@@ -20,7 +20,7 @@ def model_of_text(graph: str, opset: int = 21, functions: str = "") -> onnx.Mode
 
 
 def run(model: onnx.ModelProto, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Every output of a model by name, on ONNX Runtime's CPU provider."""
+    """All outputs of a model by name, computed on ONNX Runtime's CPU provider."""
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )

@@ -1,7 +1,8 @@
 """The nine light models of the onnx package as weightless training tasks.
 
-Their weights are ConstantOfShape nodes with equal elements. They become parameters with trainable
-distributions here. The closing Softmax is removed, since the loss contains it.
+In the package their weights are ConstantOfShape nodes, so that all elements of a weight are equal.
+Here they become parameters with distributions that can be trained. The final Softmax is removed,
+since the loss contains it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _STATE = {("BatchNormalization", 3), ("BatchNormalization", 4)}
 
 
 def weightless(name: str, batch_size: int) -> onnx.ModelProto:
-    """The model by name, for images [batch_size, 3, 224, 224] and logits [batch_size, 1000]."""
+    """The model ``name`` for images [batch_size, 3, 224, 224] and logits [batch_size, 1000]."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     model.ir_version = _WITHOUT_INPUTS_FOR_INITIALIZERS
     graph = model.graph
@@ -61,7 +62,7 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
 
 
 def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
-    """The training step of a model and its losses on two random batches."""
+    """The training step of a model, and its losses over steps on two random batches in turn."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
     session = onnxruntime.InferenceSession(
@@ -94,7 +95,7 @@ def _zeros(carried: Carried) -> np.ndarray:
 
 
 def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
-    """The shape of each weight by name, from ConstantOfShape nodes and float initializers."""
+    """Shape of each weight by name, from ConstantOfShape nodes and float initializers."""
     stored = {tensor.name: tensor for tensor in graph.initializer}
     constants = {
         node.output[0]: numpy_helper.to_array(stored[node.input[0]]).tolist()
@@ -109,7 +110,7 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input position that read each value, through Unsqueeze."""
+    """Operator and input index of the node that reads each value, also behind an Unsqueeze."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):
@@ -119,14 +120,17 @@ def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
 
 
 def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
-    """He's normal distribution for weights (K. He et al. 2015, arXiv:1502.01852)."""
+    """Distribution of a weight's first values: constant for norms and biases, else He's.
+
+    He's normal distribution is from K. He et al. 2015, arXiv:1502.01852.
+    """
     if use in _STARTS:
         return Initial("constant", _STARTS[use], seed)
     return Initial("normal", math.sqrt(2 / math.prod(shape[1:])), seed)
 
 
 def _declare(graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: int) -> None:
-    """Make weights graph inputs, and give shapes a batch dimension."""
+    """Turn weights into graph inputs, and write the batch size into all shapes."""
     nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
     del graph.node[:]
     graph.node.extend(nodes)

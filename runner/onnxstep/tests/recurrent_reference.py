@@ -1,7 +1,8 @@
-"""LSTM, GRU and RNN step by step in numpy, with features that onnx 1.23.2's evaluator ignores.
+"""LSTM, GRU and RNN in numpy, with features that onnx 1.23.2's evaluator ignores.
 
-That evaluator ignores sequence_lens and activations. These classes follow ONNX's definitions, one
-sequence and one step at a time. The cases compare their outputs with ONNX Runtime's too.
+The evaluator ignores sequence_lens and activations. These classes follow ONNX's definitions, for
+one sequence and one step at a time. The gradient cases also compare their outputs with ONNX
+Runtime's.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ FUNCTIONS: dict[str, Function] = {
 
 
 class Recurrent(OpRun):
-    """The loops over directions, sequences and steps; a subclass gives one step."""
+    """Loops over directions, sequences and steps; a subclass defines a step."""
 
     op_domain = ""
     default: tuple[str, ...] = ()
 
     def step(self, functions: list[Function], z: tuple[Array, Array], *state: Array) -> Any:
-        """One step: (x Wᵀ + b, R, recurrent bias, peepholes) and the states to the new states."""
+        """Compute the new hidden and cell state of a sequence from the old ones.
+
+        ``z`` are the weights W and R, the two biases and the peepholes; ``state`` are the input x
+        and both states.
+        """
         raise NotImplementedError
 
     def _run(self, x: Array, w: Array, r: Array, *optional: Array, **attributes: Any) -> Any:
@@ -59,12 +64,12 @@ class Recurrent(OpRun):
 
 
 class RNN(Recurrent):
-    """A plain recurrence."""
+    """The plain recurrent layer."""
 
     default = ("Tanh",)
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """H' = f(x Wᵀ + h Rᵀ + b)."""
+        """Compute h' = f(x Wᵀ + h Rᵀ + b); the cell state stays."""
         w, r, w_b, r_b, _ = weights
         return functions[0](w @ x + r @ h + w_b + r_b), c
 
@@ -75,7 +80,7 @@ class LSTM(Recurrent):
     default = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Gates are in the order i, o, f, c, their peepholes in the order i, o, f."""
+        """Weights have the gates in the order i, o, f, c, peepholes in the order i, o, f."""
         (w, r, w_b, r_b, p), (f, g, out) = weights, functions
         p_i, p_o, p_f = np.zeros((3, h.size)) if p is None else np.split(p, 3)
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
@@ -91,12 +96,12 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """The gated recurrent unit, with the reset before or after the product."""
+    """The gated recurrent unit, with the reset gate applied before or after the product with R."""
 
     default = ("Sigmoid", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Gates are in the order z, r, h."""
+        """Weights have the gates in the order z, r, h."""
         (w, r, w_b, r_b, _), (f, g) = weights, functions
         x_z, x_r, x_n = np.split(w @ x + w_b, 3)
         r_z, r_r, r_n = np.split(r, 3)

@@ -1,4 +1,4 @@
-"""Training steps on onnx's reference evaluator, which supports every type of ONNX."""
+"""Run training steps on onnx's reference evaluator, which supports every type of ONNX."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def convolutional(opset: int = OPSET) -> onnx.ModelProto:
 
 
 def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
-    """A model of that text with stored inputs: vectors start as in norms, others are drawn."""
+    """A model with stored random weights; vectors start at 0, norms' scales and variances at 1."""
     rng = np.random.default_rng(0)
     stored = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
     model = model_of_text(text.replace("x)", f"x, {stored})", 1), opset)
@@ -62,7 +62,7 @@ def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.Mode
 
 
 def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]:
-    """Endless examples of four classes: a pattern for each class, and noise."""
+    """Yield batches without end: each example is the pattern of one of four classes plus noise."""
     rng = np.random.default_rng(seed)
     shape = [size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim]
     patterns = rng.standard_normal((_CLASSES, *shape[1:]))
@@ -73,7 +73,10 @@ def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]
 
 
 class Stepping:
-    """A step fed with its own outputs; ``carried`` has the current values."""
+    """Runs a step again and again, each time with the values that it carries.
+
+    ``carried`` has the current values by input name.
+    """
 
     def __init__(self, step: TrainingStep, model: onnx.ModelProto, rate: float = 0.05) -> None:
         self._step, self._rate = step, np.array(rate, np.float32)
@@ -82,7 +85,7 @@ class Stepping:
         self.carried = {c.input: drawn.get(c.input, _filled(c)) for c in step.carried}
 
     def __call__(self, batch: Mapping[str, Array]) -> float:
-        """Take one step and return its loss."""
+        """Take a step and return its loss."""
         feeds = {**batch, self._step.learning_rate: self._rate, **self.carried}
         got = run(self._evaluator, feeds)
         self.carried = {c.input: got[c.output] for c in self._step.carried}
@@ -97,7 +100,7 @@ class Stepping:
 
 
 def run(evaluator: ReferenceEvaluator, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """Every output by name, without numpy's overflow warnings."""
+    """All outputs by name, without numpy's warnings of overflow."""
     with np.errstate(all="ignore"):
         answers = evaluator.run(None, dict(feeds))
     return dict(zip(evaluator.output_names, map(np.asarray, answers), strict=True))

@@ -1,4 +1,4 @@
-"""Adapters start without effect, train alone, and equal a change of the weight."""
+"""Adapters first have no effect, are trained alone, and act like a change of the weight."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _data() -> dict[str, Array]:
 
 
 def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
-    """Losses and values after steps of Adam on the adapters."""
+    """Losses of the steps, and the final adapters, when Adam trains the adapters."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
     values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
     losses = []
@@ -66,7 +66,7 @@ def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
-    """First no effect; after steps, the plain model with W + A B · alpha / rank is the same."""
+    """Adapters first change no loss; after steps, W + A B · alpha / rank gives the same results."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
     losses, trained = _trained(adapted)
@@ -84,7 +84,7 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
 
 
 def test_patterns_choose_the_weights() -> None:
-    """Also in a weightless file, whose list gets the adapters' distributions."""
+    """Patterns also select weights of a weightless file, whose list gets the adapters."""
     model = _model()
     listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}
     del model.graph.initializer[:]
@@ -110,13 +110,13 @@ def test_patterns_choose_the_weights() -> None:
     [(0, ["*"], "lora rank: expected a positive integer"), (1, ["x.*"], "lora target 'x.*'")],
 )
 def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message: str) -> None:
-    """A rank below 1, and a pattern without a weight of a product, are errors."""
+    """A rank below 1, and a pattern that matches no weight of a product, are refused."""
     with pytest.raises(ModelError, match=message.replace("*", r"\*")):
         with_adapters(_model(), rank, patterns=patterns)
 
 
 def _codes() -> tuple[Array, Array, Array]:
-    """Codes [features, inner] around 8, a scale for each block, and the dequantised weights."""
+    """Codes [features, inner] around 8, a scale for each block, and the weights they encode."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
     scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
@@ -124,7 +124,7 @@ def _codes() -> tuple[Array, Array, Array]:
 
 
 def _product(form: str) -> onnx.ModelProto:
-    """A trained product, then one with frozen weights, as floats or as codes of four bits."""
+    """A trained product, then one with frozen weights, stored as floats or as 4-bit codes."""
     codes, scales, weights = _codes()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
@@ -163,7 +163,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """A quantised graph has the losses and adapters of the dequantised one."""
+    """A model with quantized weights has the losses and adapters of one with float weights."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -173,7 +173,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Scales are not trained, and the report counts them as the stored codes."""
+    """Scales are not trained, and the report counts the quantized numbers instead of the scales."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

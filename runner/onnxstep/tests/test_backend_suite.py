@@ -1,6 +1,6 @@
-"""ONNX's backend test suite compared with the rules and with docs/operators.md.
+"""ONNX's backend test suite agrees with the rules and with docs/operators.md.
 
-`make operators` writes the page.
+`make operators` writes that page.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ UNDEFINED = ("test_attention_",)
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[Verdict]:
-    """The judgement of every node test of the suite; half a minute."""
+    """The verdict for every node test of the suite, which takes half a minute."""
     return [judge(case) for case in suite()]
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """The tests with this answer and reason."""
+    """Reasons of the tests with this answer, by name of the test."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 
@@ -38,7 +38,7 @@ def test_no_gradient_of_the_suite_is_wrong(verdicts: list[Verdict]) -> None:
 
 
 def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
-    """The comparison covers most tests with floats and skips few."""
+    """More than a thousand tests are compared, and only known ones cannot be judged."""
     assert len(named(verdicts, Answer.CHECKED)) > 1000
     unjudged = named(verdicts, Answer.UNJUDGED)
     assert {name for name in unjudged if not name.startswith(UNJUDGED)} == set()
@@ -47,11 +47,11 @@ def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
 
 
 def test_what_the_runtime_runs_has_an_answer(verdicts: list[Verdict]) -> None:
-    """Every operator that ONNX Runtime runs on the CPU has a rule, zero or a reason."""
+    """Every operator that ONNX Runtime runs on the CPU has a rule, a zero or a refusal."""
     runs = runs_on_the_cpu(v for v in verdicts if not v.case.node.domain)
     assert [op_type for op_type, loads in runs.items() if loads] == []
 
 
 def test_the_page_is_up_to_date(verdicts: list[Verdict]) -> None:
-    """docs/operators.md equals the page of this run."""
+    """The committed docs/operators.md equals the page that this run renders."""
     assert PATH.read_text(encoding="utf-8") == page(verdicts, runs_on_the_cpu(verdicts))

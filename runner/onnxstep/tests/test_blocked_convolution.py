@@ -1,4 +1,4 @@
-"""Convolutions on the blocked layout train like those on the plain layout."""
+"""Convolutions in the blocked layout give the same training steps as in the plain layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def convolution(
     kernel: tuple[int, int] = (3, 3),
     group: int = 1,
 ) -> onnx.ModelProto:
-    """A scale for each channel of x, then a convolution with a bias: all three are trained."""
+    """A model that scales each channel of x and convolves the result; all tensors are trained."""
     settings = f"group = {group}, {attributes}" if attributes else f"group = {group}"
     text = (
         f"g (float[{batch},{channels},{size},{size}] x) => (float[n,m,h,k] y) "
@@ -44,7 +44,7 @@ def convolution(
 
 
 def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tuple[str, str]]]:
-    """Outputs of a step from fixed draws, and its operators."""
+    """Outputs of a step with inputs drawn from a fixed seed, and the step's operators."""
     step = training_step(
         model, StepOptions(loss="mse", provider=provider, blocked_convolutions=True)
     )
@@ -77,7 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """Loss and trained parameters equal those of the portable step, within rounding."""
+    """Loss and trained parameters equal those of the portable step within rounding."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """One map for each channel; if channels fill no block, those of all images may."""
+    """A depthwise convolution uses blocks, over all images if a single image does not fill them."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -131,7 +131,7 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
     ],
 )
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
-    """The step has no operator of the layout and equals the portable one."""
+    """A convolution that does not fill blocks stays in the plain layout, with equal results."""
     expected, _ = stepped(model, None)
     got, used = stepped(model, "cpu")
     assert DOMAIN not in {domain for domain, _ in used}
@@ -140,7 +140,7 @@ def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None
 
 
 def test_signals_stay_plain() -> None:
-    """A convolution along one axis has no blocked form."""
+    """A convolution over a single axis stays in the plain layout."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[16,16,9] x) => (float[16,16,7] y) '
         "{ a = Mul(x, s) y = Conv(a, w) }"
@@ -158,14 +158,14 @@ def test_signals_stay_plain() -> None:
 
 
 def test_cuda_has_no_blocks() -> None:
-    """A step for CUDA has no operator of the CPU's layout."""
+    """A step for CUDA has no operator of the blocked layout, which only the CPU has."""
     _, used = stepped(convolution(16, 16, 9, 16, ""), "cuda")
     assert DOMAIN not in {domain for domain, _ in used}
 
 
 @pytest.mark.parametrize(("rank", "window"), [(1, "3"), (3, "2, 2, 2")])
 def test_convolutions_of_other_ranks_stay_plain(rank: int, window: str) -> None:
-    """Convolutions of one or three spatial axes train by the portable rules."""
+    """Convolutions over one or three axes stay in the plain layout, with equal results."""
     kernel = tuple(int(length) for length in window.split(","))
     sizes = ",".join(["6"] * rank)
     text = f"g (float[16,16,{sizes}] x) => (float[n,m] y) {{ c = Conv (x, w) y = Flatten (c) }}"

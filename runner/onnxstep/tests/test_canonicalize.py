@@ -1,4 +1,4 @@
-"""Models in unusual but valid forms are differentiated like plain ones."""
+"""Models in unusual but valid forms have the same gradients as models in plain form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONES = np.ones_like(X)
 
 
 def test_the_default_domain_under_its_long_name() -> None:
-    """A graph that calls the default domain ai.onnx is the same graph."""
+    """A model that calls the default domain ai.onnx has the same gradient."""
     model = model_of_text("g (float[1,3] x) => (float[1,3] y) { y = Mul(x, x) }")
     del model.opset_import[:]
     model.opset_import.append(helper.make_opsetid("ai.onnx", 18))
@@ -31,7 +31,7 @@ def test_the_default_domain_under_its_long_name() -> None:
 def test_an_operator_without_a_rule_is_differentiated_through_its_body(
     op_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ONNX's function body gives the same gradient."""
+    """Without its rule, an operator gets the same gradient through ONNX's function body."""
     model = model_of_text(f"g (float[1,3] x) => (float[1,3] y) {{ y = {op_type}(x) }}", opset=18)
     feeds = {"x": X, "y_cotangent": ONES}
     by_rule = run(vjp_graph(model, ["x"]), feeds)["x_gradient"]
@@ -43,7 +43,7 @@ def test_an_operator_without_a_rule_is_differentiated_through_its_body(
 
 
 def test_a_body_that_depends_on_types_is_expanded() -> None:
-    """ONNX's losses have bodies that depend on the input types."""
+    """ONNX's losses, whose function bodies depend on the input types, have gradients."""
     model = model_of_text(
         "g (float[1,3] x, int64[1] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }"
     )
@@ -56,7 +56,7 @@ def test_a_body_that_depends_on_types_is_expanded() -> None:
 
 @pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
 def test_constants_however_they_are_written(constant: str) -> None:
-    """Axes from a Constant node are known for each of its attributes."""
+    """Axes are known from a Constant node with any of its attributes."""
     model = model_of_text(
         "g (float[1,3] x) => (float[1,1] y) "
         f"{{ a = Constant <{constant}> () y = ReduceMean(x, a) }}"
@@ -67,7 +67,7 @@ def test_constants_however_they_are_written(constant: str) -> None:
 
 @pytest.mark.parametrize("split", ["int64 s = {2}", "int64[2] s = {2, 1}"])
 def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
-    """PyTorch's form of chunk and split is differentiated as one Split."""
+    """A sequence, as PyTorch exports chunk and split, is differentiated as a Split."""
     model = model_of_text(
         f"g (float[1,3] x) => (float[1,2] y, float[1,1] z) <{split}, int64 a = {{0}}, "
         "int64 b = {-1}> { p = SplitToSequence <axis = 1> (x, s) "
@@ -94,7 +94,7 @@ def test_axes_that_the_input_does_not_have_are_said_of_the_node() -> None:
 @pytest.mark.parametrize("ir_version", [3, 4, 8])
 @pytest.mark.parametrize("opset", [9, 13])
 def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
-    """Old files list weights and shapes as inputs too; they stay stored values."""
+    """Weights that old files also list as inputs remain stored values."""
     graph = helper.make_graph(
         [
             helper.make_node("MatMul", ["x", "w"], ["product"]),
@@ -122,7 +122,7 @@ def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["ij,.j->ij", "i>j,j->ij", "ij,j-", b"\xfe,j", "ij,j->i->j"])
 def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
-    """The inference of onnx would loop endlessly on it."""
+    """Equations on which onnx's inference would loop endlessly are refused."""
     model = model_of_text(
         'g (float[2,3] x, float[3] w) => (float[2,3] y) { y = Einsum <equation = "ij,j"> (x, w) }'
     )

@@ -1,4 +1,4 @@
-"""The command `onnxstep`: written files, printed report, one-line errors."""
+"""The command `onnxstep` writes files, prints a report and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MODEL = (
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """An ordinary ONNX file with weights and a symbolic batch."""
+    """An ONNX file with stored weights and a symbolic batch dimension."""
     path = tmp_path / "model.onnx"
     onnx.save(model_of_text(MODEL), path)
     return path
 
 
 def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process."""
+    """Run the command in its own process."""
     command = [sys.executable, "-m", "onnxstep", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
-    """With only the two files, ONNX Runtime trains and the loss falls."""
+    """ONNX Runtime trains with only the two written files, and the loss falls."""
     out = tmp_path / "step.onnx"
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
@@ -58,7 +58,7 @@ def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: 
 
 
 def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
-    """Rank and targets are options, and the base weights are reported as frozen."""
+    """Options set rank and targets of adapters, and the report lists the weights as frozen."""
     out = tmp_path / "step.onnx"
     lora = ("--lora-rank", 2, "--lora-targets", "w*", "--lora-alpha", 4)
     process = onnxstep(model, "--dim", "batch=8", *lora, "-o", out, "--format", "json")
@@ -72,7 +72,7 @@ def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
-    """The first values include the loss scale, all in fp32."""
+    """The first values of an fp16 step are fp32 and include the loss scale."""
     out = tmp_path / "step.onnx"
     process = onnxstep(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
     assert process.returncode == 0, process.stderr
@@ -86,7 +86,7 @@ def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: P
 
 
 def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
-    """The error says that ONNX Runtime cannot run such a step on a CPU."""
+    """The error says that ONNX Runtime cannot run a bf16 step on a CPU."""
     out = tmp_path / "step.onnx"
     arguments = (model, "--dim", "batch=8", "--precision", "bf16", "-o", out)
     for provider in ((), ("--provider", "cpu")):
@@ -100,7 +100,7 @@ def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
 
 
 def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
-    """With --rematerialise sqrt a deep chain has more nodes and fewer bytes of activations."""
+    """A deep model's step with --rematerialise sqrt has more nodes and smaller activations."""
     deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"
     layers = " ".join(f"p{i} = MatMul(h{i}, w) h{i + 1} = Tanh(p{i})" for i in range(24))
     text = f"g (float[batch,4] h0) => (float[batch,4] y) <{weights}> {{ {layers} y = Neg(h24) }}"
@@ -118,7 +118,7 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
 
 
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
-    """The text form has counts of parameters and state, and the next steps."""
+    """The text report counts the numbers in parameters and state, and names the written file."""
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
     )
@@ -146,7 +146,7 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
 def test_mistakes_are_one_line(
     model: Path, tmp_path: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    """A wrong argument ends with its exit code and one line, and writes nothing."""
+    """A wrong argument gives its exit code and one line of text, and no file is written."""
     process = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
     assert process.returncode == code
     assert message in process.stderr
@@ -156,7 +156,7 @@ def test_mistakes_are_one_line(
 
 @pytest.mark.parametrize("content", [b"", b"not onnx at all", b"\x08\x0a\x12"])
 def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
-    """The one-line error names the file."""
+    """A file that is not a model gives a one-line error with the name of the file."""
     path = tmp_path / "bad.onnx"
     path.write_bytes(content)
     process = onnxstep(path, "-o", tmp_path / "step.onnx")
@@ -166,12 +166,12 @@ def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
 
 
 def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Path) -> None:
-    """A destination that is not an .onnx file ends with exit code 2."""
+    """A destination without the ending .onnx gives exit code 2."""
     assert onnxstep(model, "-o", tmp_path / "step.txt").returncode == 2
 
 
 def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
-    """With --wrt every other parameter is frozen, and its values are stored too."""
+    """All parameters that --wrt does not name are frozen."""
     model, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
     text = (
         "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, "
@@ -185,7 +185,7 @@ def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
 
 
 def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
-    """A classifier of scikit-learn trains on its probabilities, despite its label output."""
+    """A scikit-learn classifier can be trained on its probabilities, despite its label output."""
     path = FAULTS / "sk_mlp.onnx"
     arguments = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
     process = onnxstep(path, *arguments, "-o", tmp_path / "step.onnx")
@@ -193,7 +193,7 @@ def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
 
 
 def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
-    """A buffer is listed as untrained with the reason; --train trains it."""
+    """The report lists a buffer as untrained, with the reason; with --train it is trained."""
     arguments = (
         FAULTS / "buffer_trained_False.onnx",
         "--loss",
@@ -210,7 +210,7 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze take patterns; merged tensors have first values; stderr warns."""
+    """--wrt and --freeze take patterns, and a doubt about merged tensors is printed to stderr."""
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
     arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")

@@ -1,4 +1,4 @@
-"""Gradients through unrolled loops and sequences, against finite differences."""
+"""Gradients through unrolled loops and sequences agree with finite differences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ g (double[2,3] x, double[3] s) => (double[3] y, double[2,3] z)
 
 @pytest.mark.parametrize("text", [BY_NUMBER, BY_CONDITION, NESTED, SCANNED, SEQUENCES])
 def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> None:
-    """All kinds of loops: iteration counts, conditions, nesting, axes, directions, sequences."""
+    """Loops by count, by condition, nested and scanned, and sequences, have right gradients."""
     model = model_of_text(text.replace('""', ""))
     rng = np.random.default_rng(3)
     sources = [value.name for value in model.graph.input]
@@ -79,7 +79,7 @@ def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> 
 
 
 def test_what_nobody_reads_of_a_loop_is_left_out() -> None:
-    """Omitted outputs, collected ones too, make no nodes."""
+    """A loop output that is omitted or not needed leads to no nodes."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <int64 n = {2}, bool go = {1}> "
         "{ y, z = Loop (n, go, x) <body = b (int64 i, bool c, float[3] a) "
@@ -93,7 +93,7 @@ def test_what_nobody_reads_of_a_loop_is_left_out() -> None:
 
 @pytest.mark.parametrize("trips", ["", "<int64 n = {1000000}>"])
 def test_a_loop_that_is_not_written_out_is_refused(trips: str) -> None:
-    """The error for a fed or too large count names the limit."""
+    """The error for a number of iterations that is fed or too large names the limit."""
     fed = "" if trips else ", int64 n"
     body = "(int64 i, bool c, float[3] a) => (bool d, float[3] e) { d = Identity(c) e = Sin(a) }"
     model = model_of_text(

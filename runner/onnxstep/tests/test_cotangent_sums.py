@@ -1,4 +1,4 @@
-"""A table that is read by rows and multiplied receives both gradients in one tensor."""
+"""A table that an embedding reads and a product uses gets both gradients in one tensor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 
 def tied(read: int) -> onnx.ModelProto:
-    """An embedding that is also the last layer: rows of w and v summed, then times w."""
+    """A model with the embedding w, which is also the last layer, and a second embedding v."""
     model = model_of_text(
         f"tied (int64[1,{read}] ids, float[{ROWS},{WIDTH}] w, float[{ROWS},{WIDTH}] v)"
         f" => (float[1,{ROWS}] y) {{"
@@ -38,7 +38,7 @@ def tied(read: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize("places", PLACES)
 def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
-    """A step with rate 1 moves the table by both gradients."""
+    """A step with learning rate 1 subtracts the sum of both gradients from the table."""
     ids = np.array(PLACES[places])
     model = tied(ids.size)
     w, v = map(numpy_helper.to_array, model.graph.initializer)
@@ -58,7 +58,7 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
 )
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
-    """Rows are added to the product's gradient; only a table without one starts from zeros."""
+    """Rows are added to the gradient from the product; only v, without a product, needs zeros."""
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)

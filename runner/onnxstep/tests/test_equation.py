@@ -1,4 +1,4 @@
-"""The equations of Einsum, compared with numpy's."""
+"""Equations of Einsum have the meaning that numpy gives them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxstep.rules.linear import Equation, parse
     ],
 )
 def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, ...]]) -> None:
-    """Writing out the ellipsis and the result does not change the meaning."""
+    """An equation means the same after its ellipsis and result are written out."""
     rng = np.random.default_rng(1)
     operands = [rng.standard_normal(shape) for shape in shapes]
     read = parse(text, [len(shape) for shape in shapes])
@@ -31,12 +31,12 @@ def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, 
 
 
 def test_letters_for_an_ellipsis_are_not_used_yet() -> None:
-    """An ellipsis gets the first unused letters of the alphabet."""
+    """An ellipsis is replaced by the first letters that the equation does not use."""
     assert parse("a...,b...", [3, 2]) == Equation(("acd", "bd"), "cdab")
 
 
 @pytest.mark.parametrize(("text", "ranks"), [("ij", [3]), ("i,j", [1]), ("i...j", [1])])
 def test_an_equation_that_does_not_fit_is_refused(text: str, ranks: list[int]) -> None:
-    """The numbers of operands and axes must match the equation."""
+    """An equation for another number of operands or axes is refused."""
     with pytest.raises(ModelError, match="does not fit"):
         parse(text, ranks)

@@ -1,4 +1,4 @@
-"""Damaged files end in a step or a one-line error, never in a crash or a hang."""
+"""Damaged files give a training step or a one-line error, never a crash or a hang."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent
 
 
 def fuzz(first: int, count: int) -> dict[str, int]:
-    """The outcomes of this many mutations, in a process."""
+    """Run ``count`` mutations in a process; return how often each result occurs."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzzing", str(first), str(count)]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
     assert process.returncode == 0, process.stderr[-2000:]
@@ -21,7 +21,7 @@ def fuzz(first: int, count: int) -> dict[str, int]:
 
 
 def test_damaged_files() -> None:
-    """Some files become a step and some are refused at each stage; nothing else happens."""
+    """Some files become a step and some are refused at each stage, without any other result."""
     outcomes = fuzz(0, 160)
     assert sum(outcomes.values()) == 160
     assert outcomes["a training step"] > 5
@@ -32,5 +32,5 @@ def test_damaged_files() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(160, 20_160, 2_000))
 def test_many_damaged_files(first: int) -> None:
-    """The same for twenty thousand other mutations."""
+    """Twenty thousand further mutations give no other result either."""
     assert sum(fuzz(first, 2_000).values()) == 2_000

@@ -1,4 +1,4 @@
-"""Files with half-precision tensors are differentiated, trained and run."""
+"""Files with half-precision tensors can be differentiated, trained and run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """Values agree with ONNX Runtime's operator, and the gradient has the file's type."""
+    """Results agree with ONNX Runtime's operator, and the gradient has the type of the file."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
@@ -51,7 +51,7 @@ def test_a_norm_is_differentiated(form: str) -> None:
 
 
 def test_squares_of_large_numbers_do_not_overflow() -> None:
-    """A fused norm computes its statistics in float32, as the runtime does."""
+    """A fused norm computes mean and variance in float32, as ONNX Runtime does."""
     model = _loaded(
         17,
         "y = SimplifiedLayerNormalization <axis = -1> (x, s)",
@@ -67,7 +67,7 @@ def test_squares_of_large_numbers_do_not_overflow() -> None:
 
 
 def test_rows_of_a_half_table_are_added_up() -> None:
-    """The gradient of an embedding sums in float32, since the CPU cannot scatter half."""
+    """A half embedding's gradient is summed in float32: the CPU cannot scatter half numbers."""
     model = _loaded(17, "y = Gather (e, i)", "float16[5,2] e, int64[3] i", "float16[3,2] y")
     feeds = {
         "e": np.zeros((5, 2), np.float16),
@@ -81,7 +81,7 @@ def test_rows_of_a_half_table_are_added_up() -> None:
 
 @pytest.mark.parametrize("settings", [{"precision": "fp16"}, {"clip_norm": 1.0}, {}])
 def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
-    """Loss scaling and clipping keep a half parameter half, and move it."""
+    """A half parameter stays half and is updated, also with loss scaling or clipping."""
     tensor = numpy_helper.from_array(np.full((3, 4), 0.5, np.float16), "w")
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> '
@@ -103,14 +103,14 @@ def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_rule_runs_in_half_precision(family: object) -> None:
-    """If ONNX Runtime runs an operator in half, its gradient runs and is near float32's."""
+    """If ONNX Runtime runs an operator in half, its gradient runs and is close to float32's."""
     cases = [case for case in family.CASES if not case.runtime_flaw]  # type: ignore[attr-defined]
     compared = [_half_gradients_agree(case) for case in cases]
     assert all(agrees is not False for agrees in compared)
 
 
 def _half_gradients_agree(case: Case) -> bool | None:
-    """Whether the gradients agree; None if the runtime cannot run the operator."""
+    """Whether half and float32 gradients agree; None if ONNX Runtime cannot run the operator."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
         _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})

@@ -1,4 +1,4 @@
-"""Values that a forward pass keeps for its backward pass: only those that a gradient needs."""
+"""A step stores only those values of the forward pass that a gradient needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 
 
 def kept_blocks(model: onnx.ModelProto) -> float:
-    """The size of values before the loss that later nodes read, in activations."""
+    """Size of the forward values that the backward pass reads, in activations of a layer."""
     step = training_step(model, StepOptions(loss="mse")).model
     nodes = execution_plan(step).nodes
     makers = {name: node for node in nodes for name in node.output if name}
@@ -45,7 +45,7 @@ def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:
 
 
 def layers(middle: str) -> onnx.ModelProto:
-    """Two products of one width with nodes from p to h between them."""
+    """A model of two products of equal width, with nodes from p to h between them."""
     units = ", ".join(["1"] * WIDTH)
     weights = ", ".join(["0.1"] * WIDTH * WIDTH)
     return model_of_text(
@@ -78,9 +78,9 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """Activations of one layer that outlive the loss; statistics are a hundredth of one.
+    """The backward pass reads as many activations as the formula of each gradient needs.
 
-    A rectifier's input is not kept, a mask takes a byte an element, and a normalisation keeps its
-    input or its centred input, not both.
+    The input of a rectifier is not stored, a mask takes one byte per element, and a normalization
+    stores its input or its centred input, not both.
     """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

@@ -1,4 +1,4 @@
-"""Every loss: its value by formula, and its cotangent by finite differences of that value."""
+"""Every loss has the value of its formula, and its gradient agrees with finite differences."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def log_softmax(z: np.ndarray) -> np.ndarray:
 def cross_entropy(
     z: np.ndarray, t: np.ndarray, weights: tuple[float, ...] = (1.0,) * 4, smoothing: float = 0.0
 ) -> float:
-    """torch.nn.functional.cross_entropy as documented, with ignore_index -100."""
+    """The documented formula of torch.nn.functional.cross_entropy, with ignore_index -100."""
     counted = t.ravel() != -100
     log_p = log_softmax(z).reshape(-1, 4)[counted]
     classes, w = t.ravel()[counted], np.array(weights)
@@ -104,7 +104,7 @@ CASES = {
 def graph_of(
     rule: LossFunction, shape: tuple[int, ...], opset: int = 18, elem_type: int = TensorProto.DOUBLE
 ) -> onnx.ModelProto:
-    """The loss and its cotangent as a model of output and target."""
+    """A model that computes the loss and its cotangent from output and target."""
     op = Builder([helper.make_opsetid("", opset)], 10)
     value = op.input("output", shape, elem_type)
     wanted = rule.target_of(value)
@@ -117,7 +117,7 @@ def graph_of(
 @pytest.mark.parametrize("opset", [13, 18, 21])
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
-    """The value is PyTorch's formula; the cotangent is its slope in a random direction."""
+    """The value is that of PyTorch's formula, and the cotangent its slope in a random direction."""
     rule, target, expected = CASES[name]
     model = ReferenceEvaluator(graph_of(rule, LOGITS.shape, opset))
     feeds = {"output": LOGITS, "target": target}
@@ -133,7 +133,7 @@ def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
 
 
 def test_the_models_own_output_is_its_loss() -> None:
-    """A single number is the loss, with derivative one."""
+    """An output of a single number is the loss itself, with derivative 1."""
     got = ReferenceEvaluator(graph_of(OwnOutput(), (1, 1))).run(None, {"output": np.array([[2.5]])})
     assert got == [2.5, [[1.0]]]
 
@@ -156,7 +156,7 @@ def test_large_logits_do_not_overflow() -> None:
 def test_an_output_that_does_not_fit_is_refused(
     rule: LossFunction, shape: tuple[int, ...], demand: str
 ) -> None:
-    """The error says which output the loss needs."""
+    """The error says which kind of output the loss needs."""
     with pytest.raises(ModelError, match=demand):
         graph_of(rule, shape)
 
@@ -173,7 +173,7 @@ def test_an_output_that_does_not_fit_is_refused(
 def test_constant_labels_in_a_graph_are_classes(
     labels: str, attributes: str, wrong: str | None
 ) -> None:
-    """The loss's function body would take -1 for the last class."""
+    """Labels out of range are refused: the function body would count -1 from the last class."""
     model = model_of_text(
         f"g (float[2, 4] z) => (float y) <int64[2] k = {{{labels}}}> "
         f"{{ y = SoftmaxCrossEntropyLoss {attributes} (z, k) }}"

@@ -1,4 +1,4 @@
-"""A step in mixed precision: which values are half, and that it learns as in fp32."""
+"""A mixed-precision step computes products in half, all else in fp32, and learns as in fp32."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ HEAVY = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 
 
 def types(step: TrainingStep) -> dict[str, int]:
-    """The element type of every intermediate value of a step."""
+    """The element type of every declared value of a step."""
     return {
         value.name: value.type.tensor_type.elem_type for value in declared_values(step.model.graph)
     }
 
 
 def losses(precision: str, model: onnx.ModelProto, optimizer: str, rate: float) -> np.ndarray:
-    """The losses of 100 steps on the reference evaluator."""
+    """The losses of 100 steps in this precision on the reference evaluator."""
     step = training_step(model, StepOptions(optimizer=optimizer, precision=precision))  # type: ignore[arg-type]
     stepping = Stepping(step, model, rate)
     return np.array([stepping(batch) for batch in itertools.islice(batches(model), 100)])
@@ -37,7 +37,7 @@ def losses(precision: str, model: onnx.ModelProto, optimizer: str, rate: float) 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
-    """Each loss of 100 steps is within 2 % of fp32's, and they fall."""
+    """Each loss of 100 steps is within 2 % of the fp32 loss, and the losses fall."""
     exact = losses("fp32", perceptron(), "momentum", 0.004)
     half = losses(precision, perceptron(), "momentum", 0.004)
     assert exact[-10:].mean() < exact[:10].mean() / 2
@@ -46,7 +46,7 @@ def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
 
 @pytest.mark.parametrize("precision", ["fp16", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) -> None:
-    """The same with convolutions, batch statistics and pooling."""
+    """Losses agree with fp32 within 2 % for convolutions, batch statistics and pooling too."""
     exact = losses("fp32", convolutional(), "sgd", 0.02)
     half = losses(precision, convolutional(), "sgd", 0.02)
     assert exact[-10:].mean() < exact[:10].mean() / 2
@@ -55,7 +55,7 @@ def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) ->
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_products_are_half_and_sums_are_not(precision: str) -> None:
-    """Every product is half; reductions, statistics, softmax and the loss are fp32."""
+    """All products are half, while reductions, statistics, softmax and the loss are fp32."""
     step = training_step(convolutional(), StepOptions(optimizer="adam", precision=precision))  # type: ignore[arg-type]
     onnx.checker.check_model(step.model, full_check=True)
     value_types = types(step)
@@ -67,7 +67,7 @@ def test_products_are_half_and_sums_are_not(precision: str) -> None:
 
 
 def test_what_is_carried_is_fp32_and_cast_once() -> None:
-    """Masters, statistics, moments and their next values; each weight is cast once."""
+    """All carried values are fp32, and a step casts each weight at most once."""
     step = training_step(convolutional(), StepOptions(optimizer="momentum", precision="fp16"))
     value_types = types(step)
     assert {c.elem_type for c in step.carried} == {FP32}
@@ -79,7 +79,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """A frozen weight is stored in fp32 and cast like the others."""
+    """A frozen weight is stored in fp32 and cast like trained weights."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32
@@ -88,7 +88,7 @@ def test_stored_weights_stay_masters_when_frozen() -> None:
 
 
 def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
-    """At opset 18 convolution has no bfloat16; its gradients are fp32 too, dense layers half."""
+    """Conv has no bfloat16 at opset 18, so it and its gradients are fp32 and dense layers half."""
     step = training_step(convolutional(18), StepOptions(precision="bf16"))
     value_types = types(step)
     products = {
@@ -99,7 +99,7 @@ def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
 
 
 def test_rows_of_a_table_are_looked_up_in_fp32() -> None:
-    """The table is not cast, and a row's gradients are summed in fp32."""
+    """An embedding is not cast, and the gradients of its rows are summed in fp32."""
     model = model_of_text(
         "g (int64[4] i) => (float[4,2] logits) <float[3,2] t = {1,2,3,4,5,6}, "
         "float[2,2] w = {1,0,0,1}> { e = Gather(t, i) logits = MatMul(e, w) }"
@@ -113,7 +113,7 @@ def test_rows_of_a_table_are_looked_up_in_fp32() -> None:
 
 
 def test_accumulated_gradients_equal_the_whole_batch() -> None:
-    """Two half batches, summed in fp32 and unscaled, move the weights as the batch does."""
+    """Two micro-batches, summed in fp32, update the weights as the whole batch does."""
     batch = next(batches(perceptron(16)))
     whole = Stepping(training_step(perceptron(16), StepOptions(precision="fp16")), perceptron(16))
     parts = training_step(perceptron(8), StepOptions(precision="fp16", micro_batches=2))
@@ -127,7 +127,7 @@ def test_accumulated_gradients_equal_the_whole_batch() -> None:
 
 
 def test_branches_are_refused() -> None:
-    """Nested graphs are not rewritten, so the step is refused."""
+    """A model with a branch is refused, since nested graphs are not rewritten."""
     model = model_of_text(
         "g (float[2,2] x, bool c) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> { h = MatMul(x, w) "
         "y = If (c) <then_branch = t () => (float[2,2] a) { a = Relu(h) }, "
@@ -139,17 +139,17 @@ def test_branches_are_refused() -> None:
 
 @pytest.fixture(name="op")
 def builder() -> MixedBuilder:
-    """An empty graph at an opset with bfloat16 in all operators."""
+    """An empty MixedBuilder at an opset in which all operators support bfloat16."""
     return MixedBuilder([helper.make_opsetid("", 22)], 10, None)
 
 
 def operators(op: MixedBuilder) -> list[str]:
-    """The operators emitted so far."""
+    """The operators of the nodes emitted so far."""
     return [node.op_type for node in op.nodes]
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """Casts surround it, and a further cast to fp32 is the unrounded sum."""
+    """A sum is computed between casts; a cast of its result to fp32 reuses the unrounded sum."""
     x = op.input("x", (4, 3), FP16)
     total = op.reduce("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

@@ -1,4 +1,4 @@
-"""A loss of several terms: their weighted sum, and its gradient."""
+"""A loss of several terms is their weighted sum, and so is its gradient."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAIN, SIDE = Term("softmax_cross_entropy", "logits"), Term("mse", "side", weight
 
 
 def moved(terms: list[Term], data: dict) -> dict:
-    """The loss, and how far one step at rate 1 moves each parameter."""
+    """The loss of these terms, and the change of each parameter by a step with learning rate 1."""
     model = model_of_text(TWO_HEADS)
     step = training_step(model, StepOptions(loss=terms))
     weights = materialise(model)
@@ -36,7 +36,7 @@ def moved(terms: list[Term], data: dict) -> dict:
 
 
 def test_the_terms_of_a_loss_add_up() -> None:
-    """Loss and gradients of two outputs are the weighted sums of the single ones."""
+    """Loss and gradients of two terms are the weighted sums of those of single terms."""
     step = training_step(model_of_text(TWO_HEADS), StepOptions(loss=[MAIN, SIDE]))
     assert step.targets == ("target", "target_2")
     assert step.target == "target"
@@ -53,7 +53,7 @@ def test_the_terms_of_a_loss_add_up() -> None:
 
 
 def test_the_gradient_of_several_terms_is_their_slope() -> None:
-    """Along the gradient the loss falls at the rate of central differences."""
+    """Central differences of the loss along the gradient agree with the gradient."""
     data = {"target": TARGET, "target_2": WIDE}
     gradient = {n: -m for n, m in moved([MAIN, SIDE], data).items() if n != "loss"}
     graph = evaluation_graph(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])
@@ -68,7 +68,7 @@ def test_the_gradient_of_several_terms_is_their_slope() -> None:
 
 
 def test_two_terms_may_share_an_output() -> None:
-    """Both targets are fed, and both gradients reach the output."""
+    """Two terms of the same output have separate targets, and both gradients reach it."""
     pair = [Term("mse", "side"), Term("l1", "side", weight=2.0)]
     sum_of_terms = moved(pair, {"target": WIDE, "target_2": WIDE})
     first = moved(pair[:1], {"target": WIDE})
@@ -80,7 +80,7 @@ def test_two_terms_may_share_an_output() -> None:
 
 
 def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
-    """Unused values with unbound dimensions are removed with their nodes."""
+    """Nodes for other outputs are removed, even if their dimensions are not bound."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits, float[8,4] side) "
         "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "
@@ -91,7 +91,7 @@ def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
 
 
 def test_no_term_is_no_loss() -> None:
-    """An empty list, and an output with a list, are refused."""
+    """An empty list of terms, and a list together with an output, are refused."""
     for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
         with pytest.raises(ModelError, match="at least one term, each with its own output"):
             training_step(model_of_text(TWO_HEADS), StepOptions(**arguments))

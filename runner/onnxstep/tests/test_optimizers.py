@@ -1,4 +1,4 @@
-"""Optimizers compared with their formulas in float64, over many steps."""
+"""Each optimizer follows its formula in float64 over many steps."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ Array = np.ndarray
 
 
 def decayed(w: Array, g: Array, decay: float) -> Array:
-    """PyTorch's weight_decay: added to the gradient."""
+    """The gradient plus PyTorch's weight decay."""
     return g + decay * w
 
 
 def sgd(w: Array, g: Array, _: list[Array], __: int) -> Array:
-    """torch.optim.SGD(weight_decay=0.1)."""
+    """Formula of torch.optim.SGD(weight_decay=0.1)."""
     return w - RATE * decayed(w, g, 0.1)
 
 
 def momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.SGD(momentum=0.9)."""
+    """Formula of torch.optim.SGD(momentum=0.9)."""
     states[0] = 0.9 * states[0] + g
     return w - RATE * states[0]
 
 
 def nesterov(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.SGD(momentum=0.9, nesterov=True, weight_decay=0.1)."""
+    """Formula of torch.optim.SGD(momentum=0.9, nesterov=True, weight_decay=0.1)."""
     g = decayed(w, g, 0.1)
     states[0] = 0.9 * states[0] + g
     return w - RATE * (g + 0.9 * states[0])
 
 
 def rmsprop(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.RMSprop(alpha=0.95, eps=1e-6)."""
+    """Formula of torch.optim.RMSprop(alpha=0.95, eps=1e-6)."""
     states[0] = 0.95 * states[0] + 0.05 * g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-6)
 
 
 def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.RMSprop(alpha=0.95, eps=1e-3, momentum=0.9, weight_decay=0.1)."""
+    """Formula of torch.optim.RMSprop(alpha=0.95, eps=1e-3, momentum=0.9, weight_decay=0.1)."""
     g = decayed(w, g, 0.1)
     states[0] = 0.95 * states[0] + 0.05 * g**2
     states[1] = 0.9 * states[1] + g / (np.sqrt(states[0]) + 1e-3)
@@ -58,13 +58,13 @@ def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def adagrad(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.Adagrad() with initial_accumulator_value."""
+    """Formula of torch.optim.Adagrad() with any initial_accumulator_value."""
     states[0] = states[0] + g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-10)
 
 
 def adadelta(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.Adadelta(rho=0.95, eps=1e-6)."""
+    """Formula of torch.optim.Adadelta(rho=0.95, eps=1e-6)."""
     states[0] = 0.95 * states[0] + 0.05 * g**2
     d = np.sqrt(states[1] + 1e-6) / np.sqrt(states[0] + 1e-6) * g
     states[1] = 0.95 * states[1] + 0.05 * d**2
@@ -72,17 +72,17 @@ def adadelta(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def adam(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """torch.optim.Adam(weight_decay=0.1)."""
+    """Formula of torch.optim.Adam(weight_decay=0.1)."""
     return adam_step(w, decayed(w, g, 0.1), states, step)
 
 
 def adamw(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """torch.optim.AdamW(weight_decay=0.1)."""
+    """Formula of torch.optim.AdamW(weight_decay=0.1)."""
     return adam_step(w * (1 - RATE * 0.1), g, states, step)
 
 
 def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The common part, with bias correction at 1-based step."""
+    """The part that Adam and AdamW share; ``step`` counts from 1, for the bias correction."""
     states[0] = 0.9 * states[0] + 0.1 * g
     states[1] = 0.999 * states[1] + 0.001 * g**2
     denominator = np.sqrt(states[1]) / np.sqrt(1 - 0.999**step) + 1e-8
@@ -90,7 +90,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
-    """One update as a model, and its carried values."""
+    """An update of a parameter as a model, and its carried values."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")
     rate = op.input("rate", (), TensorProto.FLOAT)
@@ -128,7 +128,7 @@ def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
     ],
 )
 def test_an_optimizer_follows_its_formula(optimizer: Optimizer, formula: Callable) -> None:
-    """After 100 random gradients the parameter is the formula's to float32 rounding."""
+    """The parameter after 100 random gradients equals the formula's within float32 rounding."""
     rng = np.random.default_rng(3)
     model, moves = graph_of(optimizer)
     exact = rng.standard_normal(SIZE)

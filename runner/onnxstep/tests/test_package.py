@@ -1,4 +1,4 @@
-"""The package's public names, and the cost of importing it."""
+"""The package has the listed public names, and its errors are fast to import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnxstep
 
 
 def test_every_name_is_there() -> None:
-    """All listed names come from their modules, and there are no others."""
+    """Every listed name can be imported from its module, and no other name exists."""
     assert all(getattr(onnxstep, name) is not None for name in onnxstep.__all__)
     listed = [name for names in onnxstep._MODULES.values() for name in names]
     assert sorted(listed) == onnxstep.__all__

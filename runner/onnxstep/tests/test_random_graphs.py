@@ -1,7 +1,7 @@
-"""Random graphs of operators with rules: their gradients against finite differences, in float64.
+"""Gradients of random graphs of operators agree with finite differences in float64.
 
-The case tables check single operators. This checks combinations: values read several times or
-never, broadcasting in long chains, changing shapes.
+The gradient cases check single operators. This test checks combinations: values that are read
+several times or never, broadcasting in long chains, changing shapes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LARGEST = 30.0
 
 @dataclass
 class Drawn:
-    """A growing graph: nodes, constants, and the shape of each float value."""
+    """A graph under construction: nodes, constants, and the shape of each float value."""
 
     choose: Callable[[st.SearchStrategy[int]], int]
     shapes: dict[str, Shape] = field(default_factory=dict)
@@ -36,29 +36,29 @@ class Drawn:
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
     def pick(self, names: Sequence[str]) -> str:
-        """Choose one of the names."""
+        """Draw a name."""
         return names[self.choose(st.integers(0, len(names) - 1))]
 
     def number(self, low: int, high: int) -> int:
-        """A number from low to high, both included."""
+        """Draw a number from low to high, both included."""
         return self.choose(st.integers(low, high))
 
     def add(self, op_type: str, inputs: Sequence[str], shape: Shape, **attributes: object) -> str:
-        """A node with one output."""
+        """Append a node with one output; return the output's name."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         self.shapes[name] = shape
         return name
 
     def ints(self, *numbers: int) -> str:
-        """A constant input of integers."""
+        """Add a constant int64 vector; return its name."""
         name = f"k{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
         return name
 
 
 def unary(graph: Drawn, x: str) -> None:
-    """A smooth function of each element."""
+    """Append a smooth function of each element."""
     op_type = graph.pick(
         ["Tanh", "Sigmoid", "Neg", "Sin", "Cos", "Softplus", "Atan", "Elu", "Identity", "Erf"]
     )
@@ -66,7 +66,7 @@ def unary(graph: Drawn, x: str) -> None:
 
 
 def binary(graph: Drawn, x: str) -> None:
-    """Arithmetic with any value whose shape broadcasts, itself included."""
+    """Append arithmetic of x with any value whose shape broadcasts, possibly x itself."""
     partners = [y for y, shape in graph.shapes.items() if _broadcast(graph.shapes[x], shape)]
     y = graph.pick(partners)
     shape = np.broadcast_shapes(graph.shapes[x], graph.shapes[y])
@@ -74,13 +74,13 @@ def binary(graph: Drawn, x: str) -> None:
 
 
 def quotient(graph: Drawn, x: str) -> None:
-    """A division that stays away from zero."""
+    """Append a division whose divisor stays away from zero."""
     below = graph.add("Sigmoid", [x], graph.shapes[x])
     graph.add("Div", [x, below], graph.shapes[x])
 
 
 def reduction(graph: Drawn, x: str) -> None:
-    """A sum, mean or norm over one axis, which is kept with length one or removed."""
+    """Append a sum, mean or norm over one axis, which is removed or keeps length 1."""
     shape = graph.shapes[x]
     if not shape:
         return
@@ -91,7 +91,7 @@ def reduction(graph: Drawn, x: str) -> None:
 
 
 def product(graph: Drawn, x: str) -> None:
-    """A matrix product of a value with its own transpose."""
+    """Append a matrix product of x with its own transpose."""
     shape = graph.shapes[x]
     if len(shape) < 2:
         return
@@ -101,7 +101,7 @@ def product(graph: Drawn, x: str) -> None:
 
 
 def reshape(graph: Drawn, x: str) -> None:
-    """All elements in one row, or one more axis of length one."""
+    """Append a reshape to a vector, or a further axis of length 1."""
     shape = graph.shapes[x]
     if graph.number(0, 1):
         graph.add("Reshape", [x, graph.ints(-1)], (int(np.prod(shape)),))
@@ -111,7 +111,7 @@ def reshape(graph: Drawn, x: str) -> None:
 
 
 def rearrangement(graph: Drawn, x: str) -> None:
-    """The value concatenated with itself, a part of it, or its elements by repeated indices."""
+    """Append a concatenation of x with itself, a slice of x, or rows by repeated indices."""
     shape = graph.shapes[x]
     if not shape or shape[0] > 8:
         return
@@ -126,7 +126,7 @@ def rearrangement(graph: Drawn, x: str) -> None:
 
 
 def normalization(graph: Drawn, x: str) -> None:
-    """Softmax along one axis."""
+    """Append a softmax along one axis, or its logarithm."""
     shape = graph.shapes[x]
     if shape:
         op_type = graph.pick(["Softmax", "LogSoftmax"])
@@ -151,7 +151,7 @@ def _broadcast(a: Shape, b: Shape) -> bool:
 
 @st.composite
 def models(draw: st.DrawFn) -> onnx.ModelProto:
-    """A float64 model of up to a dozen nodes; its last value and one more are outputs."""
+    """Draw a float64 model of about a dozen nodes; outputs are the last value and another."""
     shapes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
     graph = Drawn(draw)
     inputs = {f"x{index}": draw(shapes) for index in range(draw(st.integers(1, 3)))}
@@ -192,7 +192,7 @@ def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
 
 
 def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """The slopes; rejects the example if the function bends within the step."""
+    """The slopes of the model; rejects the example if it has a kink within the step."""
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)
@@ -203,7 +203,7 @@ def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int
 @settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
-    """The product v · VJP(u) equals the central difference of u · f along v, for each input."""
+    """The product v · VJP(u) of each input equals the central difference of u · f along v."""
     rng = np.random.default_rng(seed)
     inputs = {
         value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])

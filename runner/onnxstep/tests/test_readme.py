@@ -1,4 +1,4 @@
-"""The README's tutorial runs, its loss falls, and the accuracy is as stated."""
+"""The README's tutorial runs, its loss falls, and its links lead to files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 
 def test_the_tutorial_trains_to_the_stated_accuracy() -> None:
-    """Run the code block from the repository's root."""
+    """The tutorial's code, run from the repository's root, reaches the accuracy that it states."""
     pytest.importorskip("sklearn")
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     stated = re.search(r"at least (\d+) % right", README)
@@ -29,7 +29,7 @@ def test_the_tutorial_trains_to_the_stated_accuracy() -> None:
 
 
 def test_the_linked_files_exist() -> None:
-    """Every relative link leads to a file of the library."""
+    """Every relative link leads to a file in the library's folder."""
     links = re.findall(r"\]\(([^)#:]+)\)", README)
     assert links
     assert all((Path(__file__).parents[1] / link).is_file() for link in links)

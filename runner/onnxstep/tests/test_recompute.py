@@ -1,4 +1,4 @@
-"""Recomputed segments reduce a step's memory and change nothing else."""
+"""Recomputing segments reduces the memory of a step and changes nothing else."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ RNG = np.random.default_rng(3)
 
 
 def numbers(*shape: int) -> str:
-    """Values in the text form of an initializer."""
+    """Random numbers in the text form of an initializer."""
     return ", ".join(f"{v:.4f}" for v in RNG.standard_normal(np.prod(shape)) / WIDTH**0.5)
 
 
 def chain(middle: str) -> onnx.ModelProto:
-    """A chain of dense layers; ``middle`` computes m from p, the layer's product."""
+    """A chain of dense layers; ``middle`` has the nodes that compute m from a layer's product p."""
     weights = "".join(
         f", float[{WIDTH},{WIDTH}] w{i} = {{{numbers(WIDTH, WIDTH)}}}"
         f", float[{WIDTH}] g{i} = {{{numbers(WIDTH)}}}"
@@ -56,7 +56,7 @@ CHAINS = {
 
 
 def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
-    """The plain step and the one with recomputed segments."""
+    """The plain step, and the step with recomputed segments."""
     plain, again = (
         training_step(model, StepOptions(loss="mse", optimizer="adam", seed=1, rematerialise=kind))
         for kind in ("none", "sqrt")
@@ -65,7 +65,7 @@ def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
 
 
 def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Fixed data, the file's parameters, first states."""
+    """Inputs of a step: data from a fixed seed, the model's parameters, first states."""
     rng, initial = np.random.default_rng(5), materialise(model)
     carried = {c.input: initial.get(c.input, np.full(c.shape, c.fill)) for c in step.carried}
     values = {**carried, step.learning_rate: np.array(0.01)}
@@ -81,7 +81,7 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("middle", CHAINS.values(), ids=CHAINS)
 def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
-    """Carried values and loss agree to float32, with far fewer activations."""
+    """Loss and carried values agree within float32 rounding, and activations are much smaller."""
     model = chain(middle)
     plain, again = steps(model)
     onnx.checker.check_model(again.model, full_check=True)
@@ -94,7 +94,7 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
 
 @pytest.mark.parametrize("opset", [11, 13])
 def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
-    """Older models are converted to opset 14, whose Reshape has ``allowzero``."""
+    """Older models are converted to opset 14, the first whose Reshape has ``allowzero``."""
     layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
     model = model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
@@ -110,7 +110,7 @@ def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
 
 
 def test_the_second_computation_survives_the_session(tmp_path) -> None:
-    """ONNX Runtime merges equal nodes, so recomputed ones must differ from the first."""
+    """Recomputed nodes differ from the first ones, so ONNX Runtime does not merge them."""
     plain, again = steps(chain(CHAINS["elementwise"]))
     counts = []
     for step in (plain, again):
@@ -126,7 +126,7 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """ONNX Runtime cannot reshape codes, so only their scales are read late."""
+    """Weights of four bits are recomputed from late scales: ONNX Runtime cannot reshape codes."""
     width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"
@@ -157,7 +157,7 @@ def test_weights_of_four_bits_become_floats_again() -> None:
 
 
 def test_running_statistics_move_once() -> None:
-    """BatchNormalization is recomputed; its statistics are those of one step."""
+    """Recomputing a BatchNormalization does not update its statistics a second time."""
     model = chain(" m# = BatchNormalization(p#, scale, shift, mean, var)")
     plain, again = steps(model)
     expected = run(plain.model, feeds(plain, model))
@@ -170,7 +170,7 @@ def test_running_statistics_move_once() -> None:
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
-    """For one layer no cut pays: the step is the plain one."""
+    """A model of one layer gets the plain step, since no cut saves memory."""
     model = model_of_text(
         "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )

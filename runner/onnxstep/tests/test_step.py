@@ -1,4 +1,4 @@
-"""A training step: its names, its updates, and its errors."""
+"""A training step has the right names, updates and errors."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ TARGET = RNG.integers(0, 3, 8)
 
 
 def feeds(step, model, rate: float) -> dict:
-    """The first feed of a step: data, target, rate, the file's parameters, zero states."""
+    """Inputs of a first step: data, target, learning rate, the model's parameters, zero states."""
     initial = materialise(model)
     carried = {c.input: initial.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
     return {"x": X, step.target: TARGET, step.learning_rate: np.array(rate, np.float32), **carried}
 
 
 def softmax(z: np.ndarray) -> np.ndarray:
-    """Probabilities of each row."""
+    """Softmax of each row."""
     e = np.exp(z - z.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
 
 def test_one_sgd_step_is_the_formula() -> None:
-    """Loss and updated parameters equal softmax regression computed by hand."""
+    """Loss and updated parameters equal those of softmax regression computed in numpy."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(dimensions={"batch": 8}))
     onnx.checker.check_model(step.model, full_check=True)
@@ -61,7 +61,7 @@ def test_one_sgd_step_is_the_formula() -> None:
 
 
 def test_the_names_of_a_step() -> None:
-    """A step names its data, its carried values, and which of them are state."""
+    """A step lists its data inputs, its parameters, its state, and what it carries."""
     step = training_step(
         model_of_text(LINEAR), StepOptions(optimizer=Momentum(0.9), dimensions={"batch": 8})
     )
@@ -76,7 +76,7 @@ def test_the_names_of_a_step() -> None:
 
 
 def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
-    """ONNX Runtime 1.20 refuses duplicate names; existing names stay."""
+    """Node names are unique, which ONNX Runtime 1.20 requires, and existing names stay."""
     model = model_of_text(LINEAR)
     for node, name in zip(model.graph.node, ("dense", "dense"), strict=True):
         node.name = name
@@ -90,7 +90,7 @@ def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
 
 
 def test_frozen_parameters_are_not_touched() -> None:
-    """A frozen weight has no gradient, state or output, and stays in the graph."""
+    """A frozen weight is not among the trained parameters, and the step still runs."""
     model = model_of_text(LINEAR)
     step = training_step(
         model, StepOptions(optimizer=Momentum(), freeze=["w"], dimensions={"batch": 8})
@@ -100,7 +100,7 @@ def test_frozen_parameters_are_not_touched() -> None:
 
 
 def test_wrt_trains_what_it_matches_alone() -> None:
-    """A matching constant is trained too; every other parameter is frozen."""
+    """A constant that ``wrt`` matches is trained, and all other parameters are frozen."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits) "
         "<float[4,3] w1 = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}, "
@@ -114,7 +114,7 @@ def test_wrt_trains_what_it_matches_alone() -> None:
 
 
 def test_steps_learn() -> None:
-    """Repeated steps reduce the loss well below its start."""
+    """Sixty steps reduce the loss to less than half."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(optimizer=Sgd(), dimensions={"batch": 8}))
     values = feeds(step, model, 1.0)
@@ -127,7 +127,7 @@ def test_steps_learn() -> None:
 
 
 def test_dropout_is_put_into_training_mode() -> None:
-    """Dropout is active in a step, with new masks at each run, and inactive in evaluation."""
+    """Dropout draws a new mask in each run of a step and is inactive in evaluation."""
     model = model_of_text(
         "g (float[batch,4] x) => (float[batch,3] logits) "
         "<float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float r = {0.5}> "
@@ -149,7 +149,7 @@ def test_dropout_is_put_into_training_mode() -> None:
 
 
 def test_a_seed_repeats_the_masks() -> None:
-    """With a seed two sessions of the same step drop the same elements."""
+    """Two sessions of a step with a seed drop the same elements."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> "
         "{ d = Dropout(x) logits = MatMul(d, w) }"
@@ -172,7 +172,7 @@ def test_a_seed_repeats_the_masks() -> None:
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
-    """The one-line error names the wrong argument and the choices."""
+    """The one-line error names the wrong argument and lists or suggests right ones."""
     with pytest.raises(ModelError, match=demand):
         training_step(
             model_of_text(LINEAR), StepOptions(**{"dimensions": {"batch": 8}, **arguments})
@@ -180,7 +180,7 @@ def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
 
 
 def test_a_model_with_two_outputs_needs_a_name() -> None:
-    """Two float outputs without a name are refused."""
+    """A model with two float outputs is refused unless ``output`` names one."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Neg(x) z = Exp(x) }"
     )
@@ -189,7 +189,7 @@ def test_a_model_with_two_outputs_needs_a_name() -> None:
 
 
 def test_gradients_are_clipped_by_their_global_norm() -> None:
-    """With a tiny bound the parameters move together by exactly rate times the bound."""
+    """All parameters together move by the learning rate times the bound, if the bound is small."""
     model = model_of_text(LINEAR)
     free = training_step(model, StepOptions(dimensions={"batch": 8}))
     step = training_step(model, StepOptions(dimensions={"batch": 8}, clip_norm=0.01))
@@ -203,7 +203,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
 
 
 def test_micro_batches_add_up_to_the_whole_batch() -> None:
-    """Two accumulated halves update like the whole batch, and reset the sums."""
+    """Two accumulated halves update the parameters like the whole batch, and reset the sums."""
     model = model_of_text(LINEAR)
     whole = training_step(model, StepOptions(optimizer=Momentum(), dimensions={"batch": 8}))
     half = training_step(
@@ -223,7 +223,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """Built for the CPU, the step uses MaxUnpool, which CUDA lacks, with equal results."""
+    """A step for the CPU uses MaxUnpool, which CUDA lacks, and has equal results."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "
@@ -243,7 +243,7 @@ def test_a_provider_allows_forms_that_only_it_runs() -> None:
 
 
 def test_evaluation_takes_the_trained_weights() -> None:
-    """Stored weights are inputs of the evaluation graph."""
+    """Weights are inputs of the evaluation graph, so trained values can be fed."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(dimensions={"batch": 8}))
     values = feeds(step, model, 1.0)
@@ -262,7 +262,7 @@ RECURRENT = """g (float[8,4] x, float[8,3] h) => (float[8,3] logits, float[8,3] 
 
 
 def test_recurrent_state_is_carried_to_the_next_step() -> None:
-    """A carried input is state, not data: it has a next value."""
+    """A carried input is state instead of data, and the step returns its next value."""
     model = model_of_text(RECURRENT)
     step = training_step(model, StepOptions(output="logits", carry={"h": "next"}))
     assert step.inputs == ("x",)
@@ -285,7 +285,7 @@ def test_recurrent_state_is_carried_to_the_next_step() -> None:
     ],
 )
 def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: str) -> None:
-    """Both names must exist and have the same shape."""
+    """The carried input and output must exist and have the same shape."""
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(RECURRENT), StepOptions(output="logits", carry=carry))
 
@@ -297,7 +297,7 @@ DEEP = """g (float[4,8] x) => (float[4,3] logits)
 
 
 def deep() -> onnx.ModelProto:
-    """Two layers of a body and a head."""
+    """A model with a body of two layers and a head."""
     text = DEEP
     for mark, count in (("@a", 128), ("@b", 256), ("@c", 48)):
         text = text.replace(mark, ",".join(f"{x:.3f}" for x in RNG.uniform(-0.5, 0.5, count)))
@@ -305,10 +305,10 @@ def deep() -> onnx.ModelProto:
 
 
 def test_a_frozen_body_takes_no_backward_nodes() -> None:
-    """A body frozen by a pattern has no gradient, state or backward operator.
+    """Parameters frozen by a pattern have no gradient, state or backward nodes.
 
-    Only four matrix products remain: two forward through the body, one through the head, and one
-    for the head's gradient.
+    Only four matrix products remain: two in the body and one in the head, forward, and one for the
+    head's gradient.
     """
     model = deep()
     step = training_step(model, StepOptions(optimizer="adam", freeze=["body_*"]))
@@ -322,7 +322,7 @@ def test_a_frozen_body_takes_no_backward_nodes() -> None:
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
 def test_weight_decay_spares_what_is_named(optimizer: str) -> None:
-    """A matching parameter moves without decay, others with it."""
+    """Parameters in ``no_weight_decay`` are updated without decay, all others with it."""
     model = deep()
     rule = replace(OPTIMIZERS[optimizer], weight_decay=0.3)
     plain = replace(OPTIMIZERS[optimizer], weight_decay=0.0)
@@ -353,13 +353,13 @@ def _first(step: TrainingStep, model: onnx.ModelProto) -> dict:
     ],
 )
 def test_a_pattern_that_matches_nothing_is_refused(arguments: dict, message: str) -> None:
-    """A misspelt pattern is an error."""
+    """A pattern that matches no parameter is refused, with the choices."""
     with pytest.raises(ModelError, match=message):
         training_step(deep(), StepOptions(**arguments))
 
 
 def test_the_order_of_the_nodes_is_the_same_in_every_process() -> None:
-    """Contributions are summed in the parameters' order, not a hash table's."""
+    """Nodes follow the order of the parameters, not that of a hash table."""
     names = [f"w{index}" for index in range(12)]
     stored = ", ".join(f"float[3] {name} = {{0.1, 0.2, 0.3}}" for name in names)
     first = " ".join(f"a{i} = Add({f'a{i - 1}' if i else 'x'}, {n})" for i, n in enumerate(names))

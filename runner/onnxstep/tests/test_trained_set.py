@@ -1,4 +1,4 @@
-"""Report of a step's trained and untrained tensors, and warnings about doubts."""
+"""A step reports its trained and untrained tensors, and warns about doubts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = """g (float[8,2] x) => (float[8,2] y, float[8,2] z)
 
 
 def test_every_float_tensor_is_accounted_for() -> None:
-    """Trained, frozen, unused by the loss, or no parameter."""
+    """Each tensor is trained, frozen, not used by the loss, or a constant, with the reason."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = model_of_text(MODEL.replace("c = Min(h, bound)", "c = Neg(h)"))
@@ -35,7 +35,7 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """The warning's category lets a caller silence it or make it an error."""
+    """A doubt is a ModelWarning at the caller's line, which a caller can silence."""
     with pytest.warns(
         ModelWarning, match=r"each is trained apart again: 1\.norm\.weight"
     ) as caught:
@@ -46,7 +46,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """Merged scales differ after a step, and the evaluation uses both."""
+    """Scales that the exporter merged differ after a step, and the evaluation uses both."""
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

@@ -1,4 +1,4 @@
-"""BatchNormalization in a training step: batch statistics, running statistics, as in PyTorch.
+"""BatchNormalization trains as in PyTorch: with batch statistics and running statistics.
 
 benchmarks/batch_normalization_against_pytorch.py wrote the reference numbers, PyTorch's in float64.
 """
@@ -62,14 +62,14 @@ TRAINING_FORM = (
 
 
 def drawn() -> tuple[dict[str, Array], Array, Array]:
-    """First values, data and labels as that script draws them."""
+    """First values, data and labels, drawn as in that script."""
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.1, 0.6, shape) for name, shape in SHAPES.items()}
     return values, rng.standard_normal((6, 2, 5, 5)), rng.integers(0, 3, 6)
 
 
 def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
-    """The network with stored weights, as exporters write it."""
+    """The network with stored weights, in the form that exporters write."""
     kind = {np.float32: "float", np.float64: "double"}[dtype]
     header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
     model = onnx.parser.parse_model(header + text.replace("TYPE", kind))
@@ -83,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """The losses of as many steps as in the script, and the final carried values."""
+    """The losses of as many steps as in that script, and the final carried values."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
@@ -98,14 +98,14 @@ def trained(
 
 
 def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
-    """ONNX Runtime session of a model."""
+    """The ``run`` method of an ONNX Runtime session of the model."""
     return onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     ).run
 
 
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
-    """Losses and statistics agree to float64 rounding, except for a float32 rate."""
+    """Losses and statistics in float64 agree with PyTorch's within the rounding of the rate."""
     model = network(np.float64)
     step = training_step(model)
     losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)
@@ -116,7 +116,7 @@ def test_twenty_steps_in_float64_are_pytorchs() -> None:
 
 @pytest.mark.parametrize("opset", [13, 14, 18])
 def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
-    """In float32 at every operator version; the held-out loss is PyTorch's too."""
+    """Losses in float32 and the held-out loss are PyTorch's for every version of the operator."""
     model = network(opset=opset)
     step = training_step(model)
     losses, after = trained(step, model, np.float32, session(step.model))
@@ -132,7 +132,7 @@ def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
 
 
 def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
-    """Training and inference form give the same step and evaluation."""
+    """A file in training form gives the same step and evaluation as one in inference form."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -148,7 +148,7 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """Statistics that a graph returns become carried state of the step."""
+    """Statistics that the model returns are removed from its outputs and become carried state."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -160,7 +160,7 @@ def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
 
 
 def test_running_statistics_are_state_and_not_parameters() -> None:
-    """They start with the model's values, without gradient or parameter count."""
+    """Running statistics start with the model's values and have no gradient."""
     model = network()
     step = training_step(model, StepOptions(optimizer="momentum"))
     assert tuple(tensor.name for tensor in state(model)) == tuple(sorted(RUNNING))
@@ -173,7 +173,7 @@ def test_running_statistics_are_state_and_not_parameters() -> None:
 
 
 def test_a_frozen_statistic_keeps_the_written_form() -> None:
-    """Freezing a running mean keeps only its BatchNormalization in inference form."""
+    """Freezing a running mean keeps its layer in inference form, and only this layer."""
     step = training_step(network(), StepOptions(freeze=["norm1_running_mean"]))
     assert step.state == ("norm2_running_mean", "norm2_running_var")
     remaining = [n for n in step.model.graph.node if n.op_type == "BatchNormalization"]
@@ -181,7 +181,7 @@ def test_a_frozen_statistic_keeps_the_written_form() -> None:
 
 
 def test_micro_batches_move_the_running_statistics_each() -> None:
-    """Each forward pass counts, as in PyTorch."""
+    """Every micro-batch updates the running statistics, as in PyTorch."""
     step = training_step(network(), StepOptions(micro_batches=2))
     assert step.accumulation is not None
     assert set(RUNNING) <= {c.input for c in step.accumulation.carried}
@@ -194,7 +194,7 @@ SHARED = """g (float[4,3] x) => (float[4,3] y)
 
 
 def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
-    """The second use continues from the first, in graph order."""
+    """The second use of a layer continues from the statistics that the first one updated."""
     model = model_of_text(SHARED)
     step = training_step(model)
     assert step.state == ("m", "v")
@@ -210,7 +210,7 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
 
 
 def test_statistics_that_are_computed_are_not_carried() -> None:
-    """Computed statistics are no state: the batch's are used."""
+    """If the graph computes the statistics, they are no state, and training uses the batch's."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
     step = training_step(
@@ -241,7 +241,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
-    """A single value has no variance, and a statistic must belong to the layer alone."""
+    """A channel with a single value, and a statistic that is fed or shared, are refused."""
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
@@ -252,7 +252,7 @@ def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str)
 def test_without_running_statistics_a_batch_goes_by_its_own(
     exporter: str, rematerialise: Rematerialisation
 ) -> None:
-    """track_running_stats=False of both exporters: no state, PyTorch's losses."""
+    """Exports with track_running_stats=False have no state and PyTorch's losses."""
     model = onnx.load(FAULTS / f"bn_no_running_stats_{exporter}.onnx")
     step = training_step(model, StepOptions(rematerialise=rematerialise))
     assert step.state == ()
@@ -273,7 +273,7 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
 
 
 def test_a_momentum_of_one_averages_all_batches() -> None:
-    """PyTorch's form of momentum=None is its cumulative average."""
+    """A momentum of 1, as PyTorch exports momentum=None, is an average over all batches."""
     text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
     model = network(text=text)
     step = training_step(model)
@@ -297,7 +297,7 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
-    """Distant running statistics change nothing, unless they are frozen."""
+    """Evaluation with batch statistics depends on running statistics only if they are frozen."""
     values, x, labels = drawn()
     model = network()
     feeds = {"x": x, "target": labels, **values}

@@ -1,4 +1,4 @@
-"""Unrolled LSTM layers train like the runtime's operator."""
+"""Unrolled LSTM layers give the same training steps as ONNX Runtime's operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 5, 2
 def layer(
     direction: str = "forward", more: str = "", *, inputs: str = "b,,h0,c0", output: str = "all"
 ) -> onnx.ModelProto:
-    """Scaled inputs through an LSTM whose weights and first states are trained."""
+    """A model that scales its inputs and runs an LSTM; weights and first states are trained."""
     directions = 2 if direction == "bidirectional" else 1
     shapes = {
         "s": (INPUTS,),
@@ -53,7 +53,7 @@ def layer(
 
 
 def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str]]:
-    """Outputs of a step from fixed draws, and its operators."""
+    """Outputs of a step with inputs drawn from a fixed seed, and the step's operators."""
     step = training_step(model, StepOptions(loss="mse", provider=provider))
     rng = np.random.default_rng(7)
     feeds = {
@@ -66,7 +66,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Require that the CPU step equals the portable one; returns its operators."""
+    """Assert that the CPU step equals the portable step; return its operators."""
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()
@@ -79,7 +79,7 @@ def agree(model: onnx.ModelProto) -> set[str]:
 @pytest.mark.parametrize("inputs", ["b,,h0,c0", ",,h0", "b"])
 @pytest.mark.parametrize("output", ["all", "last", "every"])
 def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: str) -> None:
-    """Loss and trained parameters equal the portable step's, and no LSTM remains."""
+    """Loss and trained parameters equal those of the portable step, and no LSTM node remains."""
     assert "LSTM" not in agree(layer(direction, inputs=inputs, output=output))
 
 
@@ -93,5 +93,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "peepholes", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """Rare forms are differentiated from their states."""
+    """LSTMs with other activations, peepholes or lengths stay, with equal results."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

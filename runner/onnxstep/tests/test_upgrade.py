@@ -1,4 +1,4 @@
-"""An operator of an old opset computes the same after the conversion."""
+"""Operators of old opsets compute the same after the conversion to a newer opset."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FACTORS = [(2, 2), (1.5, 1.7), (0.5, 0.6), (0.45, 0.7), (2, 0.6), (0.3, 1.5)]
 
 @pytest.mark.parametrize("case", _PLAIN, ids=[case[0] for case in _PLAIN])
 def test_an_operator_keeps_its_meaning(case: tuple[str, range, Shape, Shape]) -> None:
-    """Attributes that became inputs, and axes with a changed default, keep their meaning."""
+    """Results stay equal although attributes became inputs and default axes changed."""
     call, opsets, into, out = case
     for opset in opsets:
         _assert_same(f"y = {call}", opset, into, out)
@@ -48,7 +48,7 @@ def test_an_operator_keeps_its_meaning(case: tuple[str, range, Shape, Shape]) ->
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 @pytest.mark.parametrize("factors", _FACTORS)
 def test_an_image_is_resized_from_its_corner(mode: str, factors: tuple[float, float]) -> None:
-    """Upsample and Resize 10 have asymmetric coordinates, in both modes."""
+    """Upsample and Resize 10 keep their asymmetric coordinates in both modes."""
     out = (1, 2, *(int(size * factor) for size, factor in zip(_IMAGE[2:], factors, strict=True)))
     scales = (
         f"s = Constant <value = float[4] {{1.0, 1.0, {float(factors[0])}, {float(factors[1])}}}> ()"
@@ -59,13 +59,13 @@ def test_an_image_is_resized_from_its_corner(mode: str, factors: tuple[float, fl
 
 
 def test_computed_scales_grow_an_image() -> None:
-    """Computed scales are assumed to grow, which rounds down."""
+    """Scales that the graph computes are assumed to enlarge, so coordinates are rounded down."""
     shape = "s = Constant <value = float[4] {0.5, 0.5, 0.75, 0.85}> () t = Add(s, s)"
     _assert_same(f'{shape} y = Resize <mode = "nearest"> (x, t)', 10, (1, 2, 4, 5), (1, 2, 6, 8))
 
 
 def test_a_branch_is_upgraded_too() -> None:
-    """An operator inside an If keeps its meaning too."""
+    """An operator in a branch of an If computes the same after the conversion."""
     branches = ", ".join(
         f"{name} = {name} () => (float[2,3,4] {name}_y) {{ {name}_y = {call} }}"
         for name, call in (
@@ -107,7 +107,7 @@ def _assert_same(body: str, opset: int, into: Shape, out: Shape, more: str = "")
     ],
 )
 def test_an_operator_that_the_opset_lacks_is_named(opset: int, node: str, demand: str) -> None:
-    """The error names the node and a remedy."""
+    """The error for an operator that the opset lacks names the node and a remedy."""
     model = parser.parse_model(
         f'<ir_version: 3, opset_import: ["" : {opset}]> '
         f"g (float[1,2,3] x) => (float[1,2,3] y) {{ y = {node} }}"
@@ -117,7 +117,7 @@ def test_an_operator_that_the_opset_lacks_is_named(opset: int, node: str, demand
 
 
 def test_what_onnx_cannot_convert_is_refused() -> None:
-    """The error for a Loop whose body lacks an output is one line with a reason."""
+    """A Loop whose body lacks an output gives a one-line error with onnx's reason."""
     body = helper.make_graph(
         [helper.make_node("Add", ["b", "c"], ["d"])],
         "body",

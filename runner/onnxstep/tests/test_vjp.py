@@ -1,4 +1,4 @@
-"""vjp_graph: names, shapes, accumulation, pruning and refusals."""
+"""The graphs of vjp_graph have the right names, shapes, sums and nodes; misfits are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONES = np.ones(3, dtype=np.float32)
 
 
 def test_the_contract_of_names_and_shapes() -> None:
-    """Each float output y gets an input y_cotangent, each wrt a gradient of its shape."""
+    """Each float output y gets an input y_cotangent, and each source x an output x_gradient."""
     model = model_of_text(
         "g (float[3] x, float[3] w) => (float[3] y, float[3] z) { y = Mul(x, w) z = Add(y, w) }"
     )
@@ -36,7 +36,7 @@ def test_the_contract_of_names_and_shapes() -> None:
 
 
 def test_uses_of_one_value_add_up() -> None:
-    """A value used several times receives the sum over all uses."""
+    """The gradient of a value that is used several times is the sum over all uses."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) { a = Mul(x, x) b = Mul(a, x) y = Add(b, x) }"
     )
@@ -45,14 +45,14 @@ def test_uses_of_one_value_add_up() -> None:
 
 
 def test_one_value_as_both_inputs_of_a_node() -> None:
-    """Both inputs' cotangents count when they are the same value."""
+    """The gradient of a value that is both inputs of a node is the sum over both."""
     model = model_of_text("g (float[3] x) => (float[3] y) { y = Div(x, x) }")
     got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
     np.testing.assert_allclose(got["x_gradient"], 0 * X, atol=1e-7)
 
 
 def test_an_initializer_can_be_differentiated() -> None:
-    """A stored weight can be a wrt like an input."""
+    """A stored weight can have a gradient like an input."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
     )
@@ -61,7 +61,7 @@ def test_an_initializer_can_be_differentiated() -> None:
 
 
 def test_what_nothing_depends_on_has_zero_gradient() -> None:
-    """A wrt without a path to an output gets zeros, also through Shape and Equal."""
+    """A tensor gets a gradient of zeros if outputs depend only on its shape."""
     model = model_of_text(
         "g (float[3] x, float[2,2] w) => (float[3] y, int64[2] s) { y = Neg(x) s = Shape(w) }"
     )
@@ -72,21 +72,21 @@ def test_what_nothing_depends_on_has_zero_gradient() -> None:
 
 
 def test_an_output_that_is_an_input() -> None:
-    """The gradient of a passed-through input is its cotangent."""
+    """The gradient of an input that the model returns unchanged is its cotangent."""
     model = model_of_text("g (float[3] x) => (float[3] y) { y = Identity(x) }")
     got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": 5 * ONES})
     np.testing.assert_allclose(got["x_gradient"], 5 * ONES)
 
 
 def test_unneeded_nodes_are_not_built() -> None:
-    """Only nodes for the requested gradients are built."""
+    """The graph has no nodes for gradients that were not requested."""
     model = model_of_text("g (float[2,3] x, float[3,4] w) => (float[2,4] y) { y = MatMul(x, w) }")
     operators = [node.op_type for node in vjp_graph(model, ["w"]).graph.node]
     assert operators.count("MatMul") == 2
 
 
 def test_local_functions_are_inlined() -> None:
-    """A model-local function is differentiated through its body."""
+    """A local function of the model is differentiated through its body."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) { y = local.square(x) }",
         functions='<domain: "local", opset_import: ["" : 21]> square (a) => (b) { b = Mul(a, a) }',
@@ -96,7 +96,7 @@ def test_local_functions_are_inlined() -> None:
 
 
 def test_old_opsets_are_brought_up() -> None:
-    """A model of opset 11 is converted first."""
+    """A model of opset 11 is converted before it is differentiated."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y) "
         "{ a = Unsqueeze <axes = [0]> (x) b = Squeeze <axes = [0]> (a) y = Relu(b) }",
@@ -108,7 +108,7 @@ def test_old_opsets_are_brought_up() -> None:
 
 
 def test_symbolic_dimensions_are_bound() -> None:
-    """A bound dimension is a number; an open one is named in the error."""
+    """A symbolic dimension gets its size; without a size the error names it."""
     model = model_of_text("g (float[batch,3] x) => (float[batch,3] y) { y = Neg(x) }")
     assert (
         vjp_graph(model, ["x"], {"batch": 4})
@@ -122,7 +122,7 @@ def test_symbolic_dimensions_are_bound() -> None:
 
 
 def test_dropout_in_training_form_uses_the_forward_mask() -> None:
-    """In training mode the cotangent passes through the forward mask and scale."""
+    """A Dropout in training mode multiplies the cotangent by the forward pass's mask and scale."""
     model = model_of_text(
         "g (float[64] x) => (float[64] y) <float ratio = {0.25}, bool mode = {1}> "
         "{ y = Dropout <seed = 3> (x, ratio, mode) }"
@@ -135,7 +135,7 @@ def test_dropout_in_training_form_uses_the_forward_mask() -> None:
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
-    """A mode computed at run time applies to the gradient too."""
+    """A mode that is fed at run time applies to the gradient too."""
     model = model_of_text(
         "g (float[64] x, bool mode) => (float[64] y) <float ratio = {0.25}> "
         "{ y = Dropout(x, ratio, mode) }"
@@ -148,7 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error has node, operator, version, path, and the page to read."""
+    """The error has the node, operator, version, path, and the page about adding a rule."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -166,7 +166,7 @@ def test_an_operator_without_a_rule_is_named_with_its_path(
     ("wrt", "demand"), [("nothing", "wrt 'nothing' is unknown"), ("n", "expected a float")]
 )
 def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
-    """Unknown names and integer tensors are one-line errors."""
+    """Unknown names and integer tensors in ``wrt`` give one-line errors."""
     model = model_of_text(
         "g (float[3] x, int64[3] n) => (float[3] y, int64[3] m) { y = Neg(x) m = Neg(n) }"
     )
@@ -175,7 +175,7 @@ def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
 
 
 def test_patterns_choose_what_is_differentiated() -> None:
-    """A pattern selects the matching float inputs and initializers, each once."""
+    """A pattern selects the float inputs and initializers that match, each once."""
     model = model_of_text(
         "g (float[3] x, int64[3] xs) => (float[3] y, int64[3] m) <float[3] xw = {1,2,3}> "
         "{ y = Mul(x, xw) m = Neg(xs) }"
@@ -185,7 +185,7 @@ def test_patterns_choose_what_is_differentiated() -> None:
 
 
 def test_merged_tensors_are_differentiated_as_written() -> None:
-    """The stored tensor gets the sum over all its readers and copies."""
+    """The gradient of a tensor that an exporter merged is the sum over its copies."""
     got = vjp_graph(merged(), ["0.norm.bias"])
     restored = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
     feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
@@ -195,7 +195,7 @@ def test_merged_tensors_are_differentiated_as_written() -> None:
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    """A graph with a value called y_cotangent is refused."""
+    """A model with a value that is already called y_cotangent is refused."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) { y_cotangent = Neg(x) y = Neg(y_cotangent) }"
     )
@@ -204,7 +204,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
 
 
 def test_the_given_model_is_left_as_it_was() -> None:
-    """The argument is not changed."""
+    """The model that is passed in does not change."""
     model = model_of_text(
         "g (float[1,1,4,4] x) => (float[1,1,2,2] y) "
         "{ y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }"
@@ -215,7 +215,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """ONNX Runtime's wrong fusion of the two is avoided."""
+    """The product of a Transpose and a vector, which ONNX Runtime fuses wrongly, is right."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
@@ -261,7 +261,7 @@ LEAF = (
     ],
 )
 def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, demand: str) -> None:
-    """One line has operator, domain and a remedy."""
+    """The one-line error has the operator with its domain, and a remedy."""
     head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "other" : 1]>'
     model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
     with pytest.raises(ModelError, match=demand):
@@ -269,14 +269,14 @@ def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, dem
 
 
 def classical(body: str) -> onnx.ModelProto:
-    """A graph with weights w and operators of ai.onnx.ml."""
+    """A model with trained weights w and nodes of ai.onnx.ml."""
     head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 1]>'
     text = f"g (float[4, 2] x) => (float[4, 1] y) <float[2, 2] w = {{1, 2, 3, 4}}> {{ {body} }}"
     return onnx.parser.parse_model(f"{head} {text}")
 
 
 def test_gradients_pass_through_classical_models() -> None:
-    """A step trains weights between a Scaler and a LinearRegressor, which stay fixed."""
+    """A step trains weights between a Scaler and a LinearRegressor, which are not trained."""
     step = training_step(
         classical(
             "a = ai.onnx.ml.Scaler <offset = [1.0], scale = [0.5]> (x) b = MatMul (a, w) "
@@ -300,14 +300,14 @@ def test_gradients_pass_through_classical_models() -> None:
 
 
 def test_a_classical_model_by_itself_has_nothing_to_train() -> None:
-    """The error says that its numbers are attributes."""
+    """The error says that the numbers of a classical model are attributes."""
     alone = classical("y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0]> (x)")
     with pytest.raises(ModelError, match=r"numbers of LinearRegressor .* are attributes"):
         training_step(alone, StepOptions(loss="mse"))
 
 
 def test_what_a_branch_takes_from_outside_counts() -> None:
-    """An If whose body reads a parameter is refused."""
+    """An If is refused if its body reads a parameter from outside."""
     model = model_of_text(
         "g (float[3] x, float[3] w, bool c) => (float[3] y) { a = If(c) "
         "<then_branch = t () => (float[3] p) { p = Mul(x, w) }, "
@@ -318,7 +318,7 @@ def test_what_a_branch_takes_from_outside_counts() -> None:
 
 
 def test_an_axis_that_is_no_list_is_an_axis() -> None:
-    """A scalar for the axes of a reduction works."""
+    """A reduction may have a scalar instead of a list of axes."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,1] y) <int64 axis = {1}> { y = ReduceMean(x, axis) }"
     )
@@ -347,7 +347,7 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
     ],
 )
 def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
-    """Small files with hundreds of millions of places, 0/1 matrix elements or steps."""
+    """Small files whose gradients need huge constants or too many steps are refused."""
     model = model_of_text(
         "g (float[1,1,1] x) => (float s) <int64[6] ends = {0, 0, 0, 0, 0, 99999999}, "
         "int64[3] sizes = {SIZES}, float[1,4,1] w = {1,2,3,4}, float[1,4,1] r = {1,2,3,4}> "
@@ -360,7 +360,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """Shapes are known despite size expressions, an enlargement and a float range."""
+    """Positions that a graph computes from its own shapes become constants."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
@@ -383,7 +383,7 @@ def test_places_in_a_detector_are_no_weights() -> None:
 
 @pytest.mark.parametrize("flag", [2, -1])
 def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
-    """Every nonzero flag transposes, as in ONNX Runtime."""
+    """Every transpose flag except zero transposes, as in ONNX Runtime."""
     model = model_of_text(
         "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
     )
@@ -406,7 +406,7 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     ],
 )
 def test_a_node_that_its_operator_does_not_allow_is_refused(call: str, written: str) -> None:
-    """Attributes and shapes that onnx does not check give one-line errors."""
+    """Wrong attributes and shapes that onnx does not check give one-line errors."""
     model = model_of_text(
         "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
         "int64[1,1] places = {0}, int64[1] depth = {3}, float[2] pair = {0, 1}> "
@@ -419,7 +419,7 @@ def test_a_node_that_its_operator_does_not_allow_is_refused(call: str, written: 
 
 @pytest.mark.parametrize("call", ["MaxPool <kernel_shape = [2]>", "Dropout"])
 def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
-    """An empty name means the same as a shorter list of outputs."""
+    """An empty output name at the end means the same as a shorter list of outputs."""
     model = model_of_text(f"g (float[1,1,3] x) => (float[1,1,n] y) {{ y = {call} (x) }}")
     plain = vjp_graph(model, ["x"])
     model.graph.node[0].output.append("")
@@ -427,7 +427,7 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """Declarations of removed nodes with unbound dimensions are dropped."""
+    """Declarations of removed nodes, with dimensions that nothing binds, are removed too."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"
@@ -440,7 +440,7 @@ def test_declared_values_without_a_node_are_left_out() -> None:
 
 
 def test_more_operands_than_a_shape_has_sizes() -> None:
-    """The cotangent of a long Concat is split into as many parts."""
+    """A Concat of a hundred operands has a gradient for each of them."""
     names = [f"w{index}" for index in range(100)]
     stored = ", ".join(f"float[1,2] {name} = {{1, 2}}" for name in names)
     model = model_of_text(
@@ -454,7 +454,7 @@ def test_more_operands_than_a_shape_has_sizes() -> None:
 
 
 def test_an_output_that_no_node_makes_is_refused() -> None:
-    """The error names the output."""
+    """The error names an output that no node computes."""
     model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.node[0].output[0] = "z"
     with pytest.raises(ModelError, match="output 'y'"):

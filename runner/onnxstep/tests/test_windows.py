@@ -19,7 +19,7 @@ from onnxstep.errors import ModelError
     ],
 )
 def test_a_window_has_a_number_for_each_axis(attributes: str, demand: str) -> None:
-    """Too few or too many numbers are a one-line error."""
+    """A window attribute with too few or too many numbers gives a one-line error."""
     model = model_of_text(
         f"g (float[1,2,4,4] x) => (float[a,b,c,d] y) {{ y = MaxPool <{attributes}> (x) }}"
     )

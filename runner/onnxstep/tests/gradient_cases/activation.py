@@ -1,4 +1,4 @@
-"""Activation functions: one case for each form of a rule."""
+"""Gradient cases of activation functions, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention and rotated embeddings: one case for each form of a rule."""
+"""Gradient cases of attention and rotary embeddings, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOLES = np.where(KEEP, 0.5, -np.inf)[:, None]
 
 
 def _case(name: str, shapes: dict[str, tuple[int, ...]], **options: Any) -> Case:
-    """A case of Attention with inputs at their places; further ``options`` are attributes."""
+    """A case of Attention with the inputs in ``shapes``; further ``options`` are attributes."""
     fields = {key: options.pop(key) for key in FIELDS if key in options}
     tensors = {*shapes, *fields.get("fixed", {})}
     places = [place if place in tensors else "" for place in PLACES]

@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime contributes: one case for each form of a rule."""
+"""Gradient cases of ONNX Runtime's own operators, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case with inputs in this order, or at these ``places``."""
+    """A case whose inputs are in the order of ``shapes``, or at these ``places`` if given."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
@@ -56,7 +56,7 @@ def _rotary(name: str, x: tuple[int, ...], positions: Any, opset: int = 18, **op
 def _grouped(
     name: str, shapes: Mapping[str, tuple[int, ...]], past: int | None = None, **options: Any
 ) -> Case:
-    """Four query heads over two key and value heads, three positions long."""
+    """A case with four query heads, two key heads, and three positions."""
     fields = {key: options.pop(key) for key in ("outputs",) if key in options}
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
     fixed: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
@@ -71,7 +71,7 @@ def _grouped(
 
 
 def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """Five rows of 20 numbers in two blocks of 16."""
+    """A case with five rows of 20 quantized numbers in two blocks of 16."""
     numbers = np.random.default_rng(bits)
     fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),

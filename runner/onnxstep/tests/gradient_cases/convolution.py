@@ -1,4 +1,4 @@
-"""Convolution: one case for each form of a rule."""
+"""Gradient cases of convolution, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing at given places: one case for each form of a rule."""
+"""Gradient cases of reading and writing at indices, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products: one case for each form of a rule."""
+"""Gradient cases of matrix products, at least one for each form of a rule."""
 
 from __future__ import annotations
 

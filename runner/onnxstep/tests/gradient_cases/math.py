@@ -1,4 +1,4 @@
-"""Arithmetic and elementary functions: one case for each form of a rule."""
+"""Gradient cases of arithmetic and elementary functions, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml: one case for each form of a rule."""
+"""Gradient cases of the domain ai.onnx.ml, at least one for each form of a rule."""
 
 from __future__ import annotations
 

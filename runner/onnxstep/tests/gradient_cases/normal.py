@@ -1,4 +1,4 @@
-"""Normalization and regularization: one case for each form of a rule."""
+"""Gradient cases of normalization and regularization, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling: one case for each form of a rule."""
+"""Gradient cases of pooling, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantized numbers: one case for each form of a rule."""
+"""Gradient cases of quantized numbers, at least one for each form of a rule."""
 
 from __future__ import annotations
 

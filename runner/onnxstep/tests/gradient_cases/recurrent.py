@@ -1,4 +1,4 @@
-"""Recurrent layers: one case for each form of a rule."""
+"""Gradient cases of recurrent layers, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _shapes(op_type: str, directions: int, batch_first: bool) -> dict[str, tuple
 def _case(
     op_type: str, name: str, inputs: str, lengths: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """A recurrent layer with the named ``inputs`` after x, w and r."""
+    """A case of a recurrent layer with the inputs x, w, r and those named in ``inputs``."""
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
     batch_first = bool(options.get("layout"))
     directions = 2 if options.get("direction") == "bidirectional" else 1

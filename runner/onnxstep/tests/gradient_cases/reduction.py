@@ -1,4 +1,4 @@
-"""Reductions: one case for each form of a rule."""
+"""Gradient cases of reductions, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REDUCTIONS = [f"Reduce{kind}" for kind in KINDS]
 
 
 def at_opset_13(op_type: str, axes: list[int] | None, keepdims: int) -> Case:
-    """The older form, where axes are an attribute of all reductions but ReduceSum."""
+    """A case of opset 13, where axes are an attribute of every reduction except ReduceSum."""
     attributes: dict[str, Any] = {"keepdims": keepdims}
     fixed = {}
     if axes is not None and op_type == "ReduceSum":

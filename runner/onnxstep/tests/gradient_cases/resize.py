@@ -1,4 +1,4 @@
-"""Resize: one case for each form of a rule."""
+"""Gradient cases of Resize, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _resize(
     opset: int = 19,
     **attributes: Any,
 ) -> Case:
-    """A case of Resize; scales are float32 by the standard, missing inputs are omitted."""
+    """A case of Resize with float32 scales, as the standard requires, or with sizes."""
     key, target = ("scales", np.array(scales, np.float32)) if scales else ("sizes", ints(*sizes))
     inputs = ("x", "", "scales") if scales else ("x", "", "", "sizes")
     return Case("Resize", {"x": shape}, attributes, {key: target}, inputs, name=name, opset=opset)

@@ -1,4 +1,4 @@
-"""Sampling: one case for each form of a rule."""
+"""Gradient cases of sampling, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradient_check import Case, ints
 def _grid(
     name: str, opset: int = 20, *, x: tuple[int, ...] = (2, 3, 4, 5), **attributes: Any
 ) -> Case:
-    """Points inside and outside of the image, some reflected twice."""
+    """A case of points inside and outside the image, some of which are reflected twice."""
     grid = (x[0], *(3,) * (len(x) - 2), len(x) - 2)
     fields = {"low": -2.6, "high": 2.6, "opset": opset, "name": name}
     return Case("GridSample", {"x": x, "grid": grid}, attributes, **fields)

@@ -1,4 +1,4 @@
-"""Comparing and choosing: one case for each form of a rule."""
+"""Gradient cases of comparing and choosing, at least one for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signal processing: one case for each form of a rule."""
+"""Gradient cases of signal processing, at least one for each form of a rule."""
 
 from __future__ import annotations
 

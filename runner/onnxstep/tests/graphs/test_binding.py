@@ -1,4 +1,4 @@
-"""Symbolic dimensions are replaced everywhere, and errors name unknown shapes."""
+"""Binding replaces symbolic dimensions everywhere, and errors name the dimensions concerned."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_dimensions_are_listed_once_in_graph_order() -> None:
-    """A name shared by several inputs is one dimension."""
+    """A name that several inputs share is a single dimension."""
     assert symbolic_dimensions(parsed(TWO)) == ("batch", "steps")
 
 
@@ -57,7 +57,7 @@ def test_nameless_dimension_is_called_by_input_and_axis() -> None:
 
 
 def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
-    """Inputs and outputs are static; the argument is not changed."""
+    """Inputs and outputs get static shapes, and the model passed in does not change."""
     model = parsed(TWO)
     before = model.SerializeToString()
     bound = bind_dimensions(model, {"batch": 5, "steps": 4})
@@ -67,13 +67,13 @@ def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
 
 
 def test_shapes_computed_in_the_graph_are_followed() -> None:
-    """A reshape to a computed target and an output with another name get numbers."""
+    """An output gets numbers even if its shape is computed and its dimension has another name."""
     bound = bind_dimensions(parsed(FLATTENING), {"batch": 5})
     assert shapes(bound)["y"] == [5, 6]
 
 
 def test_nested_graphs_are_bound_too() -> None:
-    """Declared shapes in a branch follow the outer dimension."""
+    """Shapes declared in a branch get the size of the outer dimension."""
     model = parsed("""
     g (bool c, float[batch] x) => (float[batch] y) {
         y = If (c) <
@@ -90,7 +90,7 @@ def test_nested_graphs_are_bound_too() -> None:
 @settings(max_examples=10, deadline=None)
 @given(batch=st.integers(1, 4096))
 def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None:
-    """Every tensor is static, and the logits have one row for each example."""
+    """Every tensor gets a static shape, and the logits have a row for each example."""
     bound = bind_dimensions(load_model(MODELS / f"{name}.onnx"), {"batch": batch})
     sizes = shapes(bound)
     assert sizes["logits"] == [batch, 10]
@@ -104,7 +104,7 @@ def test_unknown_dimension_names_the_nearest() -> None:
 
 
 def test_static_model_has_nothing_to_bind() -> None:
-    """A static model accepts no names."""
+    """A model without symbolic dimensions accepts no sizes."""
     model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     assert shapes(bind_dimensions(model, {}))["y"] == [2]
     with pytest.raises(ModelError, match="leave it out"):
@@ -112,7 +112,7 @@ def test_static_model_has_nothing_to_bind() -> None:
 
 
 def test_unbound_dimensions_are_listed_with_an_example() -> None:
-    """The message shows how to bind them."""
+    """The message lists unbound dimensions and shows sizes that would bind all."""
     with pytest.raises(ModelError) as caught:
         bind_dimensions(parsed(TWO), {"batch": 5})
     assert "without a size: 'steps';" in str(caught.value)
@@ -121,13 +121,13 @@ def test_unbound_dimensions_are_listed_with_an_example() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.0, "32", 2**41])
 def test_size_must_be_a_positive_integer(size: object) -> None:
-    """Other values are refused, without conversion."""
+    """All other values are refused instead of converted."""
     with pytest.raises(ModelError, match="positive integer"):
         bind_dimensions(parsed(TWO), {"batch": 4, "steps": size})  # type: ignore[dict-item]
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """An empty cache becomes a constant; its concatenation keeps its shape."""
+    """An empty cache becomes a constant, and a concatenation with it keeps its shape."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -135,7 +135,7 @@ def test_an_input_beside_others_may_be_empty() -> None:
 
 
 def test_product_of_sizes_has_a_limit() -> None:
-    """Possible sizes can give an absurd tensor together."""
+    """Two sizes can be allowed separately but give a tensor of absurd size together."""
     with pytest.raises(ModelError, match="elements"):
         bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
 
@@ -148,21 +148,21 @@ def test_product_of_sizes_has_a_limit() -> None:
     ],
 )
 def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
-    """Wrong inner sizes and broadcasts are one-line errors."""
+    """Inner sizes that differ and shapes that do not broadcast give a one-line error."""
     with pytest.raises(ModelError, match="do not fit together") as caught:
         bind_dimensions(parsed(text), {"batch": 3})
     assert "\n" not in str(caught.value)
 
 
 def test_shape_that_depends_on_data_is_named() -> None:
-    """The number of non-zero elements is unknown before the run."""
+    """NonZero is named, because the number of its results is unknown before a run."""
     model = parsed("g (float[batch] x) => (int64[1, n] y) { y = NonZero(x) }")
     with pytest.raises(ModelError, match=r"'y'.*NonZero"):
         bind_dimensions(model, {"batch": 3})
 
 
 def test_float_values_are_not_taken_for_shapes() -> None:
-    """Data propagation of onnx would refuse this sum of broadcast operands."""
+    """A sum of broadcast float operands binds, which onnx's data propagation would refuse."""
     model = parsed(
         "g (double[2] x) => (double[2, 4] y)"
         "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"
@@ -183,7 +183,7 @@ def test_float_values_are_not_taken_for_shapes() -> None:
     ],
 )
 def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> None:
-    """Operators that create huge outputs from constants are refused unevaluated."""
+    """Operators that create huge outputs from constants are refused without evaluating them."""
     text = (
         "g (float[3] x) => (float[3] y) <int64[1] long = {268435456}, int64 many = {268435456}, "
         "int64[2] ends = {0, 268435456}, int64[1] ones = {1}, int64 one = {1}, "
@@ -205,7 +205,7 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
     ],
 )
 def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
-    """A runtime would do it before the first run, uninterruptibly."""
+    """Long computations on constants are refused: a runtime would do them before the first run."""
     model = parsed(
         "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
         " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "
@@ -217,7 +217,7 @@ def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
 
 
 def test_a_mask_as_long_as_any_context_is_allowed() -> None:
-    """Constants of 2**26 elements through five operators, as in exported causal masks."""
+    """Constants of 2**26 elements pass through five operators, as in exported causal masks."""
     model = parsed(
         "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
         "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
@@ -228,13 +228,13 @@ def test_a_mask_as_long_as_any_context_is_allowed() -> None:
 
 
 def test_a_long_range_of_a_file_is_refused() -> None:
-    """The committed file of 238 bytes contains a range of two gibibytes."""
+    """The committed file of 238 bytes, which contains a range of two gibibytes, is refused."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
 
 
 def test_an_input_shorter_than_its_window_is_named() -> None:
-    """The error has node, input and remedy; onnx infers a negative length."""
+    """The error names node, input and remedy, although onnx infers a negative length."""
     model = parsed(
         "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
     )
@@ -243,7 +243,7 @@ def test_an_input_shorter_than_its_window_is_named() -> None:
 
 
 def test_shapes_that_do_not_fit_name_their_node() -> None:
-    """The error names the first node that ONNX refuses, with its input shapes."""
+    """The error names the first node that ONNX refuses, with the shapes of its inputs."""
     model = parsed(
         "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
     )
@@ -253,7 +253,7 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
 
 @pytest.mark.parametrize("opset", [11, 18])
 def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
-    """A wrong declared shape is replaced with a warning, as in ONNX Runtime."""
+    """The computed shape replaces a wrong declared one with a warning, as in ONNX Runtime."""
     model = onnx.parser.parse_model(
         f'<ir_version: 7, opset_import: ["" : {opset}]> '
         "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "
@@ -268,7 +268,7 @@ def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
 
 
 def test_what_no_output_needs_is_not_bound() -> None:
-    """Unused nodes with data-dependent shapes and unused declarations are dropped."""
+    """Unused nodes with data-dependent shapes and unused declarations are removed."""
     model = parsed("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
     stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
     model.graph.value_info.append(stale)

@@ -1,4 +1,4 @@
-"""Buffers marked by exporters, and numbers that look like the program's, are no weights."""
+"""Buffers that exporters mark and numbers that look typed are constants, not weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHT = np.array([[0.123456, -0.37], [0.71, 0.2345678]], np.float32)
 
 
 def model_with(nodes: str, **tensors: object) -> onnx.ModelProto:
-    """A model of x and tokens: a product h of x and a weight w, then nodes from h to y."""
+    """A model that multiplies x by a weight w to h, followed by ``nodes`` from h to y."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x, int64[n] tokens) '
         f"=> (float[n,2] y) {{ h = MatMul(x, w) {nodes} }}"
@@ -77,18 +77,18 @@ UNTRAINED = {
 
 @pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
 def test_weights_are_trained(nodes: str, value: object) -> None:
-    """Fresh weights and trained ones are parameters."""
+    """Weights are parameters, whether they have first values or trained ones."""
     assert constants(model_with(nodes, a=value)) == {}
 
 
 @pytest.mark.parametrize(("nodes", "value"), UNTRAINED.values(), ids=UNTRAINED)
 def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> None:
-    """Bounds, shapes, angles and typed numbers are constants."""
+    """Bounds, shapes, angles and numbers that look typed are constants."""
     assert list(constants(model_with(nodes, a=value))) == ["a"]
 
 
 def test_sines_of_positions_are_not_trained() -> None:
-    """The Transformer's table, whose rows have sines and cosines of equal angles."""
+    """A Transformer's position table, with sines and cosines of equal angles, is a constant."""
     angles = np.outer(np.arange(7), 10.0 ** -np.arange(4))
     table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     nodes = "e = Gather(a, tokens) f = MatMul(e, b) y = Add(h, f)"
@@ -97,7 +97,7 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """PyTorch's marks of buffers and parameters take precedence."""
+    """PyTorch's marks of buffers and parameters decide if a file has them."""
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}
@@ -106,13 +106,13 @@ def test_the_exporter_knows_best() -> None:
 
 
 def test_a_model_of_such_numbers_alone_is_trained() -> None:
-    """If all weights look typed, as in examples, they are weights."""
+    """If all weights of a model look typed, as in examples, they are parameters."""
     text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
     assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
 
 
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
-    """In traced files the program's numbers are Constant nodes, or named after an operator."""
+    """A number named like an attribute of the module is a parameter in a traced file."""
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
     nodes += [
@@ -145,7 +145,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A folded tensor of no parameter, or of repeated numbers of one, is not trained."""
+    """A folded tensor is a constant if no parameter, or only repeated numbers of one, are in it."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

@@ -1,4 +1,4 @@
-"""Models with contributed operators get static shapes from symbolic dimensions."""
+"""Binding gives static shapes to models with ONNX Runtime's own operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_shapes_pass_through_contributed_operators() -> None:
-    """Shapes computed from such an operator's output are known too."""
+    """Shapes that are computed from the output of such an operator are known too."""
     shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
     assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
     assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
@@ -58,7 +58,7 @@ def test_shapes_pass_through_contributed_operators() -> None:
     ],
 )
 def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
-    """The shapes equal ONNX Runtime's."""
+    """The inferred shapes equal those of ONNX Runtime."""
     text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
     model = parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -71,7 +71,7 @@ def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
     ["FusedMatMul (a, a)", "MultiHeadAttention (a, a, a)", "NoSuchOperator (a)", "BiasGelu (n)"],
 )
 def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
-    """Unsuitable inputs, a missing attribute, and an unknown operator are named."""
+    """The error names an operator that is unknown, lacks an attribute or has unsuitable inputs."""
     text = (
         f"{OPSETS} g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
     )
@@ -80,7 +80,7 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
 
 
 def test_a_contradicting_declaration_does_not_count() -> None:
-    """The computed shape replaces it with a warning, as in the runtime."""
+    """The computed shape replaces the declared one with a warning, as in ONNX Runtime."""
     text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
     with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
         bound = bind_dimensions(parser.parse_model(text), {})
@@ -89,7 +89,7 @@ def test_a_contradicting_declaration_does_not_count() -> None:
 
 @pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
 def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
-    """Up to opset 15 onnx has only function bodies for these, no inference."""
+    """Up to opset 15 onnx defines these operators by a function body only."""
     kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
     node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
     schema = onnx.defs.get_schema(op_type, 13)

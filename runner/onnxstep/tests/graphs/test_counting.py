@@ -1,4 +1,4 @@
-"""Operation counts compared with hand-computed and published figures."""
+"""Counts of operations equal figures computed by hand or published."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ MODELS = Path(__file__).parents[4] / "models"
     ],
 )
 def test_products_count_two_operations_each(graph: str, expected: int) -> None:
-    """Multiplications count twice their multiply-adds, elementwise operators nothing."""
+    """A product counts two operations for each multiply-add, an elementwise operator none."""
     assert flops(model_of_text(graph, opset=23)) == expected
 
 
@@ -106,7 +106,7 @@ def test_products_count_two_operations_each(graph: str, expected: int) -> None:
 def test_contributed_operators(
     op_type: str, shapes: list[tuple[int, ...]], attributes: dict[str, int], expected: int
 ) -> None:
-    """Transposes change the summed axis, and a fused projection is included."""
+    """Transposes change the summed axis, and a projection fused into attention counts too."""
     names = [f"t{place}" for place in range(len(shapes))]
     node = helper.make_node(op_type, names[:-1], names[-1:], domain="com.microsoft", **attributes)
     values = [
@@ -118,7 +118,7 @@ def test_contributed_operators(
 
 
 def test_a_loop_is_refused() -> None:
-    """The number of iterations is unknown, so there is no count."""
+    """A graph with a branch or loop is refused: the number of runs of its body is unknown."""
     model = model_of_text(
         "g (float[4] x, bool c) => (float[4] y) { y = If (c) <"
         "then_branch = a () => (float[4] p) { p = Neg(x) }, "
@@ -132,7 +132,7 @@ def test_a_loop_is_refused() -> None:
     ("name", "multiply_adds"), [("mnist_mlp", 668_672), ("mnist_cnn", 11_992_448)]
 )
 def test_the_models_of_the_sources(name: str, multiply_adds: int) -> None:
-    """The forward pass has the published count; a step at most about three times it."""
+    """The forward pass has the published count, and a step at most three times as many."""
     model, batch = load_model(MODELS / f"{name}.onnx"), {"batch": 128}
     forward = flops(bind_dimensions(model, batch))
     assert forward == 2 * 128 * multiply_adds
@@ -142,14 +142,14 @@ def test_the_models_of_the_sources(name: str, multiply_adds: int) -> None:
 
 
 def test_an_open_dimension_is_refused() -> None:
-    """Counting needs static shapes."""
+    """A shape with an open dimension is refused."""
     model = model_of_text("g (float[n] x) => (float[n] y) { y = Neg(x) }")
     with pytest.raises(ModelError, match="static"):
         flops(model)
 
 
 def test_a_sequence_computes_nothing() -> None:
-    """A sequence counts nothing; other operators are counted."""
+    """A sequence operator counts nothing, and other operators of its graph are counted."""
     bound = bind_dimensions(
         model_of_text(
             "g (float[2,4] x, float[4,4] w) => (float[2,4] y) { u = MatMul(x, w) "
@@ -161,7 +161,7 @@ def test_a_sequence_computes_nothing() -> None:
 
 
 def test_a_damaged_node_is_refused_in_words() -> None:
-    """An input that no node computes has no shape."""
+    """A node whose input no node computes gives a one-line error."""
     bound = bind_dimensions(
         model_of_text(
             'g (float[2,4] x) => (float[2,2] y) { y = Einsum <equation = "ij,kj"> (x, x) }'

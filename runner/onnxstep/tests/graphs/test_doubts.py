@@ -1,4 +1,4 @@
-"""Doubts about a file have names, counts and a remedy; clear files have none."""
+"""Doubts about a file name tensors and a remedy; a clear file gives none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORIGIN = ["wpe.weight", "slice_1", "val_1"]
 
 
 def sentences_of(model: onnx.ModelProto) -> list[str]:
-    """The doubts of a step that trains every parameter."""
+    """The doubts about a model if a step trains all its parameters."""
     return list(
         doubts(model, [parameter.name for parameter in parameters(model)], untrained(model))
     )
@@ -55,7 +55,7 @@ CASES = {
 
 @pytest.mark.parametrize(("model", "phrases"), CASES.values(), ids=CASES)
 def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) -> None:
-    """The sentence names the tensors and a remedy; a clear file has none."""
+    """The sentence names the tensors and a remedy; a clear file has no sentence."""
     sentences = sentences_of(model)
     assert len(sentences) == bool(phrases)
     for word in phrases:
@@ -63,7 +63,7 @@ def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) 
 
 
 def test_layers_that_an_optimizer_merged() -> None:
-    """Shared unequal numbers are a doubt if an optimizer that merges ran."""
+    """A tensor of unequal numbers in two layers is doubtful if a merging optimizer ran."""
     model = optimised({"val_1": ["1.weight"]}, {"val_1": ROWS, "0.bias": ROWS[0]})
     model.graph.node[1].input[1] = "0.bias"
     [sentence] = sentences_of(model)
@@ -71,7 +71,7 @@ def test_layers_that_an_optimizer_merged() -> None:
 
 
 def test_a_second_call_of_a_layer_is_no_doubt() -> None:
-    """A layer that is called twice shares its own tensors."""
+    """A layer that the module calls twice reads its own tensors twice."""
     model = without_identities()
     model.graph.node[-1].name = "/0/norm_1/LayerNormalization"
     assert sentences_of(model) == []

@@ -1,4 +1,4 @@
-"""Information of PyTorch's exporters: merged tensors, sources and layers."""
+"""Notes of PyTorch's exporters give merged tensors, origins of tensors, and layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """Each Identity's name becomes an initializer again, with equal outputs."""
+    """The name of each Identity becomes an initializer again, and the outputs stay equal."""
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}
@@ -37,7 +37,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """Uniform numbers, or readers of one kind, distinguish merged from tied tensors."""
+    """Equal numbers, or readers with the same operator, distinguish merged from tied tensors."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),
@@ -48,7 +48,7 @@ def test_only_what_was_merged_comes_apart(
 
 @pytest.mark.parametrize("change", ["another producer", "a node of the program", "an output"])
 def test_other_identities_stay(change: str) -> None:
-    """Only the tracing exporter names an Identity after a parameter, never an output."""
+    """An Identity stays if another exporter, or the module itself, wrote it or it is an output."""
     model = merged_file()
     if change == "another producer":
         model.producer_name = "tf2onnx"
@@ -67,7 +67,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """Attributes of modules have dots; ONNX's numbers are omitted."""
+    """Names with dots are attributes of modules; numbers that ONNX adds are removed from names."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],
@@ -81,7 +81,7 @@ def test_sources_of_computed_tensors() -> None:
 
 
 def test_the_layer_of_a_node() -> None:
-    """The path of its module by either exporter, else the node's name."""
+    """The layer is the module path that either exporter writes, else the name of the node."""
     node = helper.make_node("Add", ["a", "b"], ["c"], name="/encoder/layer.0/Add")
     assert layer(node) == "encoder.layer.0"
     node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'head', 'add']")

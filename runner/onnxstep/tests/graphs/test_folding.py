@@ -1,4 +1,4 @@
-"""Folding: computed shapes become numbers, and nothing else changes."""
+"""Folding turns computed shapes into numbers and changes nothing else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnxstep.graphs.folding import MAX_FOLDED_ELEMENTS, fold_constants
 
 
 def operators(model: onnx.ModelProto) -> list[str]:
-    """The operators of a model in order, without constants."""
+    """The operators of a model in order, without Constant nodes."""
     return [node.op_type for node in model.graph.node if node.op_type != "Constant"]
 
 
 def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
-    """Only the Reshape remains, with equal results."""
+    """The nodes that compute a shape disappear except for the Reshape, and results stay equal."""
     model = model_of_text(
         "g (float[batch,6] x) => (float[n,m] y) <int64[1] zero = {0}, int64[1] last = {-1}, "
         "int64[1] two = {2}> { s = Shape(x) b = Gather(s, zero) d = Mul(b, two) "
@@ -31,7 +31,7 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_parameters_are_no_constants() -> None:
-    """Results of a float initializer stay, since it may be trained."""
+    """A node that reads a float initializer stays, because the initializer may be trained."""
     model = model_of_text(
         "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { v = Exp(w) y = Mul(x, v) }"
     )
@@ -39,7 +39,7 @@ def test_parameters_are_no_constants() -> None:
 
 
 def test_part_of_a_shape() -> None:
-    """Shape with start and end, and Size, follow ONNX."""
+    """Size, and Shape with start and end, are folded as ONNX defines them."""
     model = model_of_text(
         "g (float[2,3,5] x) => (int64[1] y) "
         "{ s = Shape <start = -2, end = -1> (x) n = Size(x) y = Add(s, n) }"
@@ -71,7 +71,7 @@ def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
 
 @pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
 def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) -> None:
-    """An If on a rank becomes its branch; branches may reuse names."""
+    """An If whose condition depends on a rank becomes its branch; branches may use equal names."""
     shape = ",".join("1" * rank)
     model = model_of_text(
         f"g (float[{shape}] x) => (float[n] y) <int64[1] two = {{2}}, int64[1] flat = {{-1}}> "
@@ -86,13 +86,13 @@ def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) 
 
 
 def test_an_output_keeps_its_node() -> None:
-    """A constant graph output keeps its node."""
+    """The node of a graph output stays, even if the output is constant."""
     model = model_of_text("g (float[2,3] x) => (int64[2] y) { y = Shape(x) }")
     assert operators(fold_constants(model)) == ["Shape"]
 
 
 def test_a_node_that_cannot_be_evaluated_stays() -> None:
-    """The runtime handles an integer division by zero."""
+    """A Reshape that does not fit its input stays, as does everything after it."""
     model = model_of_text(
         "g (int64[1] x) => (int64[1] y) <int64[1] a = {1}, int64[2] b = {2, 2}> "
         "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"
@@ -101,7 +101,7 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
-    """Thirty nested Ifs with equal value names stay small."""
+    """Thirty nested Ifs whose values have equal names get short names."""
     branch = "{ o = Relu(x) }"
     for _ in range(29):
         then_branch, else_branch = (

@@ -1,4 +1,4 @@
-"""Local functions are inlined unless they would multiply the graph too much."""
+"""Local functions are inlined unless this would make the graph too large."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
 
 
 def functions(count: int, body: str) -> onnx.ModelProto:
-    """A chain of functions f0, f1, … with this body; NEXT is the following function."""
+    """A model with functions f0, f1, … of this body; NEXT is a call of the following function."""
     texts = [
         f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
         + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")
@@ -35,19 +35,19 @@ def test_calls_become_nodes() -> None:
 
 @pytest.mark.parametrize("count", [15, 31])
 def test_calls_that_multiply_are_refused_unbuilt(count: int) -> None:
-    """Each function calls the next twice: a small file of up to 2**31 nodes."""
+    """A small file whose functions call the next twice would have up to 2**31 nodes."""
     with pytest.raises(ModelError, match="functions expand to"):
         check_calls(functions(count, "{ c = NEXT(a) b = NEXT(c) }"))
 
 
 def test_a_bomb_of_functions_is_refused_when_it_is_read() -> None:
-    """The committed file of two kilobytes is refused before it is inlined."""
+    """The loader refuses the committed file of two kilobytes before inlining its functions."""
     with pytest.raises(ModelError, match="functions expand to"):
         load_model(FAULTS / "function_bomb_30.onnx")
 
 
 def test_what_calls_copy_counts_in_bytes_too() -> None:
-    """A constant of a megabyte in a function with 4096 calls is refused."""
+    """A constant of a megabyte in a function that is called 4096 times is refused."""
     model = functions(13, "{ c = NEXT(a) b = NEXT(c) }")
     big = onnx.helper.make_tensor("t", onnx.TensorProto.INT8, [2**20], bytes(2**20), raw=True)
     model.functions[-1].node.append(onnx.helper.make_node("Constant", [], ["k"], value=big))
@@ -57,7 +57,7 @@ def test_what_calls_copy_counts_in_bytes_too() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_functions_that_call_themselves_are_refused(count: int) -> None:
-    """Directly or in a cycle."""
+    """A function that calls itself, directly or through another, is refused."""
     model = functions(count, "{ b = NEXT(a) }")
     model.functions[-1].node[0].op_type, model.functions[-1].node[0].domain = "f0", "local"
     with pytest.raises(ModelError, match="calls itself"):
@@ -65,7 +65,7 @@ def test_functions_that_call_themselves_are_refused(count: int) -> None:
 
 
 def test_calls_in_branches_count() -> None:
-    """A function with a call in both branches counts both."""
+    """Calls in both branches of an If count."""
     branch = "{{ {0} = NEXT(a) }}"
     body = (
         "{ k = Constant<value = bool {1}>() b = If(k) <"

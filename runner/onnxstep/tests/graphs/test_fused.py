@@ -1,4 +1,4 @@
-"""Fused operators against ONNX Runtime's: equal numbers from standard operators."""
+"""Fused operators, rewritten as standard operators, compute the numbers of ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _outputs(model: onnx.ModelProto) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
-    """Forward values agree to float32 rounding, and the parts are valid ONNX."""
+    """The rewritten nodes are valid ONNX and agree with the fused node to float32 rounding."""
     model = _model(form)
     unfused = unfuse(model)
     for whole, parts in zip(_outputs(model), _outputs(unfused), strict=True):
@@ -107,7 +107,7 @@ def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
-    """The loader accepts the file, and it has gradients."""
+    """The loader accepts a file with the fused operator, and it has gradients."""
     loaded = load_model_bytes(_model(form).SerializeToString())
     gradient = vjp_graph(loaded, ["x"])
     assert [value.name for value in gradient.graph.output][-1] == "x_gradient"
@@ -115,7 +115,7 @@ def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
 
 
 def test_a_model_without_fused_operators_stays_itself() -> None:
-    """The model is not copied."""
+    """A model without fused operators is returned without copying it."""
     plain = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
     )
@@ -123,7 +123,7 @@ def test_a_model_without_fused_operators_stays_itself() -> None:
 
 
 def test_a_fused_node_that_does_not_fit_is_named() -> None:
-    """A node without inputs is a one-line error."""
+    """The error for a fused node without inputs names the node and its operator."""
     model = _model("gemm")
     model.graph.node[0].name = "broken"
     del model.graph.node[0].input[:]

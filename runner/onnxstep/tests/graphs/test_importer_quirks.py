@@ -1,4 +1,4 @@
-"""Files of other exporters: dimensions of -1, weights in Constant nodes or among the inputs."""
+"""Peculiar files load: sizes of -1, and weights in Constant nodes or among the inputs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WEIGHTS = (
 
 
 def loaded(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The loaded model."""
+    """The model as the loader returns it."""
     return load_model_bytes(model.SerializeToString())
 
 
 def test_weights_in_constant_nodes_are_parameters() -> None:
-    """Without float initializers, constants of several floats are parameters."""
+    """Constants with several floats are parameters if the file has no float initializer."""
     model = loaded(model_of_text(f"g (float[n,2] x) => (float[n,2] y) {{ {WEIGHTS} y = Neg(b) }}"))
     assert [parameter.name for parameter in parameters(model)] == ["w"]
     np.testing.assert_array_equal(materialise(model)["w"], [3, 4])
@@ -34,7 +34,7 @@ def test_weights_in_constant_nodes_are_parameters() -> None:
 
 
 def test_constants_beside_initializers_stay() -> None:
-    """If a file has float initializers, its constants stay constants."""
+    """Constant nodes stay constants if the file has float initializers."""
     model = loaded(
         model_of_text(
             "g (float[n,2] x) => (float[n,2] y) <float[2] v = {1, 2}> "
@@ -45,7 +45,7 @@ def test_constants_beside_initializers_stay() -> None:
 
 
 def test_what_is_declared_of_constants_is_not_believed() -> None:
-    """A list of one number declared as a scalar keeps its shape."""
+    """A constant vector of one number keeps its shape although it is declared as a scalar."""
     model = model_of_text(
         "g (float[n,2] x) => (float[n,1] y) "
         "{ one = Constant <value_ints = [1]> () y = ReduceSum(x, one) }"
@@ -58,7 +58,7 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
 
 @pytest.mark.parametrize("declared", ["element type", "nothing"])
 def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
-    """Missing output shapes are inferred for onnx's checker; untyped values are dropped."""
+    """Missing shapes of outputs are inferred, and values declared without a type are removed."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
     if declared == "nothing":
         model.graph.output[0].ClearField("type")
@@ -71,7 +71,7 @@ def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
 
 
 def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
-    """An output of unknown rank is accepted; binding determines it."""
+    """An output of unknown rank is accepted, and binding determines its shape."""
     model = model_of_text(
         "g (float[n,2] x) => (float[n] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(z, x) }"
     )
@@ -81,7 +81,7 @@ def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
 
 
 def test_an_input_without_a_type_is_named() -> None:
-    """The type of an input cannot be inferred."""
+    """An input without a type is refused by name: nothing determines its type."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
     model.graph.input[0].ClearField("type")
     with pytest.raises(ModelError, match=r"input 'x': expected an element type and a shape"):
@@ -89,7 +89,7 @@ def test_an_input_without_a_type_is_named() -> None:
 
 
 def test_minus_one_is_an_open_dimension() -> None:
-    """A size of -1 can be bound like any open dimension."""
+    """A dimension of size -1 can be bound like any open dimension."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
     for value in [*model.graph.input, *model.graph.output]:
         value.type.tensor_type.shape.dim[0].dim_value = -1
@@ -97,7 +97,7 @@ def test_minus_one_is_an_open_dimension() -> None:
 
 
 def test_what_only_the_checker_demands_is_completed() -> None:
-    """Graph name, version of ONNX Runtime's operators, IR version."""
+    """The loader adds a graph name, the version of ONNX Runtime's operators, and an IR version."""
     model = onnx.parser.parse_model(
         '<ir_version: 3, opset_import: ["" : 13, "com.microsoft" : 1]> '
         "g (float[2] x) => (float[2] y) <float[2] w = {3, 4}> "
@@ -111,7 +111,7 @@ def test_what_only_the_checker_demands_is_completed() -> None:
 
 
 def test_unsorted_nodes_are_sorted() -> None:
-    """The loader sorts nodes, in branches too, with a warning."""
+    """The loader sorts the nodes of a graph and of its branches, with a warning."""
     model = model_of_text(
         "g (float[2] x, bool c) => (float[2] y) "
         "{ a = Neg(x) y = If (c) <then_branch = t () => (float[2] u) { s = Neg(a) u = Relu(s) }, "
@@ -128,7 +128,7 @@ def test_unsorted_nodes_are_sorted() -> None:
 
 
 def test_a_circle_of_nodes_is_refused() -> None:
-    """The checker names a value of the cycle."""
+    """A graph with a cycle is refused by onnx's checker."""
     model = model_of_text("g (float[2] x) => (float[2] y) { a = Neg(x) y = Relu(a) }")
     model.graph.node[0].input[0] = "y"
     with pytest.raises(ModelError, match="topologically sorted"):
@@ -136,7 +136,7 @@ def test_a_circle_of_nodes_is_refused() -> None:
 
 
 def test_empty_scales_beside_sizes_are_left_out() -> None:
-    """Resize of opset 11 has all its inputs, unused ones empty."""
+    """A Resize of opset 11, which has empty scales next to its sizes, has a gradient."""
     model = loaded(
         model_of_text(
             "g (float[1,1,2,2] x, float[0] r, float[0] s) => (float[1,1,4,4] y) "
@@ -149,7 +149,7 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An input with an initializer stays stored, in half precision too."""
+    """An input with an initializer is not fed, in half precision neither."""
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
         "{ a = Mul(x, w) y = Mul(a, v) }"
@@ -165,7 +165,7 @@ def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
 
 
 def test_a_value_of_a_branch_without_a_type_is_left_out() -> None:
-    """Converters list captured values of a body without types."""
+    """Declarations without a type, as converters write for captured values, are removed."""
     model = model_of_text(
         "g (float[2] x, bool c) => (float[2] y) "
         "{ y = If (c) <then_branch = t () => (float[2] u) { u = Relu(x) }, "

@@ -1,4 +1,4 @@
-"""Values that a step may overwrite: no reader runs after the writer."""
+"""A step may overwrite a value if no node reads it after the node that writes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_may_be_overwritten(case: str) -> None:
-    """Only values without later readers, for all of the runtime's fusions."""
+    """Only a value without later readers may be overwritten, whatever ONNX Runtime fuses."""
     nodes, is_free = CASES[case]
     model = model_of_text(f"{HEAD} {{ {nodes} }}")
     assert in_place_updates(model, {"w": "after"}) == ({"w"} if is_free else set())
 
 
 def test_readers_in_subgraphs_count() -> None:
-    """A branch that reads the old value is a reader."""
+    """A branch that reads the value counts as a reader."""
     head = HEAD.replace("(", "(bool c, ", 1)
     text = (
         f"{head} {{ y = If(c) <then_branch = yes () => (float[4,4] p) {{ p = MatMul(x, w) }},"

@@ -1,4 +1,4 @@
-"""Nodes on which onnx's inference loops or crashes are refused before."""
+"""Nodes on which onnx's inference loops or crashes are refused before it runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLACES = {
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("place", PLACES)
 def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None:
-    """Such an Einsum is refused at any depth, before onnx infers its type."""
+    """An Einsum with two ellipses is refused at any depth, before onnx infers its type."""
     nodes, functions = PLACES[place]
     model = model_of_text(
         f"g (float[2,3] x, float[3] w) => (float[2,3] y) <bool c = {{1}}, int64 n = {{2}}> "
@@ -55,7 +55,7 @@ def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None
 
 @pytest.mark.parametrize("opset", [-(2**63), 0])
 def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
-    """The checker of onnx names the impossible opset."""
+    """The error for an impossible opset comes from onnx's checker and names no operator."""
     model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.opset_import[0].version = opset
     with pytest.raises(ModelError, match="expected a valid ONNX model"):
@@ -64,7 +64,7 @@ def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["...i,...j->...ij", "i j, j", "...,...", "->", "", "Ba"])
 def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
-    """Spaces, capitals and an empty equation follow ONNX."""
+    """Equations with spaces, with capitals, or without any label load, as in ONNX."""
     operands = ", ".join("xw"[: equation.partition("->")[0].count(",") + 1])
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[r] y) "
@@ -83,7 +83,7 @@ def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
     ],
 )
 def test_attributes_that_would_end_the_process_are_refused(node: str, fault: str) -> None:
-    """The inference of onnx computes with them unchecked."""
+    """Attributes that onnx's inference uses without a check are refused."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[a,b] y) <int64[2,1] i = {0, 1}> "
         f"{{ h = Mul(x, w) y = {node.replace('(x', '(h')} }}"

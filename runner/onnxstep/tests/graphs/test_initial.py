@@ -1,4 +1,4 @@
-"""First values: reproducible, with the right distributions."""
+"""First values are reproducible and have the right distributions."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ NORMAL = [0.6366009712219238, 1.2194980382919312, -1.5131516456604004, 1.5116640
 
 @pytest.mark.parametrize("distribution", GOLDEN)
 def test_values_never_change(distribution: str) -> None:
-    """The bits equal the recorded ones."""
+    """The drawn values equal the recorded ones in every bit."""
     values = draw(Initial(distribution, 0.25, 3), (10, 100), FLOAT, seed=1)
     digest = hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()
     assert digest[:16] == GOLDEN[distribution]
 
 
 def test_normal_values_never_change() -> None:
-    """Equal within the last bit, which depends on the platform's logarithm and cosine."""
+    """Normal values equal the recorded ones but for the last bit, which math libraries change."""
     values = draw(Initial("normal", 1.0, 3), (4,), FLOAT, seed=1)
     np.testing.assert_allclose(values, NORMAL, rtol=3e-7)
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_seeds_give_independent_values(distribution: str) -> None:
-    """The parameter's and the run's seed each change the values, and do not commute."""
+    """The seeds of parameter and run both change the values, and exchanging them does too."""
     seeds = [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2**64 - 1, 2**64 - 1)]
     drawn = [
         draw(Initial(distribution, 1.0, parameter_seed), (20_000,), FLOAT, seed=run)
@@ -48,7 +48,7 @@ def test_seeds_give_independent_values(distribution: str) -> None:
 
 
 def test_uniform_fills_its_range_evenly() -> None:
-    """Mean 0, variance scale²/3, all within the range; each tenth has a tenth of the values."""
+    """Uniform values lie within ±scale, with mean 0, and each tenth of the range has a tenth."""
     values = draw(Initial("uniform", 2.0, 0), (COUNT,), np.dtype(np.float64))
     assert -2 <= values.min() < values.max() < 2
     assert abs(values.mean()) < 5 * 2 / np.sqrt(3 * COUNT)
@@ -57,7 +57,7 @@ def test_uniform_fills_its_range_evenly() -> None:
 
 
 def test_normal_has_its_moments() -> None:
-    """Mean 0, the right standard deviation, no skew, kurtosis 3; within five sigma."""
+    """Mean, deviation, skew and kurtosis are those of a normal distribution, within five sigma."""
     values = draw(Initial("normal", 2.0, 0), (COUNT,), np.dtype(np.float64)) / 2
     assert abs(values.mean()) < 5 / np.sqrt(COUNT)
     assert abs(values.var() - 1) < 5 * np.sqrt(2 / COUNT)
@@ -66,7 +66,7 @@ def test_normal_has_its_moments() -> None:
 
 
 def test_constant_is_its_scale() -> None:
-    """Ones, zeros and negative numbers are constants."""
+    """All values of a constant distribution equal its scale, also zero and negative ones."""
     for scale in (0.0, 1.0, -0.5):
         assert (draw(Initial("constant", scale, 0), (3,), FLOAT) == scale).all()
 
@@ -74,7 +74,7 @@ def test_constant_is_its_scale() -> None:
 @pytest.mark.parametrize("distribution", ["uniform", "normal", "constant"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 3, 5)])
 def test_any_shape_is_drawn(distribution: str, shape: tuple[int, ...]) -> None:
-    """Scalars, empty tensors and odd counts have finite values of that shape."""
+    """Scalars, empty tensors and odd sizes get finite values of their shape."""
     values = draw(Initial(distribution, 1.0, 0), shape, FLOAT)
     assert values.shape == shape
     assert np.isfinite(values).all()
@@ -83,7 +83,7 @@ def test_any_shape_is_drawn(distribution: str, shape: tuple[int, ...]) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40), st.sampled_from(["uniform", "constant"]))
 def test_chunks_do_not_show(count: int, distribution: str) -> None:
-    """The size of parallel chunks does not change the values."""
+    """The size of the chunks that threads draw does not change the values."""
     whole = draw(Initial(distribution, 1.0, 0), (count,), FLOAT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", 8)

@@ -1,4 +1,4 @@
-"""Invalid files are one-line errors, never crashes."""
+"""Invalid files give one-line errors and never a crash."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WEIGHTS = np.array([1, 2, 3, 4], dtype=np.float32)
 
 
 def ordinary() -> onnx.ModelProto:
-    """A model that multiplies by four stored weights."""
+    """A model that multiplies its input by four stored weights."""
     model = onnx.parser.parse_model(TEXT)
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(WEIGHTS, "w"))
     return model
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """The ordinary model with external weights at a location."""
+    """A file of the ordinary model whose weights are external data at ``location``."""
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries
@@ -46,7 +46,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """Lengths at which a truncated file is a model with less metadata."""
+    """Lengths at which the file can be cut and is still a valid model, with less metadata."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:
@@ -56,7 +56,7 @@ def whole_lengths(data: bytes) -> set[int]:
 
 
 def refused(path: Path) -> str:
-    """The one-line error of a file."""
+    """The error of loading a file; asserts that it is a single line and begins with the path."""
     with pytest.raises(ModelError) as caught:
         load_model(path)
     message = str(caught.value)
@@ -67,7 +67,7 @@ def refused(path: Path) -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_model_of_this_project_loads(name: str) -> None:
-    """The files in models/ load unchanged."""
+    """A file of models/ loads without any change."""
     assert load_model(MODELS / name) == onnx.load_model_from_string(FILES[name])
 
 
@@ -77,7 +77,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_folder_and_pipe_are_no_files(tmp_path: Path) -> None:
-    """Only regular files are opened: a pipe would never end."""
+    """Only regular files are opened, because reading a pipe might never end."""
     os.mkfifo(tmp_path / "pipe.onnx")
     assert "something else" in refused(tmp_path)
     assert "something else" in refused(tmp_path / "pipe.onnx")
@@ -90,13 +90,13 @@ def test_unreadable_path_is_refused() -> None:
 
 
 def test_empty_file_is_refused(tmp_path: Path) -> None:
-    """An empty file is no model."""
+    """The error for an empty file says that it is empty."""
     (tmp_path / "empty.onnx").touch()
     assert "empty file" in refused(tmp_path / "empty.onnx")
 
 
 def test_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
-    """A sparse file of 2 GiB costs no memory."""
+    """A sparse file of 2 GiB is refused without reading it."""
     path = tmp_path / "large.onnx"
     with path.open("wb") as file:
         file.truncate(loading.MAX_MODEL_BYTES + 1)
@@ -105,7 +105,7 @@ def test_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
-    """No prefix of a model loads, except one that ends after an entry of metadata."""
+    """A file that is cut off is refused, unless it ends after an entry of its metadata."""
     data = FILES[name]
     path = tmp_path / "short.onnx"
     for length in sorted({*range(0, len(data), 37)} - whole_lengths(data)):
@@ -114,7 +114,7 @@ def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_opset_of_the_future_is_refused(tmp_path: Path) -> None:
-    """Opsets newer than onnx cannot be checked."""
+    """An opset that onnx does not know yet is refused."""
     model = ordinary()
     model.opset_import[0].version = 999
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
@@ -123,7 +123,7 @@ def test_opset_of_the_future_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sizes", [[2**20, 2**21], [2**62, 2**62], [-2, 4]])
 def test_absurd_shape_is_refused(sizes: list[int]) -> None:
-    """A declared shape larger than any memory is an error."""
+    """A declared shape that is negative or larger than any memory is refused."""
     model = ordinary()
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, sizes)
     model.graph.input[0].CopyFrom(value)
@@ -133,7 +133,7 @@ def test_absurd_shape_is_refused(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_stored_data_must_fill_its_shape(size: int) -> None:
-    """Three or five values do not fill a tensor of four."""
+    """Stored data with a wrong number of values is refused."""
     model = ordinary()
     model.graph.initializer[0].dims[0] = size
     with pytest.raises(ModelError, match="w"):
@@ -141,7 +141,7 @@ def test_stored_data_must_fill_its_shape(size: int) -> None:
 
 
 def test_unknown_data_type_is_refused() -> None:
-    """A number of no ONNX data type is an error."""
+    """A type number that ONNX does not define is refused."""
     model = ordinary()
     model.graph.input[0].type.tensor_type.elem_type = 69
     with pytest.raises(ModelError, match="got 69"):
@@ -164,7 +164,7 @@ LOCATIONS = ["../w.bin", "sub/../../w.bin", "/etc/hostname", "C:\\w.bin", "..\\w
 
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> None:
-    """No location outside the model's folder is read."""
+    """Locations outside the model's folder are refused."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     folder = tmp_path / "model"
     (folder / "sub").mkdir(parents=True)
@@ -173,7 +173,7 @@ def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> Non
 
 @pytest.mark.parametrize("linked", ["file", "folder"])
 def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) -> None:
-    """Symbolic links are refused, as the file or on the way to it."""
+    """A symbolic link is refused, both as the file and as a folder above it."""
     outside, folder = tmp_path / "outside", tmp_path / "model"
     outside.mkdir()
     folder.mkdir()
@@ -190,13 +190,13 @@ def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) ->
     "entries", [{"offset": 999}, {"length": 999}, {"offset": 8, "length": 16}, {"length": -1}]
 )
 def test_external_range_must_be_in_the_file(tmp_path: Path, entries: dict[str, int]) -> None:
-    """A range beyond the file's end is an error."""
+    """External data beyond the end of its file is refused."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     assert "external data" in refused(external(tmp_path, "w.bin", **entries))
 
 
 def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
-    """A wrong weights file of the same name is detected before a measurement."""
+    """A weights file that is too short is detected without reading it."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     assert external_files(external(tmp_path, "w.bin", offset=0, length=16)) == ("w.bin",)
     with pytest.raises(ModelError, match=r"up to byte 24 of 'w\.bin', which has 16"):
@@ -206,20 +206,20 @@ def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
 def test_external_data_counts_toward_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small graph with large external weights exceeds the limit."""
+    """A small graph is refused if its external weights exceed the limit."""
     (tmp_path / "w.bin").write_bytes(bytes(4096))
     monkeypatch.setattr(loading, "MAX_MODEL_BYTES", 4096)
     assert "2 GB" in refused(external(tmp_path, "w.bin"))
 
 
 def test_bytes_have_no_folder_for_external_data(tmp_path: Path) -> None:
-    """A message without a file has no external data."""
+    """External data is refused if a model comes from bytes instead of a file."""
     with pytest.raises(ModelError, match="needs the model"):
         load_model_bytes(external(tmp_path, "w.bin").read_bytes())
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:
-    """Names that are not UTF-8 are refused at loading."""
+    """A name that is not UTF-8 is refused."""
     data = ordinary().SerializeToString().replace(b"w", b"\xff")
     with pytest.raises(ModelError, match="UTF-8"):
         load_model_bytes(data)

@@ -1,4 +1,4 @@
-"""The list of parameters in the metadata is read completely or refused."""
+"""The list of parameters in a file's metadata is read completely or refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model_with(text: str) -> onnx.ModelProto:
 
 
 def test_list_is_read() -> None:
-    """Each entry becomes a distribution; a scale may be an integer."""
+    """Each entry of the list becomes a distribution; its scale may be an integer."""
     text = json.dumps({"w": GOOD, "b": {"distribution": "constant", "scale": 1, "seed": 0}})
     assert listed_parameters(model_with(text)) == {
         "w": Initial("normal", 0.02, 7),
@@ -33,7 +33,7 @@ def test_list_is_read() -> None:
 
 
 def test_ordinary_file_has_no_list() -> None:
-    """A missing entry differs from an empty list."""
+    """A file without a list gives None, which differs from an empty list."""
     assert listed_parameters(onnx.ModelProto()) is None
     assert listed_parameters(model_with("{}")) == {}
 
@@ -57,7 +57,7 @@ def test_ordinary_file_has_no_list() -> None:
     ],
 )
 def test_wrong_value_is_named(key: str, value: Any) -> None:
-    """The message names parameter, key and expected value."""
+    """The message names the parameter and the key, and says which value is expected."""
     text = json.dumps({"w": GOOD | {key: value}})
     with pytest.raises(ModelError, match=rf"'w': {key}: expected"):
         listed_parameters(model_with(text))
@@ -79,7 +79,7 @@ def test_wrong_value_is_named(key: str, value: Any) -> None:
     ],
 )
 def test_malformed_list_is_refused_in_one_line(text: str) -> None:
-    """Any other JSON is refused, however deep or long."""
+    """JSON in any other form is refused with a short line, however deep or long it is."""
     with pytest.raises(ModelError) as caught:
         listed_parameters(model_with(text))
     assert "\n" not in str(caught.value)
@@ -96,7 +96,7 @@ JSON = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(st.fixed_dictionaries({"distribution": JSON, "scale": JSON, "seed": JSON}) | JSON)
 def test_any_json_is_read_or_refused(entry: Any) -> None:
-    """No JSON value leads to another exception."""
+    """Every JSON value is read or raises ModelError, and no other exception."""
     try:
         outcome: object = listed_parameters(model_with(json.dumps({"w": entry})))
     except ModelError as error:

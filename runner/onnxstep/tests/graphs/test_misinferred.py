@@ -1,4 +1,4 @@
-"""Bound shapes equal ONNX Runtime's if ONNX's inference gives others."""
+"""Bound shapes equal ONNX Runtime's for nodes whose shapes onnx infers differently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxstep.graphs.binding import bind_dimensions
 
 
 def pool(op_type: str, opset: int, lengths: list[int], **attributes: Any) -> onnx.ModelProto:
-    """One pool of two channels; its input has no derivative."""
+    """A model of a single pool over two channels."""
     graph = helper.make_graph(
         [helper.make_node(op_type, ["x"], ["y"], **attributes)],
         "pool",
@@ -29,7 +29,7 @@ def pool(op_type: str, opset: int, lengths: list[int], **attributes: Any) -> onn
 
 
 def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
-    """The bound shape of the single output."""
+    """The shape of the model's single output after binding."""
     [output] = bind_dimensions(model, {}).graph.output
     return tuple(dim.dim_value for dim in output.type.tensor_type.shape.dim)
 
@@ -40,7 +40,7 @@ def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
 def test_no_window_starts_in_the_padding(
     op_type: str, length: int, kernel: int, opset: int
 ) -> None:
-    """Stride 3 and padding 1, rounding up: the last window would be all padding."""
+    """A window of nothing but padding, as ceil_mode can add, is omitted."""
     extra = {"count_include_pad": 1} if op_type == "AveragePool" else {}
     model = pool(
         op_type,
@@ -65,7 +65,7 @@ def test_no_window_starts_in_the_padding(
 
 
 def drawn_pool(rng: random.Random) -> onnx.ModelProto:
-    """A pool of one to three axes with all attributes."""
+    """A pool over one to three axes with random attributes."""
     op_type, rank = rng.choice(["AveragePool", "LpPool", "MaxPool"]), rng.choice([1, 2, 2, 3])
     kernel = [rng.choice([1, 2, 3]) for _ in range(rank)]
     attributes: dict[str, Any] = {
@@ -87,7 +87,7 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """The bound model computes the original's outputs, with the declared shapes."""
+    """A bound pool has the declared shape and the values of the original in ONNX Runtime."""
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)
@@ -107,7 +107,7 @@ def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
 @pytest.mark.parametrize("op_type", ["AveragePool", "LpPool", "MaxPool"])
 @pytest.mark.parametrize("padding", ["SAME_UPPER", "SAME_LOWER", "VALID"])
 def test_padding_by_rule_goes_before_padding_in_numbers(op_type: str, padding: str) -> None:
-    """Zero pads next to auto_pad are ignored, as by the runtime."""
+    """A pool with both auto_pad and pads follows auto_pad, as in ONNX Runtime."""
     window = {"kernel_shape": [3], "strides": [2], "pads": [0, 0]}
     model = pool(op_type, 18, [8], auto_pad=padding, **window)
     x = np.random.default_rng(0).random((1, 2, 8), dtype=np.float32)
@@ -117,7 +117,7 @@ def test_padding_by_rule_goes_before_padding_in_numbers(op_type: str, padding: s
 
 
 def test_what_onnx_wrote_down_before_is_corrected() -> None:
-    """A file with onnx's wrong inferred shapes is bound correctly."""
+    """Wrong shapes that onnx inferred and wrote into a file are corrected."""
     model = onnx.shape_inference.infer_shapes(
         model_of_text(
             "g (float[1,2,10] x) => (float[1,2,n] y) { h = MaxPool <kernel_shape = [2], "
@@ -129,7 +129,7 @@ def test_what_onnx_wrote_down_before_is_corrected() -> None:
 
 
 def test_an_stft_is_one_sided_unless_it_says_otherwise() -> None:
-    """The operator's default applies, unlike in onnx's inference."""
+    """An STFT without the attribute is one-sided, unlike in onnx's inference."""
     sizes = [numpy_helper.from_array(np.array(n), name) for name, n in (("s", 8), ("l", 16))]
     model = helper.make_model(
         helper.make_graph(

@@ -1,4 +1,4 @@
-"""Parameters and data inputs of weightless and of ordinary files, and their first values."""
+"""Parameters, data inputs and first values of weightless and of ordinary files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def listing(text: str, listed: Any) -> onnx.ModelProto:
 
 
 def test_weightless_parameters_are_in_graph_order() -> None:
-    """The order is the graph's, not the metadata's."""
+    """Parameters have the order of the graph, not that of the metadata."""
     assert parameters(listing(WEIGHTLESS, {"a": A, "b": B})) == (
         Parameter("b", (4,), FLOAT, Initial("constant", 0.0, 2)),
         Parameter("a", (4,), FLOAT, Initial("uniform", 0.5, 1)),
@@ -59,13 +59,13 @@ def test_weightless_parameters_are_in_graph_order() -> None:
 
 
 def test_data_inputs_are_the_rest() -> None:
-    """Inputs neither listed nor stored are data."""
+    """Inputs that are neither listed as parameters nor stored are data."""
     model = listing(WEIGHTLESS, {"a": A, "b": B})
     assert data_inputs(model) == (DataInput("x", ("n", 4), FLOAT),)
 
 
 def test_ordinary_file_trains_its_float_initializers() -> None:
-    """Float weights are parameters, even among the inputs; integers are not."""
+    """Stored float tensors are parameters even if they are listed as inputs; integers are not."""
     model = onnx.parser.parse_model(HEADER + ORDINARY)
     assert parameters(model) == (Parameter("a", (4,), FLOAT, None),)
     assert data_inputs(model) == (DataInput("x", ("n", 4), FLOAT),)
@@ -75,7 +75,7 @@ def test_ordinary_file_trains_its_float_initializers() -> None:
 
 
 def test_initializers_of_a_weightless_file_are_constants() -> None:
-    """A file with a list has no other parameters."""
+    """A file with a list of parameters has no others."""
     model = listing(ORDINARY.replace("float[4] a)", "float[4] b)"), {"b": B})
     assert [parameter.name for parameter in parameters(model)] == ["b"]
 
@@ -88,26 +88,26 @@ def test_initializers_of_a_weightless_file_are_constants() -> None:
     ],
 )
 def test_list_must_agree_with_the_graph(listed: Any, message: str) -> None:
-    """A listed parameter must be a graph input of a fixed shape."""
+    """A listed parameter must be a float input of the graph with a fixed shape."""
     with pytest.raises(ModelError, match=message):
         parameters(listing(WEIGHTLESS, listed))
 
 
 def test_listed_parameter_has_no_stored_value() -> None:
-    """A listed parameter with an initializer is refused."""
+    """A listed parameter that also has an initializer is refused."""
     with pytest.raises(ModelError, match="'a' also has an initializer"):
         parameters(listing(ORDINARY, {"a": A}))
 
 
 def test_parameter_is_a_float() -> None:
-    """Integer parameters are refused."""
+    """A listed parameter of integers is refused."""
     text = "g (int64[4] a) => (int64[4] y) { y = Neg(a) }"
     with pytest.raises(ModelError, match="got INT64"):
         parameters(listing(text, {"a": A}))
 
 
 def test_input_is_a_tensor() -> None:
-    """A sequence input is refused."""
+    """An input that is a sequence is refused."""
     model = onnx.parser.parse_model(HEADER + ORDINARY)
     model.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = FLOAT
     with pytest.raises(ModelError, match="input 'x': expected a tensor"):
@@ -116,7 +116,7 @@ def test_input_is_a_tensor() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "double", "float16", "bfloat16"])
 def test_values_have_the_declared_type_and_shape(kind: str) -> None:
-    """Each float type of ONNX is drawn in that type."""
+    """A parameter of any of ONNX's float types gets first values of that type."""
     text = f"g ({kind}[2, 3] a) => ({kind}[2, 3] y) {{ y = Neg(a) }}"
     (value,) = materialise(listing(text, {"a": A})).values()
     expected = onnx.TensorProto.DataType.Value(kind.upper())
@@ -125,7 +125,7 @@ def test_values_have_the_declared_type_and_shape(kind: str) -> None:
 
 
 def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message gives the needed bytes."""
+    """The message names the parameter and the bytes that it needs."""
 
     def exhausted(*_arguments: object) -> None:
         raise MemoryError
@@ -137,14 +137,14 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("name", "count"), [("mnist_mlp", 669_706), ("mnist_cnn", 1_199_882)])
 def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: int) -> None:
-    """Counts equal those computed from the layers of Woolf's benchmark."""
+    """The counts equal those computed from the layers of Woolf's benchmark."""
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """Each merged tensor has a first value, and is trained separately."""
+    """Each tensor that an exporter merged has its own first value and is trained separately."""
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
     assert [parameter.name for parameter in parameters(model)] == names
@@ -158,7 +158,7 @@ def test_merged_tensors_have_values_of_their_own() -> None:
 
 
 def test_constants_become_parameters_by_pattern() -> None:
-    """A pattern matches parameters and constants; the error for no match suggests a name."""
+    """A pattern selects parameters and constants; without a match the error suggests a name."""
     text = (
         "g (float[4] x) => (float[4] y) <float[4] w = {0.12345678, 2, 3, 4}, float step = {0.7}> "
         "{ s = Mul(x, w) y = Mul(s, step) }"

@@ -1,4 +1,4 @@
-"""Estimated memory of a run, compared with ONNX Runtime's profile."""
+"""The estimated memory of a run agrees with ONNX Runtime's profile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCK = 2**16 * 4  # bytes of a tensor of 65,536 floats
 
 
 def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> list[dict]:
-    """The profile's entries of each node, in execution order."""
+    """The profile's entry for each node, in execution order."""
     options = onnxruntime.SessionOptions()
     options.enable_mem_pattern = options.enable_mem_reuse = False
     options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
@@ -45,7 +45,7 @@ def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> l
 
 
 def run_of(nodes: str) -> onnx.ModelProto:
-    """A graph on x and w, each one block, whose r is summed up."""
+    """A graph of ``nodes`` that read x and w, one block each, and compute r, which is summed."""
     return bind_dimensions(
         model_of_text(
             "g (float[256,256] x, float[256,256] w) => (float y) "
@@ -67,7 +67,7 @@ def run_of(nodes: str) -> onnx.ModelProto:
     ids=["chain", "in-place", "read-later", "sum", "views"],
 )
 def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -> None:
-    """Blocks in use at once, with the arena's margin, equal ONNX Runtime's."""
+    """The blocks in use at once equal ONNX Runtime's; the estimate adds the arena's margin."""
     model = run_of(nodes)
     assert 1.2 * blocks * BLOCK <= peak_activation_bytes(model) < 1.2 * blocks * BLOCK + 8192
     peak = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
@@ -75,7 +75,7 @@ def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -
 
 
 def test_constants_are_folded() -> None:
-    """Values computed at session creation count for the session, not for a run."""
+    """Values that a session computes when it is created do not count for a run."""
     model = bind_dimensions(
         model_of_text(
             "g (float[8] x) => (float[8] y) <float[1] one = {1}, int64[1] s = {8}> "
@@ -88,9 +88,9 @@ def test_constants_are_folded() -> None:
 
 
 def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
-    """The operators of a real step are in the profile's order.
+    """The operators of a real training step are in the order of the profile.
 
-    Without optimisation no node is fused or folded, so both lists are comparable.
+    Optimization is off, so that no node is fused or folded and both lists can be compared.
     """
     step = training_step(
         load_model(MODELS / "mnist_mlp.onnx"), StepOptions(dimensions={"batch": 8})
@@ -103,7 +103,7 @@ def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_sequence_has_no_size() -> None:
-    """A sequence is refused."""
+    """A value that is a sequence is refused."""
     model = bind_dimensions(
         model_of_text(
             "g (float[2,4] x) => (float[2,4] y) "

@@ -1,4 +1,4 @@
-"""A graph in half precision: the same outer types, half inside, and similar results."""
+"""A graph in half precision has the same outer types, half types inside and similar results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def model(
     stored: dict[str, Any] | None = None,
     opset: int = 18,
 ) -> onnx.ModelProto:
-    """A bound model of fp32 inputs and outputs, with stored weights; ``i`` is int64."""
+    """A bound model with fp32 inputs, outputs and stored weights; an input ``i`` is int64."""
     graph = helper.make_graph(
         nodes,
         "tiny",
@@ -42,20 +42,20 @@ def model(
 
 
 def types(graph: onnx.ModelProto) -> dict[str, int]:
-    """The element type of every declared value."""
+    """The element type of every declared value by name."""
     values = [*graph.graph.input, *graph.graph.output, *graph.graph.value_info]
     return {value.name: value.type.tensor_type.elem_type for value in values}
 
 
 def produced(graph: onnx.ModelProto, operator: str) -> list[int]:
-    """The element types of the first outputs of an operator's nodes."""
+    """The element type of the first output of each node with this operator."""
     value_types = types(graph)
     return [value_types[node.output[0]] for node in graph.graph.node if node.op_type == operator]
 
 
 @pytest.fixture
 def perceptron() -> onnx.ModelProto:
-    """Two layers with stored weights and a softmax."""
+    """A perceptron with two layers of stored weights and a softmax."""
     rng = np.random.default_rng(0)
     return model(
         [
@@ -76,7 +76,7 @@ def perceptron() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_only_the_inside_becomes_half(perceptron: onnx.ModelProto, half: int) -> None:
-    """Inputs and outputs stay fp32; weights and intermediate values are half."""
+    """Inputs and outputs stay fp32, while weights and intermediate values become half."""
     got = in_half_precision(perceptron, half)
     onnx.checker.check_model(got, full_check=True)
     value_types = types(got)
@@ -86,14 +86,14 @@ def test_only_the_inside_becomes_half(perceptron: onnx.ModelProto, half: int) ->
 
 
 def test_no_weight_is_cast_while_the_graph_runs(perceptron: onnx.ModelProto) -> None:
-    """There is one cast for the input and one for the output."""
+    """The graph casts only its input and its output."""
     got = in_half_precision(perceptron, FP16)
     casts = [list(node.input) for node in got.graph.node if node.op_type == "Cast"]
     assert casts == [["x"], ["y_float16"]]
 
 
 def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
-    """The reference evaluator gives the fp32 result within fp16's 11 bits."""
+    """The reference evaluator's half result differs from fp32 by no more than fp16's rounding."""
     x = np.random.default_rng(1).standard_normal((3, 8)).astype("f4")
     exact = ReferenceEvaluator(perceptron).run(None, {"x": x})[0]
     half = ReferenceEvaluator(in_half_precision(perceptron, FP16)).run(None, {"x": x})[0]
@@ -103,7 +103,7 @@ def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_listed_parameters_are_drawn_in_half(half: int) -> None:
-    """A weightless model's parameters are half inputs, drawn as fp32 and rounded."""
+    """Parameters of a weightless model are half inputs; first values are drawn and then rounded."""
     plain = model(
         [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
     )
@@ -116,7 +116,7 @@ def test_listed_parameters_are_drawn_in_half(half: int) -> None:
 
 
 def test_wide_arithmetic_stays_in_fp32() -> None:
-    """Squares of a norm exceed 65504; it is computed in fp32 between casts."""
+    """A norm whose squares exceed 65504 is computed in fp32 between casts."""
     plain = model(
         [
             helper.make_node("Relu", ["x"], ["r"]),
@@ -134,7 +134,7 @@ def test_wide_arithmetic_stays_in_fp32() -> None:
 
 
 def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
-    """ONNX's convolution has bfloat16 at opset 22, not at 18."""
+    """ONNX's Conv supports bfloat16 at opset 22 but not at 18."""
     stored = {"w": np.ones((2, 1, 3, 3), "f4")}
     for opset, expected in ((18, FP32), (22, BF16)):
         nodes = [helper.make_node("Conv", ["x", "w"], ["y"]), helper.make_node("Abs", ["y"], ["z"])]
@@ -145,7 +145,7 @@ def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
 
 
 def test_scales_that_must_be_fp32_stay() -> None:
-    """Resize's scales are fp32 for every data type."""
+    """Resize's scales stay fp32, as ONNX requires for every data type."""
     nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")]
     stored = {"scales": np.array([1, 1, 2, 2], "f4")}
     got = in_half_precision(model(nodes, {"x": [1, 1, 2, 2]}, {"y": [1, 1, 4, 4]}, stored), FP16)
@@ -153,7 +153,7 @@ def test_scales_that_must_be_fp32_stay() -> None:
 
 
 def test_constants_and_casts_become_half() -> None:
-    """Float types in attributes are rewritten; integers stay."""
+    """Float types in attributes become half, and integer types stay."""
     value = numpy_helper.from_array(np.array([2], "f4"))
     shape = numpy_helper.from_array(np.array([2], "i8"))
     nodes = [
@@ -172,7 +172,7 @@ def test_constants_and_casts_become_half() -> None:
 
 
 def test_numbers_beyond_the_range_become_the_largest() -> None:
-    """An attention mask's -3.4e38 becomes the lowest fp16; infinity stays."""
+    """The number -3.4e38 in an attention mask becomes the lowest fp16, and infinity stays."""
     mask = np.array([np.finfo("f4").min, -np.inf, 1], "f4")
     plain = model(
         [helper.make_node("Add", ["x", "mask"], ["y"])], {"x": [3]}, {"y": [3]}, {"mask": mask}
@@ -184,7 +184,7 @@ def test_numbers_beyond_the_range_become_the_largest() -> None:
 
 
 def test_a_graph_with_branches_is_refused_by_name() -> None:
-    """Nested graphs would stay fp32, so they are refused."""
+    """A graph with a branch is refused, because nested graphs would stay fp32."""
     branch = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["inner"])],
         "branch",

@@ -1,4 +1,4 @@
-"""Running statistics are distinguished from parameters by their readers."""
+"""The readers of a tensor decide whether it is a running statistic or a parameter."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FLOAT = onnx.TensorProto.FLOAT
 
 
 def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
-    """A model with stored tensors."""
+    """A model with a stored scale, bias, mean and variance."""
     return model_of_text(f"g (float[8,3] x) => ({outputs}) {WEIGHTS} {{ {body} }}")
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """Stored statistics are first values, after those of the parameters."""
+    """First values list stored statistics after the parameters."""
     model = stored(LAYER)
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))
@@ -51,18 +51,18 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """Copies do not count as readers; all other nodes do."""
+    """A tensor is no statistic if another node reads it; copies do not count as readers."""
     assert running_statistics(stored(body)) == expected
 
 
 def test_a_statistic_that_is_an_output_is_none() -> None:
-    """A graph output is read by the caller."""
+    """A tensor that is a graph output is no statistic, because the caller reads it."""
     model = stored(LAYER, "float[8,3] y, float[3] m")
     assert running_statistics(model) == {"v"}
 
 
 def test_a_statistic_inside_a_local_function_is_found() -> None:
-    """Exporters put layers into functions."""
+    """A layer inside a local function, where some exporters put it, has statistics too."""
     model = model_of_text(
         f"g (float[8,3] x) => (float[8,3] y) {WEIGHTS} {{ y = local.layer(x, s, b, m, v) }}",
         functions='<domain: "local", opset_import: ["" : 21]> layer (x, s, b, m, v) => (y) '
@@ -72,7 +72,7 @@ def test_a_statistic_inside_a_local_function_is_found() -> None:
 
 
 def listing(parameters_listed: object, state_listed: object) -> onnx.ModelProto:
-    """A weightless model with both lists."""
+    """A weightless model whose metadata lists these parameters and this state."""
     model = model_of_text(f"{FED} {{ {LAYER} }}")
     lists = {METADATA_KEY: parameters_listed, STATE_KEY: state_listed}
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in lists.items()})
@@ -83,7 +83,7 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """Listed statistics are state, drawn as listed."""
+    """Listed statistics are state and are drawn from their listed distribution."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
@@ -100,6 +100,6 @@ def test_a_weightless_file_lists_its_state() -> None:
     ],
 )
 def test_a_wrong_list_of_state_is_named(listed: object, message: str) -> None:
-    """The message names the wrong list."""
+    """The message says which of the two lists is wrong."""
     with pytest.raises(ModelError, match=message):
         state(listing({"s": ONES}, listed))

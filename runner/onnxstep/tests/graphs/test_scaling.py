@@ -1,4 +1,4 @@
-"""Interpolated shapes at a batch size, compared with those of the graph built there."""
+"""Shapes interpolated at a batch size equal those of the graph built for that batch size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODELS = Path(__file__).parents[4] / "models"
 
 @pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn"])
 def test_a_step_between_two_batch_sizes(name: str) -> None:
-    """Operations and memory equal those of the built step, to the byte."""
+    """Operations and memory equal those of the step that is built for the batch size."""
     model = load_model(MODELS / f"{name}.onnx")
     steps = {
         batch: training_step(model, StepOptions(dimensions={"batch": batch})).model
@@ -31,7 +31,7 @@ def test_a_step_between_two_batch_sizes(name: str) -> None:
 
 
 def test_products_of_batches_are_not_taken_for_lines() -> None:
-    """A product of all pairs of images grows quadratically, but each dimension linearly."""
+    """A product of all pairs of examples is counted right: each of its dimensions is linear."""
     model = model_of_text(
         "g (float[batch,4] x) => (float[batch,batch] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(x, t) }"
@@ -44,7 +44,7 @@ def test_products_of_batches_are_not_taken_for_lines() -> None:
 
 
 def test_other_nodes_are_not_interpolated() -> None:
-    """A graph whose nodes depend on the batch is not interpolated."""
+    """There are no interpolated shapes if the nodes depend on the batch size."""
     smaller = model_of_text("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     larger = model_of_text("g (float[4] x) => (float[4] y) { y = Abs(x) }")
     between = BatchInterpolation(smaller, 2, larger, 4)
@@ -53,7 +53,7 @@ def test_other_nodes_are_not_interpolated() -> None:
 
 
 def test_equal_constants_may_be_one() -> None:
-    """Constants that are equal at one batch size only keep separate names."""
+    """Constants that share a name at one batch size, because they are equal there, are matched."""
     smaller = model_of_text(
         "g (float[2] x) => (float[2] y) <float a = {2}, float b = {4}> "
         "{ p = Mul(x, a) y = Mul(p, b) }"
@@ -69,7 +69,7 @@ def test_equal_constants_may_be_one() -> None:
 
 
 def test_a_dimension_off_the_line_is_not_guessed() -> None:
-    """Two elements more for three examples more give no integer slope."""
+    """A dimension that grows by 2 for 3 more examples cannot be interpolated."""
     smaller = model_of_text("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     larger = model_of_text("g (float[4] x) => (float[4] y) { y = Neg(x) }")
     assert BatchInterpolation(smaller, 1, larger, 4).shapes(2) is None

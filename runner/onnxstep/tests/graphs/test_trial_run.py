@@ -1,4 +1,4 @@
-"""Calls that do not end are detected in a copy of the process, and this process continues."""
+"""Calls that crash or do not end are detected in a copy of the process, and tests continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _spin() -> None:
 
 
 def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy has a CPU limit; the message names the call and a remedy."""
+    """The copy has a limit on CPU time; the message names the call and a remedy."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     with pytest.raises(ModelError, match="the check does not end within 1 s; export"):
         require_end(_spin, "the check")
@@ -37,7 +37,7 @@ def test_a_call_that_ends_its_process_is_refused() -> None:
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """A failed allocation crashes onnx: the file is not to blame."""
+    """A crash under a memory limit raises MemoryError: failed allocations crash onnx."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"
@@ -53,14 +53,14 @@ def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
 
 
 def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy has a memory limit."""
+    """A call that exceeds the memory limit of the copy is refused."""
     monkeypatch.setattr(trial_run, "MEMORY_BYTES", 2**30)
     with pytest.raises(ModelError, match="the check needs more than 1 GiB"):
         require_end(lambda: bytearray(3 * 2**30), "the check")
 
 
 def test_an_exception_is_an_end() -> None:
-    """The caller's own call raises it; the copy prints nothing and changes nothing here."""
+    """An exception in the copy is no failure, and changes nothing in this process."""
     changed: list[int] = []
 
     def fail() -> None:
@@ -72,7 +72,7 @@ def test_an_exception_is_an_end() -> None:
 
 
 def test_a_signal_ends_the_wait() -> None:
-    """TERM reaches Python while the copy runs, and ends the copy too."""
+    """SIGTERM reaches this process while it waits, and also ends the copy."""
 
     class EndedError(Exception):
         pass
@@ -93,7 +93,7 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_lines_are_computed_in_one_copy() -> None:
-    """Changes by the calls stay in the copy, which tries nothing again."""
+    """All calls run in the same copy of the process and change nothing in this process."""
     process: list[bytes] = []
 
     def number() -> bytes:
@@ -109,7 +109,7 @@ def test_lines_are_computed_in_one_copy() -> None:
 
 
 def test_a_call_without_end_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that times out or ends its process does not affect the others."""
+    """A call that times out or crashes has no result, and the other calls have theirs."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
 
     def end() -> bytes:
@@ -125,7 +125,7 @@ def test_a_call_without_end_takes_no_other_with_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_exception_of_a_line_is_raised_here() -> None:
-    """An exception of our code is not reported as an uncountable graph."""
+    """An exception of a call is raised in this process instead of counting as a crash."""
 
     def fail() -> bytes:
         raise ValueError("ours")
@@ -135,7 +135,7 @@ def test_an_exception_of_a_line_is_raised_here() -> None:
 
 
 def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loader tries onnx's calls in a copy, which catches unknown hangs."""
+    """The loader refuses a file on which onnx's inference does not end."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *_, **__: _spin())
     model = onnx.parser.parse_model(

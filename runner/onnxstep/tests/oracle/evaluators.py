@@ -1,4 +1,4 @@
-"""Running a model on onnx's reference evaluator or on ONNX Runtime."""
+"""Run models on onnx's reference evaluator or on ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ RUNTIME_OPSET = 26
 
 
 class CannotRunError(Exception):
-    """The evaluator has no implementation of the model, or the implementation fails."""
+    """The evaluator does not implement the model, or fails on it."""
 
 
 class Gelu(OpRun):
-    """The Gaussian error linear unit, which onnx 1.23.2 computes in float32 too."""
+    """The Gaussian error linear unit in the input's precision; onnx 1.23.2 uses float32."""
 
     op_domain = ""
 
@@ -65,7 +65,10 @@ _EXACT = [
 
 
 def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
-    """A float64 model on the reference evaluator with ``more`` operators. Raises CannotRunError."""
+    """A function that runs a float64 model on the reference evaluator.
+
+    ``more`` are additional operators. Raises CannotRunError; so does the returned function.
+    """
     try:
         evaluator = ReferenceEvaluator(model, new_ops=[*_EXACT, *more])
     except Exception as error:
@@ -86,7 +89,7 @@ def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
 
 
 def runtime(elem_type: int) -> Evaluator:
-    """ONNX Runtime on the CPU with every float of the model as ``elem_type``."""
+    """An evaluator on ONNX Runtime's CPU provider that converts all floats to ``elem_type``."""
 
     def on_runtime(model: onnx.ModelProto) -> Run:
         return _session(in_type(model, elem_type), elem_type)
@@ -95,7 +98,7 @@ def runtime(elem_type: int) -> Evaluator:
 
 
 def silent() -> onnxruntime.SessionOptions:
-    """Session options for one thread and no log."""
+    """Session options for a single thread and no log."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _SILENT
     options.intra_op_num_threads = 1

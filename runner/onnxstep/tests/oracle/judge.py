@@ -1,7 +1,7 @@
-"""The judgement of one test of the suite: its gradient graph against finite differences.
+"""Judge a test of the suite: compare the gradient graph of its model with finite differences.
 
-For a random direction v of an input and random cotangents u of the outputs, the chain rule demands
-v · VJP(u) = d/dt u · f(x + t v). The right side is a central difference in float64.
+For a random direction v of an input x and random cotangents u of the outputs, the chain rule
+demands v · VJP(u) = d/dt u · f(x + t v). The right side is a central difference in float64.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LARGE = 20_000
 
 
 class Answer(enum.StrEnum):
-    """Class of a test's result."""
+    """Kinds of results that a test can have."""
 
     CHECKED = "differentiated and checked"
     ZERO = "zero by nature"
@@ -61,7 +61,10 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of a test with the reason; evaluators that agreed, and those that could not run."""
+    """The result of a test, with the reason.
+
+    ``agreed`` are the evaluators whose gradient is right, ``absent`` those that could not run it.
+    """
 
     case: SuiteCase
     answer: Answer
@@ -83,7 +86,7 @@ _FLOORS = {"reference": 0.0, "onnxruntime64": 0.0, "onnxruntime32": 1e-5}
 
 
 def judge(case: SuiteCase) -> Verdict:
-    """Differentiate a test's model and compare it with its slopes."""
+    """Differentiate the model of a test, and compare its gradients with finite differences."""
     if not all(value.type.HasField("tensor_type") for value in case.model.graph.input):
         return Verdict(case, Answer.NO_FLOAT, "its inputs are sequences or optionals")
     try:
@@ -117,9 +120,10 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Ways to compute the model in float64, the last by its part of the gradient graph.
+    """Ways to compute the model in float64: name, evaluator and model of each, in order of trial.
 
-    In that part operators without a rule are replaced by their bodies.
+    The last way is the forward part of the gradient graph, in which function bodies replace
+    operators without a rule.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -138,7 +142,7 @@ def _is_large(question: Posed) -> bool:
 
 
 def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
-    """The forward pass of a gradient graph in float64."""
+    """The part of a gradient graph that computes the model's outputs, in float64."""
     model = in_type(backward, TensorProto.DOUBLE)
     gradients = [value for value in model.graph.output if value.name.endswith("_gradient")]
     cotangents = [value for value in model.graph.input if value.name.endswith("_cotangent")]
@@ -153,11 +157,11 @@ def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class DisagreementError(Exception):
-    """An evaluator's outputs differ from those of the suite."""
+    """An evaluator's outputs differ from the expected ones."""
 
 
 def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
-    """Compare with the tolerance of the suite's coarsest types; Dropout masks may differ."""
+    """Raise DisagreementError if float outputs differ by more than half types round."""
     for name, y in expected.items():
         if is_float(y):
             same = got[name].shape == y.shape and np.allclose(
@@ -168,7 +172,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """A smooth point near the suite's data, and the slopes there."""
+    """A point near the test's data at which the model is smooth, with the slopes there."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -214,9 +218,9 @@ def _against(
 
 
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
-    """Whether a float64 model computes a NaN, where the chain rule does not hold.
+    """Whether the model computes a NaN on the way, so that the chain rule does not hold.
 
-    A softmax over masked elements only does, even if its result is replaced later.
+    This happens in a softmax whose elements are all masked, even if its result is replaced later.
     """
     whole = copy.deepcopy(model)
     values = [name for node in whole.graph.node for name in node.output if name]
@@ -227,7 +231,7 @@ def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> boo
 
 
 def _gradients(there: Posed, backward: onnx.ModelProto) -> Iterator[tuple[str, Run]]:
-    """The gradient graph's results on each evaluator that can load it."""
+    """Yield the name of each evaluator and a function that runs the gradient graph on it."""
     runnable = _runnable(there, backward)
     graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
     if runnable is None or not _is_large(there):
@@ -247,7 +251,7 @@ def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
 
 
 def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The gradient graph at an opset that ONNX Runtime knows, if the model is valid there."""
+    """The gradient graph at an opset that ONNX Runtime supports; None if there is none."""
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward
     try:
@@ -259,7 +263,10 @@ def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """The gradients by input that differ from their slopes, with both numbers."""
+    """Yield a line for each input whose gradient differs from its slope, with both numbers.
+
+    ``tolerance`` is relative to the terms of the slope, ``floor`` to those of the outputs.
+    """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction
         if gradient.shape != v.shape:
@@ -277,7 +284,7 @@ def errors(
 
 
 def is_zero(case: SuiteCase) -> bool:
-    """Whether the operator under test is registered as zero by nature."""
+    """Whether the tested operator is registered as having a zero derivative."""
     versions = {entry.domain: entry.version for entry in case.model.opset_import}
     node = case.node
     since = defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain).since_version

@@ -1,4 +1,4 @@
-"""docs/operators.md: the answer for each operator, and the results of ONNX's suite."""
+"""The page docs/operators.md: the state of each operator, and the results of ONNX's suite."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ Verdicts = Mapping[tuple[str, str], Sequence[Verdict]]
 
 
 def page(verdicts: Iterable[Verdict], runs: Mapping[str, bool]) -> str:
-    """Render the page as Markdown; ``runs``: operators without a rule that have a CPU kernel."""
+    """Render the page as Markdown.
+
+    ``runs`` says for operators without a rule whether ONNX Runtime has a CPU kernel.
+    """
     all_verdicts = list(verdicts)
     by_operator: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in all_verdicts:
@@ -93,7 +96,7 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _versions(domain: str, op: str) -> list[int]:
-    """The versions with an answer, or those of the schema."""
+    """The operator's registered versions, or those of its schema if none is registered."""
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version
@@ -140,7 +143,7 @@ def _without_a_rule(
 
 
 def _note_of(verdict: Verdict) -> str:
-    """The reason of a refusal for a table cell, without names of nodes and paths."""
+    """The reason of a refusal for a table cell, without the names of nodes and the path."""
     text = verdict.reason.split("cannot be differentiated: ")[-1].split("; it lies on")[0]
     short = text if len(text) <= _LONGEST_NOTE else text[:_LONGEST_NOTE].rsplit(" ", 1)[0] + " …"
     return short.replace("|", "\\|")

@@ -1,7 +1,8 @@
-"""Average and p-norm pools of whole windows, vectorised.
+"""Fast average and p-norm pools, for windows without padding or gaps.
 
-onnx's reference evaluator loops over windows in Python, which takes as long on the suite's two
-largest inputs as all its other tests. It still computes padded, dilated and cut-off windows.
+onnx's reference evaluator loops over windows in Python. On the two largest inputs of the suite,
+this takes as long as all other tests. The evaluator still computes padded, dilated and cut-off
+windows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from oracle.suite import Array
 
 
 class AveragePool(AveragePool_19):
-    """The mean of each window."""
+    """The mean of each window, vectorised."""
 
     op_domain = ""
 
@@ -29,7 +30,7 @@ class AveragePool(AveragePool_19):
 
 
 class LpPool(OnnxLpPool):
-    """The p-norm of each window."""
+    """The p-norm of each window, vectorised."""
 
     op_domain = ""
 
@@ -41,7 +42,7 @@ class LpPool(OnnxLpPool):
 
 
 def _is_plain(attributes: dict[str, Any]) -> bool:
-    """Whether every window lies within the input, without gaps."""
+    """Whether every window lies within the input and has no gaps."""
     return (
         attributes.get("auto_pad") in {None, "NOTSET", "VALID"}
         and not attributes.get("ceil_mode")

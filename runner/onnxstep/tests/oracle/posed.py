@@ -1,7 +1,7 @@
-"""A test of the suite as a question about derivatives: moved inputs and constants.
+"""A test of the suite as a question about derivatives: which inputs move, which are constants.
 
-Floats become float32, or float64 for differences, and move slightly off ties and corners. All other
-inputs become constants of the model.
+Floats become float32 (float64 for differences) and move slightly, away from ties and kinks. All
+other inputs become constants of the model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class NothingToDifferentiateError(Exception):
 
 @dataclass(frozen=True)
 class Posed:
-    """The float32 model, its differentiated inputs and its float outputs."""
+    """A test's float32 model, the inputs to differentiate, and the names of its float outputs."""
 
     model: onnx.ModelProto
     inputs: Mapping[str, Array]
@@ -46,17 +46,20 @@ class Posed:
 
     @property
     def exact(self) -> onnx.ModelProto:
-        """The model in float64."""
+        """The model converted to float64."""
         return in_type(self.model, TensorProto.DOUBLE)
 
     def moved(self, seed: int) -> Posed:
-        """The same question at moved inputs; infinities and NaN stay."""
+        """The same model at slightly moved inputs; infinities and NaN stay."""
         rng = np.random.default_rng(seed)
         return replace(self, inputs={name: _nearby(x, rng) for name, x in self.inputs.items()})
 
 
 def posed(case: SuiteCase) -> Posed:
-    """The question that a test asks. Raises NothingToDifferentiateError."""
+    """Prepare a test for differentiation.
+
+    Raises NothingToDifferentiateError if it has no float input or no float output.
+    """
     names = [value.name for value in case.model.graph.input]
     settings = {
         case.node.input[i] for i in SETTINGS.get(case.op_type, ()) if i < len(case.node.input)
@@ -75,7 +78,7 @@ def posed(case: SuiteCase) -> Posed:
 
 
 def is_float(value: object) -> bool:
-    """Whether a value is a tensor of one of the types that are differentiated."""
+    """Whether a value is a tensor whose type can be differentiated."""
     return (
         isinstance(value, np.ndarray | np.generic)
         and value.dtype != object
@@ -85,7 +88,7 @@ def is_float(value: object) -> bool:
 
 
 def seed_of(case: SuiteCase) -> int:
-    """A number for each test, the same everywhere."""
+    """A seed that depends only on the name of the test."""
     return zlib.crc32(case.name.encode())
 
 
@@ -115,7 +118,7 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy at a recent opset if it has the same operators, so no conversion is needed."""
+    """Copy of the model at a recent opset if its operators did not change, else at its own."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)
@@ -123,7 +126,7 @@ def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """A copy that claims another opset, without a check."""
+    """Copy of the model that declares another opset, without converting or checking it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for entry in copy.opset_import:

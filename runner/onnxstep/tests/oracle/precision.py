@@ -1,4 +1,4 @@
-"""A model in another floating-point type: every float tensor, at any depth."""
+"""Convert a model to another float type: every float tensor, in nested graphs too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPUTES_IN_ANOTHER = frozenset({"GroupNormalization"})
 
 
 def in_type(model: onnx.ModelProto, elem_type: int) -> onnx.ModelProto:
-    """A copy in which floats of all types are of ``elem_type``."""
+    """Copy of a model in which all floats have the type ``elem_type``."""
     converted = copy.deepcopy(model)
     _convert_graph(converted.graph, elem_type)
     return converted
@@ -47,7 +47,7 @@ def _convert_node(node: onnx.NodeProto, elem_type: int) -> None:
 
 
 def _spell_as_tensor(node: onnx.NodeProto) -> None:
-    """``value_float`` and ``value_floats`` can only be float32: write them as tensors."""
+    """Write ``value_float`` and ``value_floats``, which are always float32, as tensors."""
     for attribute in node.attribute:
         if attribute.name in ("value_float", "value_floats"):
             tensor = numpy_helper.from_array(

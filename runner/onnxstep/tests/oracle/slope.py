@@ -1,4 +1,4 @@
-"""Central differences of a model along random directions, with their error bounds."""
+"""Slopes of a model along random directions, by central differences, with error bounds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _ROUGH = 2e-6
 
 
 class NotSmoothError(Exception):
-    """The function has a kink or a pole within the step."""
+    """The model has a kink or a pole within the step of the difference."""
 
 
 @dataclass(frozen=True)
 class Slope:
-    """The slope d/dt u · f(x + t v): its direction v, value and rounding.
+    """The slope d/dt u · f(x + t v) of an input x along ``direction`` v, as ``value``.
 
-    ``scale`` is the norm of its terms, one for each element of f, ``level`` that of u · f.
+    ``noise`` bounds its rounding error. ``scale`` is the norm of the slope's terms, one for each
+    element of f; ``level`` is the norm of the terms of u · f.
     """
 
     direction: Array
@@ -38,7 +39,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Slopes:
-    """The slope along a direction of each input by name, for the cotangents u of the outputs."""
+    """The slope of each input by name, and the random cotangents u of the outputs."""
 
     by_input: Mapping[str, Slope]
     cotangents: Mapping[str, Array]
@@ -47,9 +48,9 @@ class Slopes:
 def slopes(
     run: Run, inputs: Mapping[str, Array], outputs: Sequence[str], seed: int, step: float
 ) -> Slopes:
-    """Slopes along random directions; infinite elements neither move nor count.
+    """Slopes along random directions; infinite elements stay fixed and do not count.
 
-    Raises NotSmoothError.
+    Raises NotSmoothError if the model has a kink or pole within the step.
     """
     rng = np.random.default_rng(seed)
     here = run(inputs)
@@ -60,7 +61,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """The elements of u · df over this many steps."""
+            """Change of u · f, element by element, per unit of a move of ``times`` steps."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
@@ -84,18 +85,18 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _counted(u: Array, y: Array) -> Array:
-    """The elements of u · y, zero wherever u is."""
+    """The elements of u · y, with zeros wherever u is zero."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 
 
 def _unit(x: Array) -> float:
-    """Unit of a step: the magnitude of small inputs, one for large inputs."""
+    """Length of a move: the magnitude of x, but at most 1."""
     return min(_size(x), 1.0) or 1.0
 
 
 def _spread(x: Array, v: Array) -> float:
-    """Ratio of the magnitudes of x and of the move, by which rounding is amplified."""
+    """Ratio of the magnitudes of x and of the move v, which amplifies rounding."""
     return _size(x) / (_size(v) or 1.0)
 
 

@@ -1,6 +1,6 @@
 """The node tests of ONNX's backend suite, as models with data.
 
-Collecting takes some seconds, so it is done once in a process.
+Collecting them takes some seconds, so a process does it only once.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 
 @dataclass(frozen=True)
 class SuiteCase:
-    """One test: a model, its inputs and the expected outputs, by name.
+    """A test of the suite: a model, its inputs and the expected outputs by name.
 
-    ``node`` is the operator under test, even if the model contains its body instead. Values are
-    arrays, or sequences and optionals.
+    ``node`` has the tested operator, even if the model contains the nodes of its body instead.
+    Inputs and outputs are arrays, sequences or optionals.
     """
 
     name: str
@@ -38,13 +38,13 @@ class SuiteCase:
 
     @property
     def op_type(self) -> str:
-        """The operator under test."""
+        """The tested operator."""
         return self.node.op_type
 
 
 @functools.cache
 def suite() -> tuple[SuiteCase, ...]:
-    """All node tests in the order of the suite."""
+    """All node tests, in the order of the suite."""
     with warnings.catch_warnings():
         # Some tests cast to narrow types on purpose, of which numpy warns.
         warnings.simplefilter("ignore", RuntimeWarning)

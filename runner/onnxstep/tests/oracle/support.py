@@ -1,4 +1,4 @@
-"""Whether ONNX Runtime can run operators without a rule on the CPU."""
+"""Find operators without a rule that ONNX Runtime can run on the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oracle.suite import SuiteCase
 
 
 def runs_on_the_cpu(verdicts: Iterable[Verdict]) -> Mapping[str, bool]:
-    """Whether any test loads in ONNX Runtime, by operator without a rule."""
+    """Whether ONNX Runtime loads a test of the operator, for each operator without a rule."""
     loads: dict[str, bool] = {}
     for verdict in verdicts:
         if verdict.answer is Answer.NO_RULE:

@@ -1,4 +1,4 @@
-"""Reading and writing at places, in addition to the cases: embeddings, old opsets, ties, zeros."""
+"""Further tests of reading and writing at indices: embeddings, old opsets, ties, zeros."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMBEDDING = "g (float[7,3] w, int64[2,4] ids) => (float[2,4,3] y) { y = Gather(w
 
 @pytest.mark.parametrize("opset", [13, 16, 21])
 def test_an_embedding(opset: int) -> None:
-    """Rows read several times receive the sum, other rows zeros, at each opset."""
+    """A row that is read several times gets the sum of the cotangents, other rows zeros."""
     rng = np.random.default_rng(3)
     ids = np.array([[0, 5, 5, -7], [6, 2, 5, -1]])
     u = rng.standard_normal((2, 4, 3)).astype(np.float32)
@@ -25,13 +25,13 @@ def test_an_embedding(opset: int) -> None:
 
 
 def test_an_embedding_makes_no_matrix_of_the_vocabulary() -> None:
-    """From opset 16 on the gradient is one scatter, without one-hot or copy of the table."""
+    """The gradient from opset 16 on is a single scatter without a one-hot matrix."""
     operators = [node.op_type for node in vjp_graph(model_of_text(EMBEDDING), ["w"]).graph.node]
     assert operators == ["Gather", "Unsqueeze", "Expand", "ScatterND"]
 
 
 def test_tied_extremes_share() -> None:
-    """Data and updates tied for a maximum share its cotangent, as in PyTorch."""
+    """Elements of data and updates that tie for a maximum share its cotangent, as in PyTorch."""
     model = model_of_text(
         "g (float[3] x, float[3] u) => (float[3] y) <int64[3] at = {1, 1, 2}> "
         '{ y = ScatterElements <reduction = "max"> (x, at, u) }'
@@ -49,7 +49,7 @@ def test_tied_extremes_share() -> None:
 
 
 def test_updates_of_zero_in_a_product() -> None:
-    """An update's derivative is the product of all other factors, zeros included."""
+    """The derivative of an update is the product of all other factors, even if some are zero."""
     model = model_of_text(
         "g (float[3] x, float[5] u) => (float[3] y) <int64[5] at = {0, 0, 1, 1, 2}> "
         '{ y = ScatterElements <reduction = "mul"> (x, at, u) }'

@@ -1,6 +1,6 @@
 """Derivatives at kinks and at divisions by zero equal PyTorch's.
 
-The expected numbers are those of PyTorch 2.13 in float64 (`torch.autograd` of the sum of outputs).
+The expected numbers come from PyTorch 2.13 in float64 (`torch.autograd` of the sum of outputs).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ SATURATING: list[Row] = [
 
 
 def gradients(case: Case, inputs: list[Array], cotangent: Array | None = None) -> list[Array]:
-    """ONNX Runtime's results of the backward graph, by default for cotangents of one."""
+    """ONNX Runtime's gradients of the inputs; without ``cotangent`` all its elements are 1."""
     model = model_of(case, TensorProto.FLOAT)
     names = list(case.shapes)
     session = onnxruntime.InferenceSession(
@@ -84,13 +84,13 @@ def gradients(case: Case, inputs: list[Array], cotangent: Array | None = None) -
 
 
 def shapes_of(inputs: list[Array]) -> dict[str, tuple[int, ...]]:
-    """A name and a shape for each input."""
+    """The shapes of the inputs, by the names x0, x1, …."""
     return {f"x{index}": x.shape for index, x in enumerate(inputs)}
 
 
 @pytest.mark.parametrize("row", [*KINKS, *SATURATING], ids=lambda row: f"{row[0]}-{row[2]}")
 def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None:
-    """Ties are shared, kinks follow PyTorch, and nothing overflows or divides by zero."""
+    """Ties are shared and kinks resolved as in PyTorch, without overflow or division by zero."""
     op_type, attributes, values, expected = row
     inputs = [np.array(value) for value in values]
     results = gradients(Case(op_type, shapes_of(inputs), attributes), inputs)
@@ -103,28 +103,28 @@ def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None
     [(0.0, [0.0, 0.0]), (0.5, [INF, 0.25]), (1.0, [1.0, 1.0]), (-1.0, [-INF, -1 / 16])],
 )
 def test_constant_powers_at_zero(exponent: float, expected: list[float]) -> None:
-    """The derivative of a constant power at 0 is its limit, as in PyTorch."""
+    """The derivative at 0 of a power with a constant exponent is its limit, as in PyTorch."""
     x = np.array([0.0, 4.0])
     case = Case("Pow", {"x": x.shape}, fixed={"exponent": np.array(exponent)})
     np.testing.assert_allclose(gradients(case, [x])[0], expected, rtol=1e-6)
 
 
 def test_running_products_pass_zeros() -> None:
-    """The first zero of a running product has a derivative, later elements have none."""
+    """The first zero of a running product has a derivative, and elements after it have none."""
     x = np.array([2.0, 0.0, 3.0, 0.0, 5.0])
     case = Case("CumProd", {"x": x.shape}, fixed={"axis": np.array(0)}, opset=26)
     np.testing.assert_allclose(gradients(case, [x])[0], [1.0, 8.0, 0.0, 0.0, 0.0])
 
 
 def test_three_equal_operands_share_evenly() -> None:
-    """Max of n equal operands gives each 1/n."""
+    """Each of n equal operands of Max gets 1/n of the cotangent."""
     inputs = [np.ones(1)] * 3
     for gradient in gradients(Case("Max", shapes_of(inputs)), inputs):
         np.testing.assert_allclose(gradient, [1 / 3], rtol=1e-6)
 
 
 def test_where_keeps_nan_out_of_the_other_branch() -> None:
-    """A NaN cotangent does not reach the operand that was not selected."""
+    """A NaN in the cotangent does not reach the operand that was not selected."""
     inputs = [np.ones(2), np.ones(2)]
     fixed = {"chosen": np.array([True, False])}
     case = Case("Where", shapes_of(inputs), fixed=fixed, inputs=["chosen", "x0", "x1"])
@@ -134,14 +134,14 @@ def test_where_keeps_nan_out_of_the_other_branch() -> None:
 
 
 def test_a_large_determinant_is_refused() -> None:
-    """Cofactors of a large matrix would need too much memory."""
+    """The determinant of a large matrix is refused: its cofactors would need too much memory."""
     model = model_of(Case("Det", {"x": (40, 40)}), TensorProto.FLOAT)
     with pytest.raises(ModelError, match="at most 32 rows to differentiate a determinant, got 40"):
         vjp_graph(model, ["x"])
 
 
 def test_axes_that_are_computed_are_refused() -> None:
-    """A reduction over computed axes that are not kept is a one-line error."""
+    """A reduction that removes axes computed at run time gives a one-line error."""
     options = {"inputs": ["x", "axes"], "output_shape": (3,)}
     case = Case("ReduceMax", {"x": (2, 3)}, {"keepdims": 0}, **options)  # type: ignore[arg-type]
     model = model_of(case, TensorProto.FLOAT)

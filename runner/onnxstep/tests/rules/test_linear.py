@@ -1,4 +1,4 @@
-"""Gradients of weights in the forms for the CPU."""
+"""Every form in which the CPU computes a weight's gradient gives the same result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onnxstep.rules.linear import summed_over_rows
 def test_a_weights_gradient_is_the_product_over_positions(
     positions: int, rows: int, columns: int, turnings: int
 ) -> None:
-    """Every form gives numpy's result."""
+    """Every form has the expected number of transposes and numpy's result."""
     op = Builder([helper.make_opsetid("", 21)], 10, "cpu")
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)

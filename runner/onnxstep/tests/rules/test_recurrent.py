@@ -1,4 +1,4 @@
-"""Recurrent forms that are refused, and missing cotangents."""
+"""Recurrent layers that are refused, and losses of a single final state."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") 
 
 
 def test_a_function_whose_value_does_not_tell_its_slope_is_refused() -> None:
-    """The error has the activation's name as in the node."""
+    """An activation whose slope does not follow from its result is refused by name."""
     with pytest.raises(ModelError, match="got 'Hardsigmoid'"):
         vjp_graph(_lstm(', activations = ["HardSigmoid", "Tanh", "Tanh"]'), ["w"])
 
 
 def test_clipped_gates_of_a_gru_are_refused() -> None:
-    """Only an LSTM's clipped gates are differentiated."""
+    """A GRU with clipped gates is refused; only an LSTM's are differentiated."""
     model = parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> '
         "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r) => (float[3,1,2,2] y) "
@@ -41,7 +41,7 @@ def test_clipped_gates_of_a_gru_are_refused() -> None:
 
 
 def test_a_projected_state_is_refused() -> None:
-    """A state narrower than its gates, PyTorch's proj_size, is named."""
+    """The error for a state narrower than its gates mentions PyTorch's proj_size."""
     model = parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> '
         "g (float[3,2,2] x, float[1,8,2] w, float[1,8,1] r) => (float[3,1,2,2] y) "
@@ -53,7 +53,7 @@ def test_a_projected_state_is_refused() -> None:
 
 @pytest.mark.parametrize("state", ["y_h", "y_c"])
 def test_a_loss_of_one_final_state_alone(state: str) -> None:
-    """With one output the gradient equals that with zeros for the others."""
+    """A node with a single output has the gradient of one with zero cotangents for the others."""
     rng = np.random.default_rng(3)
     shapes = {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2), f"{state}_cotangent": (1, 2, 2)}
     feeds = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}

@@ -1,4 +1,4 @@
-"""Resize in addition to the cases: form of its gradient, and refusals."""
+"""Further tests of Resize: the form of its gradient, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_at(
     model: onnx.ModelProto,
     fixed: dict[str, NDArray[Any]],
 ) -> list[NDArray[Any]]:
-    """Every output at a level of the runtime's optimization; missing inputs are drawn."""
+    """All outputs at an optimization level of ONNX Runtime; inputs not in ``fixed`` are drawn."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
     session = onnxruntime.InferenceSession(
@@ -45,7 +45,7 @@ def run_at(
 def test_a_step_through_bicubic_positions_runs_at_every_level(
     level: onnxruntime.GraphOptimizationLevel,
 ) -> None:
-    """DINOv2's positions: a bicubic Resize between transposes, exported by PyTorch."""
+    """A step runs through DINOv2's positions: a bicubic Resize between transposes, from PyTorch."""
     model = onnx.load(FAULTS / "cubic.onnx")
     step = training_step(model, StepOptions(loss="mse")).model
     expected = run_at(PLAIN, step, materialise(model))
@@ -67,7 +67,7 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
 def test_what_breaks_when_transposed_is_kept_from_it(
     attributes: str, channels: int, inputs_kind: str
 ) -> None:
-    """Forms through which the runtime moves transposes wrongly still run."""
+    """A Resize across which ONNX Runtime would move a transpose wrongly still runs."""
     lead = (
         ""
         if "axes" in attributes
@@ -89,7 +89,7 @@ def test_what_breaks_when_transposed_is_kept_from_it(
 
 
 def test_repeating_pixels_is_undone_by_pooling() -> None:
-    """The gradient of nearest upsampling by an integer factor is a scaled pooling."""
+    """The gradient of nearest upsampling by an integer factor is an average pool times a number."""
     model = model_of_text(
         "g (float[1,2,3,4] x) => (float[1,2,6,12] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> "
         '{ y = Resize <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> '
@@ -101,7 +101,7 @@ def test_repeating_pixels_is_undone_by_pooling() -> None:
 
 
 def test_a_rounded_aspect_ratio_is_refused() -> None:
-    """The output's shape does not determine the scale, so the node is named."""
+    """The error names the node, because the output's shape does not determine its scale."""
     model = model_of_text(
         "g (float[1,1,2,4] x) => (float[1,1,2,3] y) <int64[2] s = {1, 3}> "
         '{ y = Resize <axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"> (x, , , s) }',

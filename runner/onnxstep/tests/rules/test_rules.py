@@ -1,4 +1,4 @@
-"""Every rule against finite differences, by the cases of tests/gradient_cases."""
+"""Every gradient rule agrees with finite differences in the cases of tests/gradient_cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_rule_agrees_with_finite_differences(case: Case) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    """Every operator with a rule has a case."""
+    """Every operator with a gradient rule has a case."""
     claimed = {
         (domain, op_type)
         for (domain, op_type, _), answer in registry.registered().items()

@@ -1,4 +1,4 @@
-"""Inputs known only at run time, with values implied by the file's shapes."""
+"""Gradients with inputs computed at run time, if the shapes in the file imply enough."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from onnxstep.errors import ModelError
     ],
 )  # fmt: skip
 def test_a_gradient_is_that_of_the_constant(into: str, out: str, stored: str, call: str) -> None:
-    """Fed scales, regions and bounds give the gradient of constant ones."""
+    """Scales, regions and bounds fed at run time give the gradient that constant ones give."""
     entries = [entry.split(" = ") for entry in re.findall(r"\w+\[\d\] \w = \{.*?\}", stored)]
     fed_inputs = ", ".join(kind for kind, _ in entries)
     fed = f"g (float[{into}] x, {fed_inputs}) => (float[{out}] y) {{ y = {call} }}"
@@ -57,14 +57,14 @@ def test_a_gradient_is_that_of_the_constant(into: str, out: str, stored: str, ca
 
 
 def test_no_gradient_of_scales_is_zero_in_silence() -> None:
-    """A gradient of scales is refused."""
+    """A request for the gradient of Resize's scales is refused."""
     model = model_of_text("g (float[2,3] x, float[2] s) => (float[4,3] y) { y = Resize(x, , s) }")
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*roi and scales"):
         vjp_graph(model, ["x", "s"])
 
 
 def test_what_shapes_do_not_tell_is_refused() -> None:
-    """The error for axes that are not kept names the node."""
+    """The error for a reduction that removes axes fed at run time names the node."""
     model = model_of_text(
         "g (float[3,3] x, int64[1] a) => (float[3] y) { y = ReduceSum <keepdims = 0> (x, a) }"
     )

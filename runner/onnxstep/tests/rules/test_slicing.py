@@ -1,4 +1,4 @@
-"""Cutting and joining in addition to the cases: unused parts, forms that onnx cannot run."""
+"""Further tests of cutting and joining: unused parts, forms that onnx's evaluator lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 def _assert_adjoint(graph: str) -> None:
-    """For a linear map A, u · A x equals Aᵀ u · x for every u."""
+    """Assert u · A x = Aᵀ u · x for a random u, where A is the graph's linear map."""
     y = run(model_of_text(graph), {"x": X})["y"]
     u = np.random.default_rng(5).standard_normal(y.shape).astype(np.float32)
     got = run(vjp_graph(model_of_text(graph), ["x"]), {"x": X, "y_cotangent": u})
@@ -25,13 +25,13 @@ def _assert_adjoint(graph: str) -> None:
     [("-1, 2, 0, -2", "2,4"), ("-1, -1, -1, 0", "1,3"), ("1, -2, -2, 3", "2,5")],
 )
 def test_negative_pads(pads: str, shape: str) -> None:
-    """Elements cut off by a negative pad have no gradient; onnx's evaluator cannot run it."""
+    """Elements that a negative pad removes have a zero gradient; onnx's evaluator cannot run it."""
     stored = f"<int64[4] pads = {{{pads}}}>"
     _assert_adjoint(f"g (float[3,4] x) => (float[{shape}] y) {stored} {{ y = Pad(x, pads) }}")
 
 
 def test_an_empty_slice() -> None:
-    """An empty slice has a gradient of zeros."""
+    """A slice without elements has a gradient of zeros."""
     model = model_of_text(
         "g (float[3,4] x) => (float[3,0] y) <int64[1] at = {2}, int64[1] axis = {1}> "
         "{ y = Slice(x, at, at, axis) }"
@@ -41,7 +41,7 @@ def test_an_empty_slice() -> None:
 
 
 def test_only_the_wanted_part_is_cut_from_a_concatenation() -> None:
-    """One operand's gradient is one Slice, not a Split."""
+    """The gradient of a single operand of Concat is a Slice, not a Split."""
     model = model_of_text(
         "g (float[3,4] a, float[3,4] x) => (float[3,8] y) { y = Concat <axis = 1> (a, x) }"
     )
@@ -54,7 +54,7 @@ def test_only_the_wanted_part_is_cut_from_a_concatenation() -> None:
 
 @pytest.mark.parametrize("parts", ["a, b, y", "a, y, b", "y, , a", ", , y"])
 def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
-    """Unused parts of a Split, named or not, have zeros in the gradient."""
+    """Parts of a Split that the model does not use get zeros in the gradient."""
     model = model_of_text(
         f"g (float[6] x) => (float[2] y) <int64[3] s = {{2, 2, 2}}> {{ {parts} = Split(x, s) }}"
     )
@@ -81,6 +81,6 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     ],
 )
 def test_what_is_refused(graph: str, demand: str) -> None:
-    """Fed pads, and negative pads in copying modes, are refused by name."""
+    """Pads fed at run time, and negative pads in modes that copy elements, are refused by name."""
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model_of_text(graph), ["x"])
