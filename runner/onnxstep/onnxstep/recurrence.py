@@ -213,10 +213,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Raise ModelError unless state and gates are equally wide: ONNX has no LSTM with a projection.
-
-    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so.
-    """
+    """Raise ModelError for a state narrower than its gates (PyTorch's proj_size)."""
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
     if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
