@@ -1,4 +1,4 @@
-"""Bill a usage under a price plan, rented or owned; the only entry to billing.
+"""Bill a usage under a price plan, rented or owned; all bills are made by this module.
 
 A job that may be interrupted gets its expected bill. docs/decisions/0005-bills.md explains
 bills.
@@ -62,7 +62,7 @@ def quote(
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """The bill that a share ``probability`` of runs does not exceed, given random interruptions.
 
-    Without interruptions all runs have one bill. Free credit is left out. Raises InputError as
+    Without interruptions all runs have the same bill. Free credit is left out. Raises InputError as
     ``quote`` does, and for a probability that is not between 0 and 1.
     """
     if not 0 < probability < 1:

@@ -1,9 +1,9 @@
 """Rent or buy: the hours of use in a month above which an owned machine is cheaper.
 
-Both costs are lines over the hours of use. Most of an owned machine's cost is fixed; a rented
-machine's cost has no fixed part, that of a commitment nothing else. A rented line bends if
-sustained use makes hours cheaper. Hours are those of the owned machine. This module also lists the
-rented plans that could do its work, with their speed, and puts the answers into words.
+Both costs are lines over the hours of use. Most of an owned machine's cost is fixed. A rented
+machine's cost has no fixed part, while the cost of a commitment is all fixed. A rented line bends
+if sustained use makes hours cheaper. Hours are those of the owned machine. This module also lists
+the rented plans that could do its work, with their speed, and puts the answers into words.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class Payback:
 class Rent:
     """A rented plan that could replace the owned machine.
 
-    ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` says how it is
-    known.
+    ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` says where this
+    figure comes from.
     """
 
     price: Price

@@ -207,10 +207,10 @@ def method(published: Published) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecomputedFigure:
-    """A recomputed figure, and its least and greatest value.
+    """A recomputed figure with its range, in the claim's unit.
 
-    ``exact`` is computed from the source's times; ``low`` and ``high`` are over all times that
-    round to them. All are in the claim's unit.
+    ``exact`` is computed from the source's times; ``low`` and ``high`` are the least and the
+    greatest value over all times that round to them.
     """
 
     exact: Decimal
@@ -305,7 +305,7 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The figure that a claim states, recomputed with all combinations of rounded times.
+    """The figure of a claim, recomputed, with its range over times that round to the source's.
 
     None if the source's function does not compute it.
     """

@@ -37,9 +37,11 @@ def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
-    """The candidates for which no other is at least as good in both mean time and mean cost.
+    """The candidates that no other dominates.
 
-    Fastest first; candidates equal in both all stay. Raises InputError for several currencies.
+    A candidate dominates another if it is at least as good in both mean time and mean cost, and
+    better in one. Fastest first; candidates equal in both all stay. Raises InputError for several
+    currencies.
     """
     best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
@@ -75,10 +77,11 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice(Generic[KeyT]):
-    """The cheapest batch size that reaches the accuracy ``demanded``, in percent.
+    """The cheapest batch size that reaches an accuracy.
 
-    ``unknown`` are batch sizes without a known accuracy, ``less_accurate`` those that miss the
-    demanded accuracy. ``choice`` and ``demanded`` are None if no accuracy is known.
+    The accuracy ``demanded`` is in percent. ``unknown`` are batch sizes without a known accuracy,
+    ``less_accurate`` those that miss the demanded accuracy. ``choice`` and ``demanded`` are None if
+    no accuracy is known.
     """
 
     choice: Candidate[KeyT] | None

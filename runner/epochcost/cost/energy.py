@@ -99,7 +99,7 @@ Power = EnergyReading | DeclaredPower
 
 @dataclass(frozen=True, slots=True)
 class UnknownEnergy:
-    """An energy that is unknown, which is not zero; ``reason`` is a phrase for people."""
+    """An energy that is not known, instead of zero; ``reason`` is a phrase for people."""
 
     reason: str
 

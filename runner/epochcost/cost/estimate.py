@@ -95,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """A cost that is unknown, which is not zero; ``reason`` is a phrase for people."""
+    """A cost that is not known, instead of zero; ``reason`` is a phrase for people."""
 
     reason: str
 

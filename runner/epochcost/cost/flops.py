@@ -1,4 +1,4 @@
-"""Estimate the time of a training from its operations, where it was never timed: always a range.
+"""Estimate the time of a training that was never timed from its operations, as a range.
 
 The time is operations / (peak rate × utilisation). The utilisation of a training that never ran is
 unknown, so it is declared as a range.

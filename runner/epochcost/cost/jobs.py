@@ -19,7 +19,7 @@ _LATE = Decimal("0.01")
 
 
 def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """Expected cost of failed runs for each successful run; a failed run costs as much as that."""
+    """Expected cost of failed runs for each successful run, if a failed run costs ``cost`` too."""
     return failing / (_ONE - failing) * cost
 
 
@@ -44,10 +44,11 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Program for the cost of trainings, one and all of a month, with failures, and the machines.
+    """Program for the cost of one training and of a month's trainings, and for the machines needed.
 
-    Inputs are the cost ``total`` and the ``elapsed`` seconds of a successful run, the share
-    ``failed`` of runs, and the number ``times`` of trainings in a month.
+    Failed runs are included. Inputs are the cost ``total`` and the ``elapsed`` seconds of a
+    successful run, the share ``failed`` of runs, and the number ``times`` of trainings in a
+    month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
     failures = failures_paid(total, failed)
@@ -63,10 +64,10 @@ def training_program() -> Json:
 
 
 def serving_program() -> Json:
-    """Program for the machines that serve ``rate`` requests a second, their load, and answer times.
+    """Program for the number of machines that serve a rate of requests, their load and latency.
 
-    Inputs are also the ``seconds`` of a ``batch``, and the share ``busy`` that limits a machine's
-    load.
+    Inputs are the ``rate`` of requests a second, the ``seconds`` of a ``batch``, and the share
+    ``busy`` that limits a machine's load.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():
@@ -79,7 +80,8 @@ def serving_program() -> Json:
 def million_program() -> Json:
     """Program for the cost of a million requests.
 
-    Inputs are the cost ``total`` of ``month`` seconds and the ``rate`` of requests a second.
+    Inputs are the cost ``total`` of a time, its length ``month`` in seconds, and the ``rate`` of
+    requests a second.
     """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

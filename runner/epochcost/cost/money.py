@@ -69,7 +69,7 @@ class _ExactArithmetic:
 
 
 def exact_arithmetic() -> AbstractContextManager[None]:
-    """Context in which Decimals are computed in CONTEXT.
+    """A context manager in which Decimals are computed with the 60 digits of CONTEXT.
 
     Results that do not fit its digits raise InputError.
     """

@@ -37,7 +37,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """The monthly cost under an owned plan, whose utilisation is not used."""
+        """The monthly cost under an owned plan, for any hours of use instead of its utilisation."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -65,7 +65,7 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 
 
 def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Label, quantity, unit, and rate per unit of each line."""
+    """Label, quantity, unit, and rate per unit of each line of an owned machine's bill."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     yield "depreciation", hours, unit, depreciation_per_hour(plan)
     for label, yearly in (

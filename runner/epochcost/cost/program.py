@@ -39,7 +39,7 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 class Program:
     """The bill of a plan as formulas: inputs with defaults, lines, and elapsed seconds.
 
-    A line has a label and an amount; amounts and seconds are traced expressions.
+    A line has a label and an amount; amounts and seconds are formulas of the inputs.
     """
 
     price: str
@@ -136,7 +136,7 @@ def _program(
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
     """A program with named ``answers`` instead of a bill's lines.
 
-    Its figures are traced on symbols.
+    The answers are formulas of symbols, which become the program's inputs.
     """
     writer = _Writer(answers.values())
     written = {name: writer.json(figure) for name, figure in answers.items()}

@@ -86,7 +86,7 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
 
 
 def _commitment_parts(terms: Commitment) -> Iterator[HourlyCharge]:
-    """The charge for an hour's payments, and that for the unused hours of the term.
+    """Charges for an hour of use under a commitment: its payments, and those of unused hours.
 
     At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs (upfront / (months
     x 730 h) + hourly) / u.
@@ -114,7 +114,7 @@ def _paid_by_the_hour(terms: Commitment) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class RentedUsage:
-    """Number of machines at once, successive runs of each, and total gigabytes of egress."""
+    """Number of machines at once, of successive runs of each, and gigabytes of egress in all."""
 
     count: Count
     runs: Count
@@ -235,7 +235,7 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines for the charges of the time of work, then a line for each other use of time.
+    """Lines of a bill: one for each charge for work, then one for each other use of time.
 
     The last line subtracts ``discounted`` seconds. A later amount is the difference between the
     bill of all time so far and the lines before: rounding each separately could make a bill fall by

@@ -104,9 +104,9 @@ class Moment:
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """Seconds until work would continue in the given zones.
+        """Seconds until work would continue in the given zone of each job.
 
-        0 if the machine is running there.
+        0 if the job's machine is running there.
         """
         moved = self.begun & (zone != self.zone)
         restarted = self.begun & (moved | ~self.running)
@@ -146,7 +146,7 @@ def move_when_it_pays(moment: Moment) -> Indices:
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Policy: move if interrupted; rent on demand if losing a stretch would miss the deadline."""
+    """Policy: move if interrupted; rent on demand before a lost stretch would miss the deadline."""
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
     there = np.isfinite(moment.price(zone))
@@ -170,9 +170,9 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """The replayed job's end, from each start; not ``finished`` means that the trace ended first.
+    """The replayed job's cost, time and events for each start, in arrays.
 
-    ``elapsed`` is in seconds.
+    ``elapsed`` is in seconds. If ``finished`` is False, the trace ended before the job.
     """
 
     cost: Floats
@@ -323,7 +323,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Floats) -> Spread:
-        """The spread of at least one value."""
+        """The spread of at least one value, one for each start."""
         p10, p90 = np.percentile(values, (10, 90))
         return cls(float(values.mean()), float(p10), float(p90), float(values.max()))
 
@@ -347,11 +347,11 @@ class PolicyResult:
 
 
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
-    """Replay a job under each policy from at most ``count`` evenly spaced starts; staying first.
+    """Replay a job under each policy from at most ``count`` evenly spaced starts.
 
-    Staying uses the zone that turns out best. All policies are compared over the starts from which
-    each of them ends within the trace; falling back needs a deadline and a price on demand. Raises
-    InputError if there is no such start.
+    The first policy is to stay, in the zone that turns out best. All policies are compared over the
+    starts from which each of them ends within the trace; falling back needs a deadline and a price
+    on demand. Raises InputError if there is no such start.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]

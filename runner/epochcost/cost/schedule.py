@@ -79,8 +79,8 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     Every start but the last uses its whole lifetime. Every start begins with the start-up, every
     start but the first continues with the restart of ``interruptions``, and every start but the
     last ends with a checkpoint. An unbilled start-up does not count in the lifetime. If starts fail
-    with probability p, p / (1 - p) failures are expected for each success, and each takes the
-    start-up's time. Raises InputError if a lifetime leaves no time to work.
+    with probability p, p / (1 - p) failures are expected for each success, and each takes the time
+    of a start-up. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO

@@ -43,7 +43,7 @@ class PricedJob:
     def bill_quantile(self, probability: float) -> Quote:
         """The bill that a share ``probability`` of runs does not exceed.
 
-        Only interruptions vary.
+        Runs differ only in their random interruptions.
         """
         if self.work.shared:
             return self.bill()
@@ -104,7 +104,10 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether the cost is on the other side; None if no plan may have this value."""
+        """Whether a value moves the cost to the other side of its target.
+
+        None if it is not allowed.
+        """
         total = _cost(job, name, value)
         return None if total is None else (total <= cost if dearer else total >= cost)
 
@@ -166,9 +169,9 @@ class InputInterval:
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval, and the interval that each uncertain input alone causes.
+    """A cost with its interval, and the intervals that each uncertain input alone would cause.
 
-    The widest of these is first.
+    These are ordered, the widest first.
     """
 
     cost: Estimate

@@ -117,7 +117,10 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` applies: a spot plan with an unknown rate, and time to work."""
+    """Whether `interrupted_at` applies.
+
+    The plan's rate must be unknown, and a lifetime, if any, must leave time to work.
+    """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
     lifetime = price.maximum_lifetime_seconds
@@ -178,8 +181,8 @@ def expected_time(job: SpotJob) -> SpotTime:
     With rate r, later start B, first start S and stretches of length L (work and checkpoint), the
     running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)): Daly's equation 20 for
     each stretch (see `daly_interval_seconds`), since a machine may also be taken back during a
-    start. The number of interruptions is r times this time. Exact without a lifetime, and to within
-    one start with one.
+    start. The number of interruptions is r times this time. The result is exact without a lifetime,
+    and exact to within one start with a lifetime.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime

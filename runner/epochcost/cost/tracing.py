@@ -100,7 +100,7 @@ def is_zero(number: Decimal) -> bool:
 
 
 def is_certain(condition: bool | Condition) -> bool:
-    """Whether a condition certainly holds; False for a condition on symbols."""
+    """Whether a condition is known to hold; False for a condition on symbols."""
     return condition is True
 
 
@@ -112,7 +112,7 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 
 
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """Evaluate one function if the condition holds, else the other; for symbols evaluate both.
+    """Evaluate ``then`` if the condition holds, else ``otherwise``; for symbols evaluate both.
 
     The results' records and tuples are then combined item by item; equal items need no choice.
     """
@@ -160,7 +160,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """Number of whole steps needed to reach a number; exact, while a quotient could lose a digit.
+    """Number of whole steps needed to reach a number, without the rounding of a quotient.
 
     Raises InvalidOperation if the steps have more digits than the context.
     """
@@ -171,12 +171,12 @@ def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
 
 
 def square_root(number: Decimal) -> Decimal:
-    """The square root."""
+    """The square root of a number."""
     return _traced("sqrt", number) if is_traced(number) else number.sqrt()
 
 
 def logarithm(number: Decimal) -> Decimal:
-    """The natural logarithm."""
+    """The natural logarithm of a number."""
     return _traced("log", number) if is_traced(number) else number.ln()
 
 

@@ -1,4 +1,4 @@
-"""The work that a run is asked to do (its assignment), and the events that it reports."""
+"""The assignment of a run, which says what to measure, and the events that the run reports."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """Event: a trial in a sweep ran out of memory, which the sweep expects."""
+    """Event: a batch size of a sweep ran out of memory, which is no failure of the run."""
 
     trial: Trial
     error: EpochcostError
@@ -153,7 +153,7 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """The stored result of a trial, if any.
+        """The stored result of a trial, None without one.
 
         Raises ResultError if this run must not replace it.
         """

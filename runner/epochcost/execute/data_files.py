@@ -1,7 +1,4 @@
-"""Put a data set's files on this machine: download or copy them, and check them.
-
-pooch downloads them.
-"""
+"""Put a data set's files on this machine: download them with pooch or copy them, and check them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Count what a decoder needs for each token: operations, bytes to move, and memory.
+"""Count what a decoder needs for each token: operations, bytes to read, and memory.
 
-A lookup reads only a row of its table.
+A lookup in a table reads only one row of it.
 """
 
 from __future__ import annotations

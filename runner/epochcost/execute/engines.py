@@ -48,9 +48,10 @@ def python_of(folder: Path) -> Path:
 
 
 def requirements(engine: str) -> tuple[str, ...]:
-    """The packages to install for an engine, with versions: the engine, and the others as here.
+    """The packages of an engine's environment with their versions.
 
-    The runtime that the engine uses has the same release as here, in the package for CPUs.
+    They are the engine and the packages that a worker needs, in the versions installed here. The
+    runtime that the engine uses has the same release as here, in the package for CPUs.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 
@@ -92,7 +93,7 @@ def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
 
 
 def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
-    """The engines of the studies that are not installed, each with a message what to do."""
+    """The studies' engines that are not installed, each with a message that says what to do."""
     return {
         engine: _not_prepared(engine)
         for engine in engines_of(studies)

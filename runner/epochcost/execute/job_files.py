@@ -46,9 +46,9 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters that a graph stores.
+    """Write the parameters that a graph stores, and return the path.
 
-    None if it stores none and the worker draws them.
+    None if it stores none; the worker then draws them.
     """
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}

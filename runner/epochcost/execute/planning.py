@@ -228,9 +228,9 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """The reason for each model whose file or external data cannot be read.
+    """The reason for each model whose file cannot be read, or contradicts the model's spec.
 
-    A file that contradicts its spec counts too.
+    The files of its external data are checked too.
     """
     reasons: dict[str, LeftOut] = {}
     for name in names:

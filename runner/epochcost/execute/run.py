@@ -189,7 +189,7 @@ def _rounds_in(earlier: Result | None) -> int:
 
 
 def _unexpected(error: Exception) -> TrialFailed:
-    """The error for a bug in our code; it names the innermost line of our code in the traceback."""
+    """The error for a bug in our code; it names the line of our code where the bug showed."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next(
         frame

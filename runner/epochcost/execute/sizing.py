@@ -89,7 +89,7 @@ class _BuiltGraph:
 class _Sweep:
     """Graphs at the smallest and the largest batch of several examples.
 
-    Interpolates shapes between.
+    Shapes at batch sizes between them are interpolated.
     """
 
     build: Callable[[int], _BuiltGraph]
@@ -99,7 +99,7 @@ class _Sweep:
     def at(self, batch: int) -> tuple[_BuiltGraph, Shapes]:
         """The graph and its shapes at a batch size.
 
-        Built anew if the interpolated shapes do not fit it.
+        The graph is built for this size if shapes cannot be interpolated.
         """
         if batch in self.ends:
             return self.ends[batch], static_shapes(self.ends[batch].graph)

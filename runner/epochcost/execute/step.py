@@ -70,9 +70,10 @@ Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
 
 
 def update_rule(optimizer: spec.Optimizer) -> Rule:
-    """The update rule of onnxstep with the optimizer's settings; steps are fed the learning rate.
+    """The update rule of onnxstep with the optimizer's settings, except the learning rate.
 
-    Both follow PyTorch's formulas, so that settings carry over unchanged.
+    Each step is fed its learning rate. Both packages follow PyTorch's formulas, so that settings
+    carry over unchanged.
     """
     settings: dict[str, Any] = {
         name: float(value)

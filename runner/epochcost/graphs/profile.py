@@ -1,4 +1,4 @@
-"""The arithmetic by kind, and the memory traffic, of a graph for an example.
+"""Operations by kind, and memory traffic, of a graph's forward pass of one example.
 
 ``profiling`` counts them, ``predict`` learns times from them; this module does not import onnx.
 """

@@ -39,9 +39,9 @@ _INTEGER_ACTIVATIONS = 4
 
 @dataclass(frozen=True)
 class _Product:
-    """A matrix product with a parameter of shape [inner, features].
+    """A matrix product with a parameter.
 
-    [features, inner] if ``turned``.
+    The parameter's shape is [inner, features], or [features, inner] if ``turned``.
     """
 
     node: onnx.NodeProto
@@ -104,7 +104,7 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """Number of bits of each quantised weight in a file that stores such weights; else empty."""
+    """The numbers of bits that a file's quantised weights have; empty if it stores none."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 
@@ -188,10 +188,10 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
 
 
 def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Weights [features, inner] as codes [features, blocks, bytes] and scales [features, blocks].
+    """Quantise weights [features, inner] to 4 bits.
 
-    A block of 32 codes has 16 bytes of two codes each, the first in the low half. Uses all CPUs of
-    this process.
+    Returns codes [features, blocks, bytes] and scales [features, blocks]. A block of 32 codes has
+    16 bytes of two codes each, the first in the low half. Uses all CPUs of this process.
     """
     features, inner = weights.shape
     codes = np.empty((features, inner // BLOCK, _BYTES_A_BLOCK), np.uint8)

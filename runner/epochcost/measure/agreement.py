@@ -124,7 +124,7 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
     """Raise JobError if an output of the last training step has a number that is not finite.
 
-    ``output`` reads an output by name. Computing with such numbers takes another time.
+    ``output`` reads an output by name. Steps with such numbers take a different time.
     """
     if job.mode == "training":
         for name in job.outputs:

@@ -135,7 +135,7 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
     """Measure peak rates in a fresh process.
 
-    If it fails, raises CapabilityError with its last line.
+    Raises CapabilityError with the last line that the process wrote, if it fails.
     """
     try:
         work_json = work.model_dump_json()

@@ -122,7 +122,7 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's service for the instance; None and the reason if it does not answer in time."""
+    """Ask a cloud's service for this machine's instance; None and the reason without an answer."""
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 

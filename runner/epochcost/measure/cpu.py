@@ -77,7 +77,7 @@ def governors(system: Path = SYSTEM) -> str | None:
 def throttle_count(system: Path = SYSTEM) -> int | None:
     """Number of times that heat lowered the clock since the machine's start; None if not counted.
 
-    The sum of Intel's ``thermal_throttle`` counts of all cores and packages.
+    It is the sum of Intel's ``thermal_throttle`` counts of all cores and packages.
     """
     files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
     counts = [count for count in map(read_number, files) if count is not None]

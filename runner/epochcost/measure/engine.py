@@ -194,7 +194,10 @@ def _genai() -> Any:
 
 
 def _write_model(job: Job, folder: Path) -> Placement:
-    """Write the graph, and its weights to another file; weights are drawn one after the other."""
+    """Write the graph to a file and its weights to another; returns the proof of placement.
+
+    Each weight's memory is released once the weight is written.
+    """
     model = load_model(job.graph)
     values = initial_parameters(job)
     inputs = [value for value in model.graph.input if value.name in values]

@@ -56,7 +56,7 @@ def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> Answe
 
 
 def decode(value: str | bytes | None) -> str | None:
-    """An answer of NVML as text; older versions of its bindings return bytes."""
+    """The text of an answer of NVML, which older versions of its bindings return as bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
@@ -170,7 +170,7 @@ class VisibleGpu:
 
     @property
     def partial(self) -> bool:
-        """Whether it is a part of a board, so that other processes may use the same board."""
+        """Whether the GPU is a part of a board, so that other processes may use the same board."""
         return self.handle is not self.board
 
 
@@ -232,7 +232,7 @@ _WATTS_PER_MILLIWATT = 1e-3
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
-    """Describe all GPUs of the machine; if the driver does not answer, none and the reason."""
+    """Descriptions of all GPUs of the machine, and None; or none and why the driver failed."""
     try:
         with open_nvml(library) as boards:
             return _described(library, visible_gpus(library, boards, None)), None

@@ -128,7 +128,7 @@ class Answers:
     def attempt(self, answer: Callable[[], None]) -> None:
         """Call ``answer``, which computes answers, and keep its error.
 
-        Do nothing after an error.
+        After an error, further calls do nothing.
         """
         if self.fault is None:
             try:
@@ -220,7 +220,7 @@ class LoadGenLog:
 
     @property
     def lasted(self) -> bool:
-        """Whether the run lasted the requested time."""
+        """Whether the run lasted at least as long as requested."""
         return bool(self.values.get("result_min_duration_met"))
 
     @property

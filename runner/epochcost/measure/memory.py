@@ -122,8 +122,9 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
-    Those of this control group if it counts them (admin-guide: cgroup-v2, ``memory.events``;
-    cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux 4.13).
+    Processes of this control group count if it counts them (admin-guide: cgroup-v2,
+    ``memory.events``; cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux
+    4.13).
     """
     files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)
     matches = (_KILLS.search(read_text(file) or "") for file in files)

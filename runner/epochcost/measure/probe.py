@@ -48,7 +48,10 @@ def _run_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """A 1 × 1 convolution by 4 of a 4 × 4 matrix of ones, multiplied by that matrix: all 16."""
+    """A model that should output only 16s: a 1 × 1 convolution by 4, then a matrix product.
+
+    Its input is a 4 × 4 matrix of ones.
+    """
     kind = TensorProto.FLOAT
     nodes = [
         helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),

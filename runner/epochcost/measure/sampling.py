@@ -149,7 +149,7 @@ class PacedReport:
         self._next = clock()
 
     def at(self, now: float, count: int, width: float | None) -> None:
-        """Report, unless the last report was too short a time ago."""
+        """Report, unless the last report was less than ``_REPORT_SECONDS`` ago."""
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)

@@ -110,7 +110,7 @@ class _Scenario(LoadGenTrial):
         return self._record(self._log, len(self._runs) - 1 if counts else None)
 
     def _offline(self) -> bool:
-        """Run the scenario offline, with more samples if the run ends early.
+        """Run the scenario offline, and again with more samples if the run ends too early.
 
         The last run is scored.
         """
@@ -135,9 +135,9 @@ class _Scenario(LoadGenTrial):
         return self._prove_highest(capacity, floor, 1.0, _LESS)
 
     def _capacity(self) -> float:
-        """Samples per second if all arrive at once.
+        """Samples per second if all arrive at once, measured by a run of LoadGen.
 
-        Unlike a bare run it includes LoadGen and our code.
+        Unlike bare runs of the model, this includes the time of LoadGen and of our code.
         """
         bare = max(size / seconds for size, seconds in self._service.items())
         self._ask(_TRIED_OF_BARE * bare, "capacity")

@@ -138,8 +138,8 @@ def load_cuda_libraries() -> None:
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
     """Options of the execution provider.
 
-    All that change times are explicit, see docs/explanation/measurement.md. TF32 keeps 10 of 23
-    bits of the mantissa; it is off unless requested.
+    All options that change times are set explicitly, see docs/explanation/measurement.md. TF32
+    keeps 10 of 23 bits of the mantissa; it is off unless requested.
     """
     if provider == "cpu":
         return {}

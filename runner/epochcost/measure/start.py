@@ -56,7 +56,7 @@ def run_module(
 ) -> subprocess.CompletedProcess[str]:
     """Run a module in another process until it ends, and capture its output.
 
-    Failures are not raised; raises subprocess.TimeoutExpired.
+    A failure of the module raises nothing; a time-out raises subprocess.TimeoutExpired.
     """
     return subprocess.run(
         module_command(python, module, *arguments),

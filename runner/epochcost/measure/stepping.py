@@ -206,7 +206,7 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Calls for each step that copy its values of the series; none after the last value.
+    """Yield for each step the calls that copy its values of the series; none after the last value.
 
     Generated as steps are taken, since a series may be long.
     """

@@ -104,7 +104,7 @@ class TrainingSession:
                 waited_before = reader.waited_seconds
 
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the current weights on each batch.
+        """Evaluate the current weights on each batch; yields its loss and scores.
 
         There must be a graph for the batch's size.
         """

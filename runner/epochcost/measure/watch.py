@@ -213,9 +213,9 @@ class Watch:
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _heed(self, progress: Progress) -> None:
-        """Start and stop reading with the sampling.
+        """Start and stop reading when the worker's progress says that sampling begins or ends.
 
-        Meters are opened in the warm-up, before samples.
+        Meters are opened in the warm-up, where that disturbs no sample.
         """
         if progress.phase in ("warm-up", "sampling") and self._phase is None:
             self._phase = self._prepared()

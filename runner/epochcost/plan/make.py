@@ -34,10 +34,11 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is the installed one. ``missing_engines`` gives the reason for each engine of a
-    study that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons why
-    this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can. ``cpus`` is
-    the number of CPUs that a trial may use, ``gpus`` the number that CUDA shows; None if unknown.
+    ``runtime`` is the installed runtime. ``missing_engines`` gives the reason for each engine of
+    a study that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons
+    why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
+    ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number that CUDA shows;
+    None if unknown.
     """
 
     hardware: str

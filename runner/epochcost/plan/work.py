@@ -1,7 +1,7 @@
 """The kinds of work of a trial: steps, a load by LoadGen, a decoder's phase, requests.
 
-Each kind owns how a study plans it, its title and its stored form. ``execute`` writes its files and
-estimates its memory, ``measure`` measures it.
+Each kind owns its planning from a study, its title and its stored form. ``execute`` writes its
+files and estimates its memory, ``measure`` measures it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ class Load(_Kind):
 
 
 class Phase(_Kind):
-    """A run of a decoder that reads a prompt of ``tokens`` tokens, or decodes the token after."""
+    """A run of a decoder: it reads a prompt of ``tokens`` tokens, or decodes the next token.
+
+    When it decodes, the cache already holds ``tokens`` tokens.
+    """
 
     scenario: ClassVar[Scenario] = "batch"
     decodes: ClassVar[bool] = True
@@ -176,7 +179,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in the keys of a stored trial, with a key ``kind`` that tells its class."""
+    """The work in the keys of a stored trial, with a key ``kind`` that names its class."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:

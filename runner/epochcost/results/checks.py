@@ -266,7 +266,10 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """Reason why the samples cannot be compared with the time of sampling; None if they can."""
+    """Reason why the record does not show how long the sampling took; None if it does.
+
+    The samples cannot then be compared with that time.
+    """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
     if measurement.served is not None or all(turn.conditions for turn in turns):

@@ -61,7 +61,7 @@ class MeteredEnergy(Record):
 
     @property
     def watts(self) -> float:
-        """The mean power in watts."""
+        """The mean power of the metered part in watts."""
         return self.joules / self.seconds
 
 

@@ -109,8 +109,8 @@ def fingerprint(
 ) -> str:
     """Hash a host's CPU, cores, memory in GiB and GPUs to 16 hexadecimal digits.
 
-    Drivers and kernels are left out: another version is the same machine. Memory is rounded because
-    the part that a kernel reserves varies from boot to boot.
+    Drivers and kernels are left out, since a machine with another version is the same machine.
+    Memory is rounded because the part that a kernel reserves varies from boot to boot.
     """
     parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
     parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]

@@ -62,7 +62,7 @@ def is_full(error: Exception) -> bool:
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder in which a file cannot be written, with advice what to do."""
+    """The error for a folder in which a file cannot be written; its message says what to do."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(

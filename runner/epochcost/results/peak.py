@@ -93,7 +93,8 @@ def gpus_of(
 ) -> Sequence[Accelerator]:
     """The accelerators in the machine's spec.
 
-    If none, catalogue entries for the driver's GPU name.
+    If it has none, all accelerators in the catalogue with the name that the host's driver
+    states.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None

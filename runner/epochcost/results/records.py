@@ -90,8 +90,8 @@ class OutputDifference(Record):
 class Agreement(Record):
     """Comparison of outputs in the trial's precision with fp32, from equal parameters and inputs.
 
-    ``examples`` is the number of examples compared, from the trial's first batch. It says nothing
-    of accuracy, since parameters drawn at random have none.
+    ``examples`` is the number of examples compared, from the trial's first batch. The comparison
+    says nothing of accuracy, since parameters drawn at random have none.
     """
 
     examples: Count

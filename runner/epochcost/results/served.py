@@ -78,7 +78,7 @@ class TokenRun(Record):
     def good_share(self, requests: Requests) -> float | None:
         """The share of requests whose latencies were both within their bounds.
 
-        None without raw times.
+        None if the run has no raw times.
         """
         pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
         if not pairs:

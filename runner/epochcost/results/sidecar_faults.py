@@ -53,7 +53,7 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 
 def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
-    """Remarks for a reviewer on records of peak rates, from which times are predicted.
+    """Remarks for a reviewer on records of peak rates, on which predicted times depend.
 
     ``hosts`` are the pairs of machine and fingerprint that have results.
     """

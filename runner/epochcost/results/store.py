@@ -39,7 +39,10 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """The results in a folder with their ``files`` in the same order, and faults of other files."""
+    """The results in a folder; ``files`` has the path of each, in the same order.
+
+    ``faults`` has a fault for each other file.
+    """
 
     results: tuple[Result, ...]
     faults: tuple[Fault, ...]

@@ -158,7 +158,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 
 
 def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
-    """Hosts, and ids of machines, that have at least ``results`` results."""
+    """The hosts, and the ids of machines, that have at least ``results`` results."""
     machines = Counter[str]()
     for (machine, _), count in hosts.items():
         machines[machine] += count
@@ -167,7 +167,7 @@ def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
 
 
 def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]) -> Submission:
-    """Add a remark to a submission if it is the only result of its machine or host."""
+    """Add a remark to a submission if it is the first result of its machine or host."""
     if host in met:
         return submission
     machine, fingerprint = host

@@ -146,7 +146,10 @@ def _read(path: Path) -> list[Any]:
 
 
 def _documents(text: str) -> list[Any]:
-    """The JSON objects in a file: a single object, an array, or objects in sequence as in vLLM."""
+    """The JSON objects in a file's text: a single object, an array, or one after the other.
+
+    vLLM appends objects one after the other.
+    """
     decoder, documents, position = json.JSONDecoder(), [], 0
     while match := _NOT_SPACE.search(text, position):
         document, position = decoder.raw_decode(text, match.start())

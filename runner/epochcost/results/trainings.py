@@ -57,7 +57,7 @@ class Repeat(Record):
     """A training from a seed: its learning curve and its times.
 
     ``reached_step`` is the step of the evaluation at which the aim was met. ``sessions`` counts
-    starts and resumptions; steps that a crash lost were taken again, and count once.
+    starts and resumptions. Steps that a crash lost were taken again; they count once.
     """
 
     seed: NonNegativeInt
@@ -135,7 +135,7 @@ class Trainings(HostSidecar):
 class Spread:
     """The mean of a value over repeats, its standard deviation, and half its 95 % interval.
 
-    The interval is Student's t.
+    The interval follows Student's t distribution.
     """
 
     mean: float
@@ -144,7 +144,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The mean and spread of at least one value, one for each repeat."""
+    """The mean and spread of at least one value; each value is that of one repeat."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)

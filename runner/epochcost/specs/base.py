@@ -91,7 +91,7 @@ def _legible(text: str) -> str:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """Make a check that no two items of an array have the same ``of``, such as the same name."""
+    """Make a check that ``of`` returns different values for all items of an array."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
         earlier: set[Hashable] = set()

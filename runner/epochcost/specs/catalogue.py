@@ -117,7 +117,7 @@ class Catalogue:
         return self.root / "models"
 
     def tables_of(self, kind: Literal["examples", "tokens"]) -> tuple[ObservationTable, ...]:
-        """The tables whose rows measure examples, or tokens, per second."""
+        """The tables of measured rates whose unit is examples, or tokens, per second."""
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def graph_path(self, model: Model) -> Path:

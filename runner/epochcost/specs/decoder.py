@@ -129,13 +129,13 @@ class Decoder(Spec):
 
     @property
     def cached_numbers_per_token(self) -> int:
-        """Count of numbers that each token of a sequence adds to the cache."""
+        """Count of numbers that the cache holds for each token of a sequence."""
         if self.key_value_rank is not None and self.rope_size is not None:
             return self.layers * (self.key_value_rank + self.rope_size)
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """Names of the graph's cache inputs, each with the output that feeds its next step."""
+        """Pairs of names: a cache input of the graph, and the output that feeds it next."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

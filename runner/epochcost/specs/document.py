@@ -134,7 +134,10 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of a line's bytes that continue a character; cached, since lines may be long."""
+        """Offsets of a line's bytes that do not begin a character.
+
+        They are cached, since lines may be long.
+        """
         if row not in self._inner:
             line = self._lines[row]
             inner = (
@@ -166,7 +169,7 @@ def _decoded(key: tree_sitter.Node) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed spec file of a kind; ``text`` is for locating faults."""
+    """A parsed spec file; ``text`` is kept for locating faults."""
 
     kind: str
     path: Path

@@ -115,7 +115,7 @@ def _toml(kind: str, values: Mapping[str, Any]) -> str:
 
 
 def _is_table(schema: Schema, key: str) -> bool:
-    """Whether a key opens a table or an array of tables."""
+    """Whether the value of a key is a table or an array of tables."""
     inner = schema["properties"].get(key, {})
     return "properties" in inner.get("items", inner)
 

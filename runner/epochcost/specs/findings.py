@@ -66,7 +66,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The missing key that an unknown key seems to misspell, so that both are reported as one."""
+    """The missing key that an unknown key seems to misspell, so that one fault covers both."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)

@@ -218,7 +218,7 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
 
 
 def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
-    """Load the specs below a folder: those without faults, and all faults of the others."""
+    """Load all specs below a folder: returns the specs without faults, and all faults."""
     walked = tuple(walk(tree))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
@@ -301,9 +301,9 @@ def _documents(
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """The spec of a document, None if invalid, and all its faults, also with other specs.
+    """The spec of a document, None if it is invalid, and all its faults.
 
-    A key that is faulty without the other specs gets no second fault.
+    Faults in comparison with other specs are included, except for keys that are faulty already.
     """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:

@@ -61,8 +61,8 @@ class PlanKind:
     """A kind of price plan; ``table`` names the table that only specs of this kind have.
 
     A reader of the site chooses all kinds of a ``group`` together. ``interruptible``: the provider
-    may take the machine back. Kinds with ``usual``, in their order, price a machine if no plan is
-    requested.
+    may take the machine back. If no plan is requested, a machine's price is that of the first kind
+    with ``usual`` for which it has a price.
     """
 
     group: str
@@ -313,7 +313,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """Share of the hourly price that is charged in each equal part of a month.
+        """Share of the hourly price that is charged in each of a month's equal parts.
 
         Empty without a discount for sustained use.
         """

@@ -179,7 +179,7 @@ class Timing(Spec):
 
     @property
     def total_seconds(self) -> Decimal:
-        """Seconds of the whole work."""
+        """Duration of the whole work in seconds, as the source states it."""
         return self._total(self._source_time)
 
     @property

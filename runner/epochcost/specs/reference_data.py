@@ -124,7 +124,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file; twice, for training and for held-out examples, if it contains both."""
+        """The file, or two copies of its entry if it has both training and held-out members."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}

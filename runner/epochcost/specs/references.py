@@ -193,7 +193,7 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """The fault of a key that names a file which the spec's folder does not have."""
+    """A fault if the file that a key names is not in the spec's folder."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
@@ -217,7 +217,7 @@ def _prices_of_other_machines(document: Document, context: Neighbours) -> Iterat
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
-    """The values of a table at a pattern of keys, each with its key path."""
+    """The values of a table whose key path matches a pattern, each with its path."""
     if not pattern:
         yield (), value
         return

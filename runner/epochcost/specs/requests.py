@@ -71,12 +71,12 @@ class Lengths(Spec):
 
     @property
     def shortest(self) -> int:
-        """The shortest possible length."""
+        """The shortest possible length in tokens."""
         return min(self.tokens) if self.tokens else 1
 
     @property
     def longest(self) -> int:
-        """The longest possible length."""
+        """The longest possible length in tokens."""
         lengths: tuple[int, ...] = (*(self.tokens or ()), *(self.curve or ()))
         return max(lengths)
 
@@ -91,7 +91,7 @@ class Lengths(Spec):
 class Requests(Spec):
     """Requests that arrive at random times at an engine that serves a language model.
 
-    The highest rate that keeps both latency bounds is searched; then shares of this rate are
+    A search finds the highest rate that keeps both latency bounds; then shares of this rate are
     measured. The engine is onnxruntime-genai's, which batches the waiting sequences.
     """
 

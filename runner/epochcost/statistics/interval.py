@@ -168,9 +168,9 @@ class Bounded:
 def ratio(above: Bounded, below: Bounded) -> Bounded:
     """The ratio of two independent estimates, with its interval.
 
-    The ends recover each estimate's variance from its interval (MOVER, Zou & Donner 2008), on the
-    logarithmic scale, so that no end is negative. An interval that starts at 0 gives an end at 0 or
-    infinity.
+    The ends of the interval follow from each estimate's variance, which its interval implies
+    (MOVER, Zou & Donner 2008), on the logarithmic scale, so that no end is negative. An interval
+    that starts at 0 gives an end at 0 or infinity.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))

@@ -41,9 +41,10 @@ def percentile_holds(count: int, percent: float) -> bool:
 
 @lru_cache(maxsize=1024)
 def student_quantile(probability: float, degrees: int) -> float:
-    """The quantile of Student's t for a probability above one half, to 1 % up to 0.995.
+    """The quantile of Student's t for a probability above one half.
 
-    Exact for 1 and 2 degrees of freedom, else the expansion of Abramowitz & Stegun 26.7.5.
+    Exact for 1 and 2 degrees of freedom, else the expansion of Abramowitz & Stegun 26.7.5, whose
+    error is at most 1 % for probabilities up to 0.995.
     """
     if degrees == 1:
         return math.tan(math.pi * (probability - 0.5))

@@ -1,8 +1,8 @@
 """Token prices that cannot be right, each with the reason.
 
 An API's price is compared with its last price, the same model at other providers, and the
-provider's other models. Each allowed factor is the widest among the committed prices of November
-2026, rounded up.
+provider's other models. The allowed factor between two prices is the largest that occurs among the
+committed prices of November 2026, rounded up.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Prices of rented machines that cannot be right, each with the reason.
 
 A price is compared with its own last price, the other plans of its machine, the same accelerator in
-other machines, and the provider's other prices. Each allowed factor is the widest among the
-committed prices of November 2026, rounded up. ``api_doubts`` has the rules for token prices.
+other machines, and the provider's other prices. The allowed factor between two prices is the
+largest that occurs among the committed prices of November 2026, rounded up. ``api_doubts`` has the
+rules for token prices.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ def rented_doubts(
     hardware: Mapping[str, Hardware],
     judged: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """The reason for each price that cannot be right, by its id; ``judged`` limits the ids.
+    """The reason for each price that cannot be right, by the price's id.
 
-    If two prices contradict each other, the price with more contradictions is doubted, else the
-    newer; both if they are equal in both. The other is then compared with the remaining prices.
+    ``judged`` are the ids to judge, None for all. If two prices contradict each other, the price
+    with more contradictions is doubted; if both have as many, the newer price; if both are as old,
+    both. The remaining prices are then compared again.
     """
     listed = {
         price.id: rent for price in prices if (rent := _rent(price, hardware[price.hardware]))
@@ -210,9 +212,9 @@ class _Market:
             yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
-        """A contradiction in the price for each GB/s of an accelerator's memory bandwidth.
+        """A contradiction if an accelerator is too cheap or too dear for its memory bandwidth.
 
-        A provider's accelerators, old or new, cost about the same for it.
+        A provider's accelerators, old or new, cost about the same per GB/s.
         """
         rates = {
             peer.price.id: peer.of_part / peer.gb_per_second

@@ -109,7 +109,10 @@ def _renewed_spec(price: MatchedPrice, catalogue: Catalogue, request: ImportRequ
 
 
 def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:
-    """The id of the copied spec with the new month; plan and region are named if they differ."""
+    """An id for the new spec: that of the copied spec with the new month.
+
+    If plan or region differ from the copied spec's, the id names them.
+    """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
     other_place = (model.region or "") != key.region

@@ -135,7 +135,7 @@ class _Machines:
     def match(self, row: ListedPrice) -> tuple[Price, str] | str:
         """The price whose spec is copied for a row, and the row's region.
 
-        Else why there is none.
+        If there is no such price, the reason.
         """
         name = _plain_name(row.sku)
         ids = self._named.get((self._provider_of(row), name), set()) if name else set()
@@ -296,7 +296,7 @@ def _compared(
 
 
 def _amount(price: Price) -> Decimal | None:
-    """The amount that alone is the price of an hour; None for a price with components."""
+    """The price of an hour if a single amount states it; None for a price with components."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:

@@ -35,10 +35,11 @@ _ANYWHERE = ("", "all", "global")
 
 @dataclass(frozen=True, slots=True)
 class ListedPrice:
-    """The price of one plan of a machine type, as a table lists it; None: not in the table.
+    """The price of one plan of a machine type, as a table lists it.
 
-    ``accelerators`` is the number of accelerators as in the table, "0" for a row without any;
-    ``months`` is the length of a commitment, 0 for other plans.
+    A field is None if the table does not state it. ``accelerators`` is the number of accelerators
+    as in the table, "0" for a row without any; ``months`` is the length of a commitment, 0 for
+    other plans.
     """
 
     path: Path
