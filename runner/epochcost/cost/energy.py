@@ -106,9 +106,10 @@ class UnknownEnergy:
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy that a use of machines takes, and its emissions; they are not billed.
+    """The energy and the emissions of a use of machines; they are not billed.
 
-    ``machines_kwh`` is the machines' energy, ``building_kwh`` that times ``pue``.
+    ``machines_kwh`` is the machines' energy, ``building_kwh`` that times ``pue``. ``kg_co2e`` are
+    kilograms of CO2 equivalent.
     """
 
     power: Power

@@ -80,8 +80,8 @@ def serving_program() -> Json:
 def million_program() -> Json:
     """Program for the cost of a million requests.
 
-    Inputs are the cost ``total`` of a time, its length ``month`` in seconds, and the ``rate`` of
-    requests a second.
+    Inputs are the cost ``total`` of running the machines for ``month`` seconds, and their ``rate``
+    of requests a second.
     """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

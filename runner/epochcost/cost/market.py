@@ -49,7 +49,7 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """Indices of the columns (periods) in which some times lie."""
+        """Index of the column (period) in which each of some times lies."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:

@@ -235,7 +235,10 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 
 
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Billed seconds of one start: at least the minimum, in whole increments (0: as used)."""
+    """Billed seconds of one start: at least the minimum, else rounded up to whole increments.
+
+    An increment of 0 bills the time as used.
+    """
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds
     return where(used_seconds <= least, least, billed) if least else billed

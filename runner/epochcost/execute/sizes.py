@@ -97,7 +97,10 @@ def write_cached(query: SizeQuery, size: ModelSize) -> None:
 
 
 def _key(query: SizeQuery) -> object:
-    """Everything except the code that decides a model's size; None if the graph cannot be read."""
+    """A cache key with everything that decides a model's size, except the code.
+
+    None if the graph cannot be read.
+    """
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):

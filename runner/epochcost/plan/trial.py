@@ -1,4 +1,4 @@
-"""A trial: work to be timed, with an id that is equal for equal work. Pure.
+"""A trial: work to be timed. Its id is equal for equal work. Pure.
 
 ``plan.work`` owns the kinds of work.
 """

@@ -72,7 +72,7 @@ class ResultsCheck:
 
 @dataclass(frozen=True)
 class _Project:
-    """The project that results are checked against, and what is known of the results so far.
+    """The project that results are checked against, and notes on the results checked so far.
 
     ``named``: the user named the files one by one. ``summarised``: statistics of every result are
     requested, which doubles the time. ``first`` maps a digest of samples to the first result with
