@@ -191,15 +191,15 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
     with exact_arithmetic():
         terms = price.commitment
         if terms is not None and terms.on_demand_hourly is not None:
-            alone = terms.model_copy(update={"on_demand_hourly": None})
-            price = price.model_copy(update={"commitment": alone})
+            terms = terms.model_copy(update={"on_demand_hourly": None})
+            price = price.model_copy(update={"commitment": terms})
         hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
         if terms is None:
             shares, month = price.month_shares, HOURS_PER_BILLED_MONTH * speed
             return MonthlyCost(Decimal(0), hour / speed, shares, month)
-        paid = terms.upfront / terms.term_months + terms.hourly * HOURS_PER_BILLED_MONTH
-        power = hour - paid / HOURS_PER_BILLED_MONTH / terms.utilisation
-        return MonthlyCost(paid / speed, max(power, Decimal(0)) / speed)
+        paid = terms.by_the_hour
+        power = hour - paid / terms.utilisation
+        return MonthlyCost(paid * HOURS_PER_BILLED_MONTH / speed, max(power, Decimal(0)) / speed)
 
 
 def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
@@ -305,10 +305,9 @@ def rent_at(
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """Current rented plans, in the owned plan's currency, of machines like the owned machine."""
-    rented = (price for price in catalogue.prices.values() if price.owned is None)
-    plans = [price for price in rented if not price.doubt]
-    for price in current_prices(plans):
-        if price.currency == owned.currency and _are_alike(catalogue, owned, price):
+    for price in current_prices(catalogue.prices.values()):
+        rented = price.owned is None and price.currency == owned.currency and not price.doubt
+        if rented and _are_alike(catalogue, owned, price):
             yield Rent(price)
 
 

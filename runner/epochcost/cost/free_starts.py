@@ -7,7 +7,6 @@ starts, by the work that remains at each. Call the functions within `exact_arith
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -28,25 +27,20 @@ class FreeStarts:
         """The number of starts and their time, multiplied by a factor."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
+    def __add__(self, more: FreeStarts) -> FreeStarts:
+        return FreeStarts(self.number + more.number, self.seconds + more.seconds)
+
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
     """Expected number and time of a job's free starts, in closed form; the job has no lifetime."""
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
-    later = _in_notice(job) if job.interval is None else _in_stretches(job)
     whole = job.undisturbed - job.first_start
     begun = exponential(job.rate * job.later_start) * one_minus_exp(job.rate * job.first_start)
-    starts = (
-        _early(job, job.undisturbed),
-        _early(job, job.later_start + whole).times(begun),
-        *later,
-    )
-    free = FreeStarts(
-        sum((start.number for start in starts), _ZERO),
-        sum((start.seconds for start in starts), _ZERO),
-    )
+    at_start = _early(job, job.undisturbed) + _early(job, job.later_start + whole).times(begun)
     if job.interval is not None:
-        return free
+        return at_start + _in_stretches(job)
+    free = at_start + _in_notice(job)
     # Starts that are taken back during work also write a checkpoint on notice.
     idle = one_minus_exp(job.rate * minimum(job.first_start, job.free))
     idle += time.interruptions * one_minus_exp(job.rate * minimum(job.later_start, job.free))
@@ -63,18 +57,16 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
     return FreeStarts(chance, chance / job.rate - until * exponential(-job.rate * until))
 
 
-def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
+def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts that follow interruptions, if checkpoints divide the work into stretches.
 
-    They are yielded for the last stretch, then for all earlier stretches. Stretch j before the last
-    needs j stretches L more than the last: the sums over exp(-r j L) and j exp(-r j L) of the
-    stretches that need less than F are geometric.
+    Stretch j before the last needs j stretches L more than the last: the sums over exp(-r j L) and
+    j exp(-r j L) of the stretches that need less than F are geometric.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
     length, saves = job.interval + job.save, job.saves
     last = job.later_start + job.work - saves * job.interval
-    yield _early(job, last).times(again * expm1(rate * (last - job.later_start)))
     short = minimum(maximum(ceiling((job.free - last) / length) - 1, _ZERO), saves)
     each, ratio = one_minus_exp(rate * length), exponential(-rate * length)
     powers = ratio * one_minus_exp(rate * length * short) / each
@@ -83,12 +75,11 @@ def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
     chances = short - at_last * powers
     seconds = chances / rate - at_last * (last * powers + length * numbered)
     full = _early(job, job.free).times(saves - short)
-    weight = again * expm1(rate * length)
-    yield FreeStarts(chances, seconds).times(weight)
-    yield full.times(weight)
+    earlier = (FreeStarts(chances, seconds) + full).times(again * expm1(rate * length))
+    return earlier + _early(job, last).times(again * expm1(rate * (last - job.later_start)))
 
 
-def _in_notice(job: SpotJob) -> Iterator[FreeStarts]:
+def _in_notice(job: SpotJob) -> FreeStarts:
     """Free starts that follow interruptions at any second of work, if work is saved on notice."""
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
@@ -97,5 +88,5 @@ def _in_notice(job: SpotJob) -> Iterator[FreeStarts]:
     chances = short - lasting
     by_length = (begin + 1 / rate) * exponential(-rate * begin)
     by_length -= (end + 1 / rate) * exponential(-rate * end)
-    yield FreeStarts(chances, (chances - by_length) / rate).times(rate * again)
-    yield _early(job, job.free).times(rate * again * (job.work - short))
+    full = _early(job, job.free).times(job.work - short)
+    return (FreeStarts(chances, (chances - by_length) / rate) + full).times(rate * again)

@@ -24,7 +24,7 @@ from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
 # A whole number, or a symbol of one.
 Count = Decimal | int
-_ZERO = Decimal(0)
+_ZERO, _ONE = Decimal(0), Decimal(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     price = identity.value
     parts = [] if price.amount is None else [compute_charge(price.amount)]
     if price.commitment is not None:
-        parts.extend(_commitment_parts(price.commitment))
+        parts.extend((*_payments(price.commitment), *_idle_hours(price.commitment)))
     parts.extend(
         HourlyCharge(part.label, part.label, quantized_positive(part.amount), quantized(part.count))
         for part in price.components
@@ -85,19 +85,8 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     return (*parts, *_premiums(price.components, parts))
 
 
-def _commitment_parts(terms: Commitment) -> Iterator[HourlyCharge]:
-    """Charges for an hour of use under a commitment: its payments, and those of unused hours.
-
-    At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs (upfront / (months
-    x 730 h) + hourly) / u.
-    """
-    yield from _payments(terms)
-    idle = quantized(1 / terms.utilisation - 1)
-    if idle > 0:
-        yield HourlyCharge(COMMITTED, "commitment, idle hours", _paid_by_the_hour(terms), idle)
-
-
 def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
+    """An hour of both payments."""
     return tuple(
         HourlyCharge(COMMITTED, label, quantized_positive(rate))
         for label, rate in (
@@ -108,8 +97,19 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
     )
 
 
-def _paid_by_the_hour(terms: Commitment) -> Decimal:
-    return sum((part.rate for part in _payments(terms)), _ZERO)
+def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
+    """The payments of the unused hours of the term for each used hour.
+
+    At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs
+    (upfront / (months x 730 h) + hourly) / u.
+    """
+    idle = quantized(1 / terms.utilisation - 1)
+    return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()
+
+
+def _unused(terms: Commitment, label: str, units: Decimal = _ONE) -> HourlyCharge:
+    rate = sum((part.rate for part in _payments(terms)), _ZERO)
+    return HourlyCharge(COMMITTED, label, rate, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,30 +161,28 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
     groups = [(usage.count, charges)]
     if terms is not None and terms.on_demand_hourly is not None:
         others = tuple(charge for charge in charges if charge.name != COMMITTED)
-        groups = [*_covered_and_above(terms, usage.count), (usage.count, others)]
+        some = _covered_and_above(terms, usage.count, terms.on_demand_hourly)
+        groups = [*some, (usage.count, others)]
     for number, group in groups:
         if group and not is_zero(number * Decimal(1)):
             yield ChargedMachines(number * usage.runs, group)
 
 
 def _covered_and_above(
-    terms: Commitment, count: Count
-) -> Iterator[tuple[Decimal, tuple[HourlyCharge, ...]]]:
+    terms: Commitment, count: Count, on_demand: Decimal
+) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
     """Charges of a commitment for ``count`` machines at once, each with a number of machines.
 
     They are charges of used and unused machines of the commitment, and of machines beyond it.
     """
-    assert terms.on_demand_hourly is not None, "only with a price on demand it covers some"
     covers, used = quantized(terms.machines), count * Decimal(1)
-    payments = _payments(terms)
-    unused = HourlyCharge(COMMITTED, "commitment, unused machines", _paid_by_the_hour(terms))
-    rate = quantized_positive(terms.on_demand_hourly)
-    yield minimum(used, covers), payments
-    yield covers, (*_commitment_parts(terms),)[len(payments) :]
-    yield maximum(covers - used, _ZERO), (unused,)
-    yield (
-        maximum(used - covers, _ZERO),
-        (HourlyCharge(COMPUTE, "on demand, above the commitment", rate),),
+    unused = _unused(terms, "commitment, unused machines")
+    above = HourlyCharge(COMPUTE, "on demand, above the commitment", quantized_positive(on_demand))
+    return (
+        (minimum(used, covers), _payments(terms)),
+        (covers, _idle_hours(terms)),
+        (maximum(covers - used, _ZERO), (unused,)),
+        (maximum(used - covers, _ZERO), (above,)),
     )
 
 
@@ -203,30 +201,22 @@ def _premiums(
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of a job by its schedule.
-
-    ``lay_out`` gives the schedule under another billing rule.
-    """
-    yield from _discounted_lines(price, schedule, usage)
-    yield from _storage_lines(price, schedule, usage.machines, lay_out)
-    yield from _egress_lines(price, usage.egress_gb)
-    yield from _run_lines(price, usage.runs)
-    yield from _failure_lines(price, schedule, usage.machines)
+    """All lines of a job by its schedule; ``lay_out`` gives the schedule by another rule."""
+    discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
+    charged = tuple(charged_machines(price, usage))
+    yield from hourly_lines(charged, schedule, usage.machines, discount)
+    yield from _component_lines(price, schedule, usage, lay_out)
+    charge = price.start.failure_charge
+    if not is_zero(schedule.failures) and charge > 0:
+        label = "failed starts, expected"
+        yield _line(label, schedule.failures, "start", charge, usage.machines)
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
     """The lines of a share of a longer job's bill; raises InputError without an hourly charge."""
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
-    yield from _discounted_lines(price, schedule, usage)
-    yield from _storage_lines(price, schedule, usage.machines, lambda _: schedule)
-    yield from _egress_lines(price, usage.egress_gb)
-
-
-def _discounted_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
-    charged = tuple(charged_machines(price, usage))
-    yield from hourly_lines(charged, schedule, usage.machines, discount)
+    yield from job_lines(price, schedule, usage, lambda _: schedule)
 
 
 def hourly_lines(
@@ -275,40 +265,24 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
         yield "sustained-use discount", schedule.billed_seconds - discounted
 
 
-def _storage_lines(
-    price: Price, schedule: Schedule, machines: Count, lay_out: Callable[[Billing], Schedule]
+def _component_lines(
+    price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines for storage by the gigabyte-month, for the elapsed time or by its own billing rule."""
+    """Storage for the elapsed time or by its own billing rule, egress, and charges per run."""
     for part in price.components:
-        if part.per == "gb-month" and part.amount is not None:
+        amount = part.amount or _ZERO
+        if part.per == "gb-month":
             seconds = schedule.elapsed_seconds
             if part.billing is not None:
                 seconds = lay_out(rule_of(part.billing)).billed_seconds
             months = seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
             quantity = quantized(part.count * months)
-            yield _line(part.label, quantity, "GB-month", part.amount, machines)
-
-
-def _egress_lines(price: Price, egress_gb: Decimal) -> Iterator[Line]:
-    """Lines for data moved out, by the gigabyte."""
-    for part in price.components:
-        if part.per == "gb" and part.amount is not None and not is_zero(egress_gb):
-            yield _line(part.label, egress_gb, "GB", part.amount)
-
-
-def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
-    """Lines for charges per run, whatever its duration."""
-    for part in price.components:
-        if part.per == "run" and part.amount is not None:
+            yield _line(part.label, quantity, "GB-month", amount, usage.machines)
+        elif part.per == "gb" and not is_zero(usage.egress_gb):
+            yield _line(part.label, usage.egress_gb, "GB", amount)
+        elif part.per == "run" and not is_zero(schedule.starts):
             count = quantized_positive(part.count, "count")
-            yield _line(part.label, count, "run", part.amount, runs)
-
-
-def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
-    """A line for the expected charge of failed starts."""
-    if not is_zero(schedule.failures) and price.start.failure_charge > 0:
-        charge = price.start.failure_charge
-        yield _line("failed starts, expected", schedule.failures, "start", charge, machines)
+            yield _line(part.label, count, "run", amount, usage.runs)
 
 
 def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: Count = 1) -> Line:

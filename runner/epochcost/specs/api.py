@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from epochcost.specs.base import (
     Identifier,
@@ -26,24 +26,44 @@ from epochcost.specs.reference_data import Currency
 MILLION = 1_000_000
 
 
+def _at_most_input(cached: Decimal | None, info: ValidationInfo) -> Decimal | None:
+    full = info.data.get("input_per_million")
+    if cached is not None and full is not None and cached > full:
+        raise ValueError(f"should be at most the input's price, {full}")
+    return cached
+
+
+_Input = Annotated[
+    NonNegative, Field(description="Price of a million tokens of prompts.", examples=[0.15])
+]
+_CachedInput = Annotated[
+    NonNegative | None,
+    AfterValidator(_at_most_input),
+    Field(description="Price of a million cached tokens of prompts.", examples=[0.075]),
+]
+_CacheWrite = Annotated[
+    NonNegative | None,
+    Field(
+        description="Price of a million tokens of prompts that are written to the cache;"
+        " the input's by default.",
+        examples=[0.1875],
+    ),
+]
+_Output = Annotated[
+    NonNegative, Field(description="Price of a million tokens of answers.", examples=[0.60])
+]
+
+
 class LongPrompts(Spec):
     """Prices of all tokens of a request whose prompt is longer than a bound."""
 
     above_tokens: PositiveInt = Field(
         description="Longest prompt at the usual prices, in tokens.", examples=[200000]
     )
-    input_per_million: NonNegative = Field(
-        description="Price of a million tokens of prompts.", examples=[2.5]
-    )
-    cached_input_per_million: NonNegative | None = Field(
-        None, description="Price of a million cached tokens of prompts.", examples=[0.25]
-    )
-    cache_write_per_million: NonNegative | None = Field(
-        None, description="Price of writing a million tokens into the cache.", examples=[3.125]
-    )
-    output_per_million: NonNegative = Field(
-        description="Price of a million tokens of answers.", examples=[15]
-    )
+    input_per_million: _Input
+    cached_input_per_million: _CachedInput = None
+    cache_write_per_million: _CacheWrite = None
+    output_per_million: _Output
 
 
 class ApiPrice(PricedSpec):
@@ -59,22 +79,10 @@ class ApiPrice(PricedSpec):
     currency: Currency = Field(
         "USD", description="Code of the currency in ISO 4217.", examples=["USD"]
     )
-    input_per_million: NonNegative = Field(
-        description="Price of a million tokens of prompts.", examples=[0.15]
-    )
-    cached_input_per_million: NonNegative | None = Field(
-        None, description="Price of a million cached tokens of prompts.", examples=[0.075]
-    )
-    cache_write_per_million: NonNegative | None = Field(
-        None,
-        description=(
-            "For a million tokens of prompts that are kept for later ones; without it as the input."
-        ),
-        examples=[0.1875],
-    )
-    output_per_million: NonNegative = Field(
-        description="Price of a million tokens of answers.", examples=[0.60]
-    )
+    input_per_million: _Input
+    cached_input_per_million: _CachedInput = None
+    cache_write_per_million: _CacheWrite = None
+    output_per_million: _Output
     batch_percent: Annotated[NonNegative, Field(lt=100)] = Field(
         Decimal(0),
         description="Discount for requests that are answered within a day, in percent.",
@@ -87,21 +95,14 @@ class ApiPrice(PricedSpec):
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
-    @field_validator("cached_input_per_million")
+    @field_validator("long")
     @classmethod
-    def _no_dearer(cls, cached: Decimal | None, info: ValidationInfo) -> Decimal | None:
-        full = info.data.get("input_per_million")
-        if cached is not None and full is not None and cached > full:
-            raise ValueError(f"should be at most the input's price, {full}")
-        return cached
-
-    @model_validator(mode="after")
-    def _long_no_cheaper(self) -> ApiPrice:
+    def _long_no_cheaper(cls, long: LongPrompts | None, info: ValidationInfo) -> LongPrompts | None:
         for name in ("input_per_million", "output_per_million"):
-            least = getattr(self, name)
-            if self.long is not None and getattr(self.long, name) < least:
-                raise ValueError(f"should have long.{name} at least as the usual one, {least}")
-        return self
+            least = info.data.get(name)
+            if long is not None and least is not None and getattr(long, name) < least:
+                raise ValueError(f"should have {name} at least as the usual one, {least}")
+        return long
 
     def request(
         self,
@@ -120,7 +121,15 @@ class ApiPrice(PricedSpec):
         """
         number = isinstance(prompt, int | Decimal)
         long = self.long if number and self.long and prompt > self.long.above_tokens else None
-        cost = _request(long or self, prompt, output, cached_share, written_share)
+        prices = long or self
+        full = read = prices.input_per_million
+        for share, price in (
+            (cached_share, prices.cached_input_per_million),
+            (written_share, prices.cache_write_per_million),
+        ):
+            if price is not None and share:
+                read -= share * (full - price)
+        cost = (prompt * read + output * prices.output_per_million) / MILLION
         return cost * (1 - self.batch_percent / 100) if batch and self.batch_percent else cost
 
 
@@ -137,20 +146,3 @@ class ApiTable(NamedSpec):
     )
     source: Source
     notes: Notes | None = None
-
-
-def _request(
-    prices: ApiPrice | LongPrompts,
-    prompt: Decimal | int,
-    output: Decimal | int,
-    cached_share: Decimal,
-    written_share: Decimal,
-) -> Decimal:
-    full = read = prices.input_per_million
-    for share, price in (
-        (cached_share, prices.cached_input_per_million),
-        (written_share, prices.cache_write_per_million),
-    ):
-        if price is not None and share:
-            read -= share * (full - price)
-    return (prompt * read + output * prices.output_per_million) / MILLION

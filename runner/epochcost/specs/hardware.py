@@ -97,7 +97,7 @@ class Hardware(NamedSpec):
     )
     detected: bool = Field(
         False,
-        description=("Whether its parts are read from the machine that measures."),
+        description="Whether its parts are read from the machine that measures.",
     )
     source: Source
     notes: Notes | None = None

@@ -259,12 +259,12 @@ def _doubted(
     doubts = [replace(place, message=tokens[api.id]) for api, place in apis if api.id in tokens]
     judged: list[tuple[Document, NamedSpec]] = []
     for document, spec in specs:
-        reason = rented.get(spec.id) if isinstance(spec, Price) else None
-        if isinstance(spec, Price) and reason is not None:
-            doubts.append(document.fault(Finding(("amount",), reason)))
-            judged.append((document, spec.doubted(reason)))
-        else:
-            judged.append((document, spec))
+        if isinstance(spec, Price) and spec.id in rented:
+            parts = (("amount", spec.amount), ("commitment", spec.commitment))
+            key = next((name for name, paid in parts if paid is not None), "components")
+            doubts.append(document.fault(Finding((key,), rented[spec.id])))
+            spec = spec.doubted(rented[spec.id])  # noqa: PLW2901
+        judged.append((document, spec))
     sound = (api.doubted(tokens[api.id]) if api.id in tokens else api for api, _ in apis)
     return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -93,6 +93,8 @@ PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
         "owned": "owned machines",
     }
 )
+# Keys that only specs of one plan have.
+_PLAN_OF_KEY = {"sustained_use": "on-demand", "free_if_taken_back_seconds": "spot"}
 # Units of every use: a plan needs a part per hour or per run, else it would be free.
 _USED = ("hour", "run")
 
@@ -131,7 +133,7 @@ class Price(PricedSpec):
     )
     region: Text | None = Field(
         None,
-        description=("The provider's region of the price; all regions by default."),
+        description="The provider's region of the price; all regions by default.",
         examples=["us-east-1"],
     )
     amount: Positive | None = Field(
@@ -149,7 +151,7 @@ class Price(PricedSpec):
     )
     billing: BillingNameOrTable = Field(
         "per-second",
-        description=("Rule from used time to billed time: the name of a rule, or a table."),
+        description="Rule from used time to billed time: the name of a rule, or a table.",
         examples=["per-second"],
     )
     sustained_use: SustainedUseName | None = Field(
@@ -171,16 +173,14 @@ class Price(PricedSpec):
     )
     maximum_lifetime_seconds: Positive | None = Field(
         None,
-        description=(
-            "Longest billed time of a start, after which the provider ends it, in seconds."
-        ),
+        description="Longest billed time of a start, after which the provider ends it, in seconds.",
         examples=[86400],
     )
     credit: Credit | None = None
     owned: Owned | None = None
     ranges: Mapping[str, Range] = Field(
         {},
-        description=("Ranges of uncertain values by key, such as owned.utilisation."),
+        description="Ranges of uncertain values by key, such as owned.utilisation.",
     )
     assumed: bool = Field(
         False, description="Whether the price is an assumption and not a market price."
@@ -194,6 +194,14 @@ class Price(PricedSpec):
     )
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
+
+    @field_validator("sustained_use", "free_if_taken_back_seconds")
+    @classmethod
+    def _in_its_plan(cls, value: Any, info: ValidationInfo) -> Any:
+        plan = _PLAN_OF_KEY[info.field_name or ""]
+        if value and info.data.get("plan", plan) != plan:
+            raise ValueError(f'should be set only with plan = "{plan}"')
+        return value
 
     @field_validator("components")
     @classmethod
@@ -223,6 +231,10 @@ class Price(PricedSpec):
     @classmethod
     def _time_to_work(cls, lifetime: Decimal | None, info: ValidationInfo) -> Decimal | None:
         start, interruptions = info.data.get("start"), info.data.get("interruptions")
+        if lifetime is not None and info.data.get("free_if_taken_back_seconds"):
+            raise ValueError(
+                "should have either free_if_taken_back_seconds or maximum_lifetime_seconds"
+            )
         if lifetime is not None and start is not None:
             begun = start.seconds if start.billed else Decimal(0)
             if interruptions:
@@ -261,19 +273,6 @@ class Price(PricedSpec):
             )
         if self.valid_until is not None and self.valid_until < self.as_of:
             raise ValueError("should have valid_until on or after as_of")
-        return self
-
-    @model_validator(mode="after")
-    def _discounts_of_their_plans(self) -> Price:
-        if self.sustained_use is not None and self.plan != "on-demand":
-            raise ValueError('should have plan = "on-demand" with sustained_use, no other discount')
-        if self.free_if_taken_back_seconds:
-            if not self.kind.interruptible:
-                raise ValueError('should have plan = "spot" with free_if_taken_back_seconds')
-            if self.maximum_lifetime_seconds is not None:
-                raise ValueError(
-                    "should have either free_if_taken_back_seconds or maximum_lifetime_seconds"
-                )
         return self
 
     @property

@@ -156,7 +156,7 @@ class Timing(Spec):
     )
     accuracy_spread: Positive | None = Field(
         None,
-        description=("Spread of the accuracies of the source's runs, in percentage points."),
+        description="Spread of the accuracies of the source's runs, in percentage points.",
         examples=[0.3],
     )
     framework: Text | None = Field(
@@ -278,9 +278,7 @@ class ObservationTable(NamedSpec):
     name: Text = Field(description="Name of the source.", examples=["timm results"])
     kind: Literal["examples", "tokens"] = Field(
         "examples",
-        description=(
-            "Unit of the rows' rates: examples of any model, or tokens of language models."
-        ),
+        description="Unit of the rows' rates: examples of any model, or tokens of language models.",
     )
     table: TableName = Field(
         description="The CSV file with the rows, in this folder.", examples=["timm.csv"]

@@ -61,9 +61,7 @@ class Grid(NamedSpec):
         description="The country or region that the grid supplies.", examples=["France"]
     )
     kg_co2e_per_kwh: NonNegative = Field(
-        description=(
-            "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent."
-        ),
+        description="Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.",
         examples=[0.056],
     )
     pue: Annotated[Positive, Field(ge=1)] | None = Field(

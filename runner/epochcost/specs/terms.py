@@ -12,7 +12,15 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from epochcost.specs.base import DISTINCT, FROM_LIST, NonNegative, Positive, Share, Spec, Text
 from epochcost.units import HOURS_PER_BILLED_MONTH
@@ -117,9 +125,7 @@ class Owned(Spec):
     )
     pue: Annotated[Positive, Field(ge=1)] = Field(
         Decimal(1),
-        description=(
-            "Power usage effectiveness: energy of the building over energy of the machine."
-        ),
+        description="Power usage effectiveness: energy of the building over energy of the machine.",
         examples=[1.5],
     )
     electricity_per_kwh: NonNegative = Field(
@@ -175,7 +181,7 @@ class Component(Spec):
     )
     billing: BillingNameOrTable | None = Field(
         None,
-        description=("Rule from used to billed time of a gigabyte-month: a name or a table."),
+        description="Rule from used to billed time of a gigabyte-month: a name or a table.",
         examples=["per-second"],
     )
     percent: NonNegative | None = Field(
@@ -248,26 +254,22 @@ class Commitment(Spec):
 
     @model_validator(mode="after")
     def _payments_as_named(self) -> Commitment:
-        paid = {
-            "no-upfront": self.upfront == 0 and self.hourly > 0,
-            "partial-upfront": self.upfront > 0 and self.hourly > 0,
-            "all-upfront": self.upfront > 0 and self.hourly == 0,
-        }
-        if not paid[self.payment]:
+        paid = (self.upfront > 0, self.hourly > 0)
+        if paid != (self.payment != "no-upfront", self.payment != "all-upfront"):
             raise ValueError(f"should have upfront and hourly amounts that fit {self.payment}")
-        return self
-
-    @model_validator(mode="after")
-    def _cheaper_than_on_demand(self) -> Commitment:
-        if self.on_demand_hourly is None:
-            if self.machines != 1:
-                raise ValueError("should have on_demand_hourly, the price of others, with machines")
-        elif self.by_the_hour > self.on_demand_hourly:
+        if self.on_demand_hourly is not None and self.by_the_hour > self.on_demand_hourly:
             raise ValueError(
                 "should have an hour of the term at most at on_demand_hourly, got "
                 f"{self.by_the_hour:.6g}"
             )
         return self
+
+    @field_validator("machines")
+    @classmethod
+    def _of_a_few_machines(cls, machines: Decimal, info: ValidationInfo) -> Decimal:
+        if machines != 1 and info.data.get("on_demand_hourly", 1) is None:
+            raise ValueError("should have on_demand_hourly, the price of others, with machines")
+        return machines
 
 
 class Start(Spec):
@@ -306,9 +308,7 @@ class Interruptions(Spec):
     )
     checkpoint_interval_seconds: Positive | None = Field(
         None,
-        description=(
-            "Work between checkpoints, in seconds; Young's and Daly's optimum by default."
-        ),
+        description="Work between checkpoints, in seconds; Young's and Daly's optimum by default.",
         examples=[600],
     )
     restart_seconds: NonNegative = Field(

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.units import HOURS_PER_BILLED_MONTH, plain
+from epochcost.units import plain
 
 # From one price of a plan to the next. Widest: Lambda's V100 rose 1.44 times from 2023 to 2026,
 # AWS's H100 fell to 1/1.79 from 2023 to 2025; Google's N1 on spot rose 2.22 times in two years.
@@ -62,22 +62,20 @@ def rented_doubts(
     while True:
         market = _Market(listed.values())
         reasons = {
-            name: tuple(market.reasons(listed[name]))
-            for name in listed
-            if judged is None or name in judged
+            name: contradictions
+            for name, rent in listed.items()
+            if (judged is None or name in judged)
+            and (contradictions := tuple(market.reasons(rent)))
         }
-        most = max(map(len, reasons.values()), default=0)
-        if not most:
+        if not reasons:
             return doubts
-        worst = [listed[name] for name in reasons if len(reasons[name]) == most]
-        newest = {
-            machine: max(rent.price.as_of for rent in worst if rent.price.hardware == machine)
-            for machine in {rent.price.hardware for rent in worst}
-        }
-        for rent in worst:
-            if rent.price.as_of == newest[rent.price.hardware]:
-                doubts[rent.price.id] = "; ".join(reasons[rent.price.id])
-                del listed[rent.price.id]
+        most = max(map(len, reasons.values()))
+        worst = [listed[name].price for name in reasons if len(reasons[name]) == most]
+        newest = dict(sorted((price.hardware, price.as_of) for price in worst))
+        for price in worst:
+            if price.as_of == newest[price.hardware]:
+                doubts[price.id] = "; ".join(reasons[price.id])
+                del listed[price.id]
 
 
 @dataclass(frozen=True)
@@ -107,10 +105,9 @@ class _Rent:
 
 
 def _rent(price: Price, machine: Hardware) -> _Rent | None:
-    hour = hour_of(price)
+    hour, chips = hour_of(price), machine.accelerators
     if hour is None:
         return None
-    chips = machine.accelerators
     if not chips:
         return _Rent(price, hour, "vCPU" if machine.vcpus else machine.id, machine.vcpus or 1, None)
     count = sum(chip.count for chip in chips)
@@ -132,8 +129,7 @@ def hour_of(price: Price) -> Decimal | None:
     if price.amount is not None:
         parts["compute"] = price.amount
     if price.commitment is not None:
-        hours = price.commitment.term_months * HOURS_PER_BILLED_MONTH
-        parts["commitment"] = price.commitment.hourly + price.commitment.upfront / hours
+        parts["commitment"] = price.commitment.by_the_hour
     premiums = (
         sum(parts[name] for name in part.of or parts) * part.percent / 100
         for part in price.components
@@ -149,10 +145,12 @@ class _Market:
         self._of_machine: dict[str, list[_Rent]] = defaultdict(list)
         self._of_part: dict[object, list[_Rent]] = defaultdict(list)
         self._of_provider: dict[str, list[_Rent]] = defaultdict(list)
+        self._of_region: dict[str | None, list[_Rent]] = defaultdict(list)
         for rent in rents:
             self._of_machine[rent.price.hardware].append(rent)
             self._of_part[rent.part, rent.plan].append(rent)
             self._of_provider[rent.price.provider].append(rent)
+            self._of_region[rent.price.region].append(rent)
 
     def reasons(self, rent: _Rent) -> Iterator[str]:
         """Reasons why a price cannot be right, one for each contradiction with another price."""
@@ -176,12 +174,9 @@ class _Market:
         after = [peer for peer in series if peer.price.as_of > day]
         spot = rent.price.plan == "spot"
         rise, fall = (MOST_SPOT_CHANGE,) * 2 if spot else (MOST_RISE, MOST_FALL)
-        if before:
-            last = max(before, key=lambda peer: peer.price.as_of)
-            yield from _too_far_apart(rent, last, rent.hour / last.hour, (rise, fall))
-        if after:
-            following = min(after, key=lambda peer: peer.price.as_of)
-            yield from _too_far_apart(rent, following, rent.hour / following.hour, (fall, rise))
+        for peers, most in ((before, (rise, fall)), (after, (fall, rise))):
+            for nearest in _nearest_by(peers, rent, lambda peer: peer.plan):
+                yield from _too_far_apart(rent, nearest, rent.hour / nearest.hour, most)
 
     def _from_other_plans(self, rent: _Rent) -> Iterator[str]:
         peers = [peer for peer in self._same_place(rent) if peer.plan != rent.plan]
@@ -200,16 +195,21 @@ class _Market:
             for peer in self._of_part[rent.part, rent.plan]
             if peer.price.hardware != rent.price.hardware
         ]
+        # A single other machine does not say which of the two prices is wrong.
+        if len({peer.price.hardware for peer in peers}) < 2:
+            return
         same_provider = [peer for peer in peers if peer.price.provider == rent.price.provider]
         most = MOST_WITHIN if same_provider else MOST_ELSEWHERE
-        ratios = [
-            (rent.of_part / peer.of_part, peer)
-            for peer in _nearest_by(same_provider or peers, rent, lambda peer: peer.price.hardware)
-        ]
-        # A single other machine does not say which of the two prices is wrong.
-        if len({peer.price.hardware for peer in peers}) > 1:
-            ratio, nearest = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]))
-            yield from _too_far_apart(rent, nearest, ratio, (most, most))
+        ratio, nearest = min(
+            (
+                (rent.of_part / peer.of_part, peer)
+                for peer in _nearest_by(
+                    same_provider or peers, rent, lambda peer: peer.price.hardware
+                )
+            ),
+            key=lambda pair: max(pair[0], 1 / pair[0]),
+        )
+        yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
         """A contradiction if an accelerator is too cheap or too dear for its memory bandwidth.
@@ -234,14 +234,13 @@ class _Market:
             )
 
     def _from_regions(self, rent: _Rent) -> Iterator[str]:
-        region, provider = rent.price.region, rent.price.provider
+        region = rent.price.region
         holders = {
             peer.price.provider
-            for rents in self._of_provider.values()
-            for peer in rents
-            if peer is not rent and peer.price.region == region
+            for peer in self._of_region[region]
+            if region is not None and peer is not rent
         }
-        if region is not None and holders and provider not in holders:
+        if holders and rent.price.provider not in holders:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
 
