@@ -60,8 +60,8 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts that follow interruptions, if checkpoints divide the work into stretches.
 
-    Stretch j before the last needs j stretches L more than the last: the sums over exp(-r j L) and
-    j exp(-r j L) of the stretches that need less than F are geometric.
+    Stretch j before the last needs j times the length L of a stretch more than the last. So the
+    sums of exp(-r j L) and of j exp(-r j L) over the stretches that need less than F are geometric.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

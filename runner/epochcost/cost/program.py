@@ -3,10 +3,10 @@
 A program is JSON. ``inputs`` are names with their defaults: the usage, and the plan's figures that
 a reader may change. ``values`` name expressions that are used more than once, evaluated on demand;
 ``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a list
-that begins with an operator: ``+ - * / exp expm1 log sqrt ceil max min``, or ``if`` with a
-comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests compare it
-with another interpreter and both with `cost.bill`. Other formulas have named ``answers`` instead of
-lines. Free credit is left out: it changes the payer and not the cost.
+that begins with an operator. Operators are ``+ - * / exp expm1 log sqrt ceil max min``, and ``if``
+with a comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests
+compare it with another interpreter and both with `cost.bill`. Other formulas have named ``answers``
+instead of lines. Free credit is left out: it changes the payer and not the cost.
 """
 
 from __future__ import annotations

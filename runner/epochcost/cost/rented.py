@@ -228,8 +228,8 @@ def hourly_lines(
     """Lines of a bill: one for each charge for work, then one for each other use of time.
 
     The last line subtracts ``discounted`` seconds. A later amount is the difference between the
-    bill of all time so far and the lines before: rounding each separately could make a bill fall by
-    one unit of the last decimal as time grows.
+    bill of all time so far and the lines before. If each were rounded separately, a bill could fall
+    by one unit of the last decimal as time grows.
     """
     if not charged:
         return

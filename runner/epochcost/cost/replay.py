@@ -76,9 +76,9 @@ class Moment:
     """The state of jobs at a moment when a policy decides where they continue.
 
     That is at a start, checkpoint, interruption or change of the market. Each array has an item for
-    each job: the time ``now`` and the market's ``column``, its last ``zone``, whether it has
-    ``begun``, whether its machine is ``running``, the ``remaining`` work, and the ``elapsed`` time.
-    Times are in seconds.
+    each job: the time ``now``, the market's ``column`` at that time, the ``zone`` where the job ran
+    last, whether it has ``begun``, and whether its machine is ``running``. ``remaining`` is its
+    work and ``elapsed`` the time since its start. Times are in seconds.
     """
 
     market: Market

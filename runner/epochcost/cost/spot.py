@@ -48,10 +48,10 @@ _SIMULATED_INTERRUPTIONS = 50
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
     """The optimal work between checkpoints in seconds, valid for long checkpoints too.
 
-    J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
-    Future Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37: with s the time of a
-    checkpoint and M the mean time between interruptions, sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s /
-    2M) / 9) - s, and M if s is at least 2 M.
+    With s the time of a checkpoint and M the mean time between interruptions it is sqrt(2 s M) (1 +
+    sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M if s is at least 2 M. Source: J. T. Daly, "A higher
+    order estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer
+    Systems 22 (3), 2006, pp. 303-312, equation 37.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -179,10 +179,10 @@ def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, in closed form.
 
     With rate r, later start B, first start S and stretches of length L (work and checkpoint), the
-    running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)): Daly's equation 20 for
-    each stretch (see `daly_interval_seconds`), since a machine may also be taken back during a
-    start. The number of interruptions is r times this time. The result is exact without a lifetime,
-    and exact to within one start with a lifetime.
+    running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation
+    20 for each stretch (see `daly_interval_seconds`), since a machine may also be taken back during
+    a start. The number of interruptions is r times this time. The result is exact without a
+    lifetime, and exact to within one start with a lifetime.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime

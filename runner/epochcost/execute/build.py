@@ -47,10 +47,10 @@ def build_job(
 ) -> Job:
     """Write the files of a trial into ``folder`` and return the job that names them.
 
-    Raises MemoryError if its batches do not fit in ``room_bytes``; ModelError if the graph cannot
-    be read, bound or differentiated, does not fit the spec, or has changed since the trial was
-    planned; CapabilityError if the trial must be pinned and cannot be, or its engine is not
-    installed.
+    Raises MemoryError if its batches do not fit in ``room_bytes``. Raises ModelError if the graph
+    cannot be read, bound or differentiated, does not fit the spec, or has changed since the trial
+    was planned. Raises CapabilityError if the trial must be pinned and cannot be, or its engine is
+    not installed.
     """
     # Between the small products that draw the data, a second BLAS thread would busily wait on the
     # CPU on which a worker may be loading its libraries.

@@ -198,8 +198,8 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """Plan the trials of a run on this machine, without those that need too much memory.
 
     Raises InputError for an unknown study, model or machine, for a machine that contradicts this
-    one, and for models that no chosen study measures; CapabilityError if the user requested CUDA or
-    a GPU that cannot be used.
+    one, and for models that no chosen study measures. Raises CapabilityError if the user requested
+    CUDA or a GPU that cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)

@@ -1,7 +1,7 @@
 """Serve requests with onnxruntime-genai's engine; the only module that imports it.
 
 Owns the folder that the engine reads (graph, weights and configuration), the start and end of the
-engine, and the answers to LoadGen: the thread that opened the engine hands over new requests after
+engine, and the answers to LoadGen. The thread that opened the engine gives it new requests after
 each step. The engine decides which sequences it batches. ``token_scenario`` sends the requests.
 """
 

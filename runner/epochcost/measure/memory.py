@@ -41,9 +41,9 @@ def memory_limit_bytes() -> int:
 def available_memory_bytes() -> int:
     """Bytes that a new process could take now without taking memory from others.
 
-    The least of the machine's available memory, the room in each control group (its page cache
-    counts as free: the kernel drops it), and the caller's ``ulimit``, minus a sixteenth of the
-    whole for other processes that grow.
+    It is the least of the machine's available memory, the room in each control group, and the
+    caller's ``ulimit``. A sixteenth of the whole is subtracted for other processes that grow. A
+    group's page cache counts as free, since the kernel drops it.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()

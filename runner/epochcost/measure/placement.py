@@ -1,9 +1,9 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
 Owns the reading of ONNX Runtime's profiles, and the rules for nodes on the CPU under CUDA, for
-nodes in a CUDA graph, and for the types in which heavy nodes computed. The proof is needed because
-ONNX Runtime silently puts casts around its fp32 kernel if a provider has no kernel of a half type,
-and multiplies a weight that is not quantised in fp32.
+nodes in a CUDA graph, and for the types in which heavy nodes computed. The proof is needed: if a
+provider has no kernel of a half type, ONNX Runtime silently puts casts around its fp32 kernel. It
+also multiplies a weight that is not quantised in fp32.
 """
 
 from __future__ import annotations
@@ -179,10 +179,10 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    Half precision: every heavy node and every node in ``declared`` must read a number of that type;
-    in a graph without heavy nodes, every node that reads floats, except casts. int4: every matrix
-    product with weights must have quantised weights. TF32 is not checked: a profile shows it as
-    fp32.
+    In half precision, every heavy node and every node in ``declared`` must read a number of that
+    type. In a graph without heavy nodes, every node that reads floats must, except casts. In int4,
+    every matrix product with weights must have quantised weights. TF32 is not checked: a profile
+    shows it as fp32.
     """
     every = tuple(nodes)
     if precision in _HALVES:

@@ -1,8 +1,8 @@
 """Run the steps and evaluations of a training, from any step on.
 
 A training continues from any step as if it had never stopped. The only state within a session is
-that of Dropout's masks: on the CPU provider a node's generator starts at its seed and advances by
-one at each run, so that a session opened after n steps gets a seed larger by n. ``train.loop``
+that of Dropout's masks. On the CPU provider a node's generator starts at its seed and advances by
+one at each run. So a session that is opened after n steps gets a seed larger by n. ``train.loop``
 decides the inputs, and when to evaluate and to stop.
 
 While a GPU computes, a thread reads batches ahead, as loaders of frameworks do. On a CPU batches

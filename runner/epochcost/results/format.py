@@ -2,22 +2,22 @@
 
 History of FORMAT_VERSION:
 1  first form: trial, measurement with raw samples in seconds, environment.
-2  the environment's `instance` (from metadata services) takes the place of `instance_type`, which
-   was always null; parts of the processor, GPU settings, container, limits, revision; the sampling
-   phase's conditions and energy; contradictions to the declared machine and hashes of spec files;
-   the trial's load and the runs of LoadGen that served it; the rounds of a measurement,
-   and whole epochs that were run, with the steps that their process sampled before them;
-   the CPUs that a trial was pinned to.
-   `virtualisation` names the hypervisor alone; in the first version a container hid it.
-3  the machine's pace, read between the samples.
-4  neither whole epochs beside the steps nor the machine's pace between them; of the environment
-   no container, no place of an instance, no load, and no clocks, sockets and memory checks of CPU
-   and GPUs. What earlier files have of these is ignored. No other runtimes and no settings of graph
-   optimisation, spinning, denormals and input copies; a trial that varied one is kept apart. No
-   int8: its files are no longer read.
+2  Added to the environment: the cloud's `instance`, instead of `instance_type`, which was always
+   null; parts of the processor, GPU settings, container, limits, revision. `virtualisation` names
+   the hypervisor alone, which a container hid before. Added to the measurement: conditions and
+   energy of the sampling phase, runs of LoadGen, rounds, and whole epochs. Added otherwise: the
+   trial's load and the CPUs that it was pinned to, contradictions to the declared machine, and
+   hashes of spec files.
+3  Added: the machine's pace, read between the samples.
+4  Removed: whole epochs, and the machine's pace; from the environment the container, an instance's
+   place, the load, and clocks, sockets and memory checks of CPU and GPUs. These parts of earlier
+   files are ignored. Removed: other runtimes, and settings of graph optimisation, spinning,
+   denormals and input copies; a trial with such a setting differs from today's trials. Files of
+   int8 are no longer read.
 
-A change of a record raises the version and adds a line above. New fields are optional and removed
-fields are ``Former``, so that files of all versions are read alike; stored files are never edited.
+A change of a record raises the version and adds a line above. New fields are optional and
+removed fields are ``Former``, so that files of all versions are read alike; stored files are
+never edited.
 """
 
 from __future__ import annotations

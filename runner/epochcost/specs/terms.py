@@ -1,8 +1,7 @@
 """The terms of a price plan other than its hourly amount.
 
-They are the rules from used time to billed time; the components, commitment, starts and
-interruptions of a rented plan; and the costs of an owned machine, which give the price of an
-hour.
+For any plan: the rules from used time to billed time. For a rented plan: components, commitment,
+starts and interruptions. For an owned machine: the costs that give the price of an hour.
 """
 
 from __future__ import annotations

@@ -214,9 +214,10 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    Each tail is approximated by a normal tail, stretched to equal Student's at the level. The root
-    of minus the logarithm of the whole tail is almost straight and bends so that no step from below
-    overshoots; only the first step, from a normal quantile, may come from above.
+    Each tail is approximated by a normal tail, stretched to equal Student's at the level. Newton's
+    method is applied to the root of minus the logarithm of the whole tail. This function is almost
+    straight and bends so that no step from below overshoots. Only the first step, from a normal
+    quantile, may come from above.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

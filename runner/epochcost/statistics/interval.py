@@ -54,9 +54,9 @@ def mean_interval(
     the width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples
     that each process took; empty: one process took all. A single sample gives [0, inf].
 
-    The bootstrap is computed without resampling: the quantiles of the resamples' means are z + s
-    (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938), and the skewness s of
-    these means follows from the blocks.
+    The bootstrap is computed without resampling. The quantiles of the resamples' means are z + s
+    (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938). The skewness s of these
+    means follows from the blocks.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -87,8 +87,8 @@ def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
     It is one plus twice the sum of autocorrelations, cut where the sums of adjacent pairs turn
-    negative and made monotone: the initial monotone sequence estimator of Geyer (1992), which needs
-    no tuning and rather overestimates.
+    negative and made monotone. This is the initial monotone sequence estimator of Geyer (1992),
+    which needs no tuning and rather overestimates.
     """
     pairs = _first_pairs(times)
     if pairs is None:
