@@ -55,7 +55,7 @@ class EnergyReading:
 
     @classmethod
     def at(cls, mean_watts: float, machine_seconds: Decimal, meter: str) -> EnergyReading:
-        """The energy for a metered mean power, over the seconds of all machines together."""
+        """The energy of a metered mean power over the seconds of all machines together."""
         with exact_arithmetic():
             return cls(quantized(Decimal(repr(mean_watts)) * machine_seconds), meter)
 

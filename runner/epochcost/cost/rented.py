@@ -154,8 +154,8 @@ class ChargedMachines:
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
     """The hourly charges of a usage, grouped by the machines to which they apply.
 
-    A commitment with a price on demand covers some machines: these have its payments, unused
-    machines of the commitment too, and machines beyond it the price on demand.
+    A commitment with an on-demand price covers some machines at once. Its payments are charged for
+    these machines, used or not; machines beyond it cost the on-demand price.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]

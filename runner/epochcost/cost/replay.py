@@ -196,7 +196,7 @@ def replay(
 
 
 class _Runs:
-    """The replayed job's state, from each start; ``active`` are the indices of unfinished runs."""
+    """The replayed job's state for each start; ``active`` are the indices of unfinished runs."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts

@@ -165,7 +165,10 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
-    """Seconds between checkpoints, declared or by Daly; None if notice is long enough to save."""
+    """Seconds of work between checkpoints: the declared interval, else Daly's optimum.
+
+    None if the notice is long enough for a checkpoint.
+    """
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
     if terms.checkpoint_interval_seconds is not None:

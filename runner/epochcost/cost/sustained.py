@@ -1,7 +1,7 @@
 """Discounts for sustained use: the longer a machine runs in a month, the cheaper an hour is.
 
 A month has 730 hours and begins with the job. Call the functions within `exact_arithmetic`; they
-take numbers, or symbols that trace the formula.
+take numbers, or symbols that record the formula.
 """
 
 from __future__ import annotations

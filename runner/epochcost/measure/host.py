@@ -46,11 +46,12 @@ class HostCounters:
 
 @dataclass(frozen=True)
 class HostChange:
-    """Disturbances between two readings; None if a reading lacks the counter.
+    """Disturbances between two readings of the counters.
 
     ``seconds`` is the time between the readings, ``others_cpus`` the number of CPUs that other
     programs kept busy, ``steal_share`` the part of CPU time that the hypervisor gave away.
-    ``frozen_seconds`` is the time for which a quota stopped this process.
+    ``frozen_seconds`` is the time for which a quota stopped this process; ``throttled`` says
+    whether heat lowered the clocks. A field is None if a reading lacks its counter.
     """
 
     seconds: float

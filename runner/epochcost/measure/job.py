@@ -43,10 +43,11 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    ``relative_half_width`` is the precision at which it ends: half of the mean's 95 % interval over
-    the mean. ``budget_seconds`` covers warm-up and at most ``most_samples`` samples. Sampling never
-    ends as precise before ``minimum_seconds`` of samples or ``minimum_share`` of the budget: a
-    short burst does not show changes of the scheduler or the clock governor.
+    Sampling ends when the mean is precise: half of its 95 % interval over the mean is at most
+    ``relative_half_width``. It does not end so before ``minimum_samples`` samples,
+    ``minimum_seconds`` and ``minimum_share`` of the budget have passed, since a short burst does
+    not show changes of the scheduler or the clock governor. It also ends after ``most_samples``
+    samples, or when ``budget_seconds``, which include the warm-up, are spent.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02

@@ -154,9 +154,9 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """Names of the nodes, except casts, that read an input which the graph declares as half.
+    """Names of the nodes, except casts, with an input that the graph declares as half precision.
 
-    Empty in other precisions.
+    Empty if ``precision`` is not a half precision.
     """
     if precision not in HALF_TYPES:
         return frozenset()

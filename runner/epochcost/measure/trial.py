@@ -180,7 +180,10 @@ def _wait(process: subprocess.Popen[str]) -> int:
 
 
 def _read_lines(output: IO[str], lines: Lines) -> None:
-    """Queue each line, then None; in a thread, because pipes have no portable timeout."""
+    """Put each line of the worker into a queue, and None at the end of its output.
+
+    This runs in a thread, because pipes have no portable timeout.
+    """
     with contextlib.suppress(ValueError):  # this process killed the worker and closed the pipe
         for line in output:
             lines.put(line)

@@ -23,7 +23,7 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """A measurement of one round of a trial: round ``number``, from 1, of ``rounds``.
+    """The measurement of one round of a trial: round ``number``, from 1, of ``rounds``.
 
     The planned rounds share the trial's time budget; ``extra`` is the number of rounds beyond the
     plan.

@@ -76,7 +76,7 @@ class Uncounted:
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A model's parameters, and a footprint for each requested batch size."""
+    """A model's number of parameters, and operations and memory at each requested batch size."""
 
     model: str
     parameters: int
@@ -85,7 +85,10 @@ class ModelSize:
     uncounted: tuple[Uncounted, ...] = ()
 
     def footprint(self, mode: Mode, batch_size: int) -> Footprint | None:
-        """The footprint of a batch size; None if it was not requested or cannot be counted."""
+        """Operations and memory at a batch size.
+
+        None if it was not requested or cannot be counted.
+        """
         key = (mode, batch_size)
         return next((f for f in self.footprints if (f.mode, f.batch_size) == key), None)
 

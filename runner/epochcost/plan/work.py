@@ -47,7 +47,7 @@ class _Kind(BaseModel):
 
 
 class Steps(_Kind):
-    """Steps with full batches, one after the other: of training, or runs of inference."""
+    """Work in steps: full batches one after the other, in training or in inference."""
 
     scenario: ClassVar[Scenario] = "batch"
     title: ClassVar[str] = ""

@@ -38,7 +38,7 @@ class MeasuredRate(Record):
 
 
 class Ceiling(Record):
-    """The measured peak rates with a number of threads, in a precision.
+    """Peak rates that were measured with a number of threads and in a precision.
 
     ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``;
     ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU ``threads`` is 1,
@@ -54,7 +54,7 @@ class Ceiling(Record):
 
     @property
     def flops(self) -> MeasuredRate:
-        """Floating-point operations per second of the matrix product, which needs 2 · side³."""
+        """FLOP/s of the matrix product, which needs 2 · side³ operations."""
         return _rate(2 * self.matrix_side**3, self.product_seconds)
 
     @property

@@ -148,7 +148,7 @@ _summaries: dict[int, Summary] = {}
 
 
 def summary_of(measurement: Measurement) -> Summary:
-    """Summarise the samples; there must be some, so not for LoadGen's measurements."""
+    """Summarise a measurement's samples; LoadGen's measurements have none and are not accepted."""
     summary = _summaries.get(id(measurement))
     if summary is None:
         summary = summarise(measurement.samples_seconds, measurement.samples_by_round)

@@ -98,8 +98,9 @@ class TokenRun(Record):
 
 
 class LoadGenRun(Record):
-    """A run of LoadGen; a run that measures capacity sends all samples at once, as offline.
+    """A run of LoadGen.
 
+    A run that measures the capacity sends all samples at once, like the scenario offline.
     ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether the
     latency bound was kept; both are None outside the scenario server. ``samples_per_second`` is the
     rate of completed samples. ``valid`` says whether LoadGen accepts the run; ``summary`` is the

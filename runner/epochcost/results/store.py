@@ -166,7 +166,7 @@ class Sidecar(Record):
 
     @property
     def work(self) -> str:
-        """The name of what the record is about, as in its file's name."""
+        """The part of the file's name that says what the record is about."""
         raise NotImplementedError
 
     @property

@@ -28,7 +28,7 @@ Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 class Latency(Record):
     """Mean and percentiles of one kind of latency over a run's requests, in seconds.
 
-    None if the tool does not state it, or for a percentile of too few requests.
+    A field is None if the tool does not state it, or if the run has too few requests for it.
     """
 
     mean: PositiveNumber | None = None

@@ -46,7 +46,10 @@ def require(options: Mapping[str, object]) -> None:
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
-    """Convert a text to the type of a key; a text that does not fit stays, for later validation."""
+    """Convert a text to the type of a key.
+
+    A text that does not fit stays unchanged, so that validation reports it.
+    """
     try:
         match property_.get("type"):
             case "number":

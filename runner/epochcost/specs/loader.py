@@ -252,7 +252,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Mark each price that other prices contradict with the reason why it cannot be right."""
+    """Add to each price that other prices contradict the reason why it cannot be right."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)

@@ -64,7 +64,7 @@ def schema_files() -> dict[str, str]:
 
 
 class _OfToml(GenerateJsonSchema):
-    """Generates schemas for values of TOML, where numbers are exact and there is no null."""
+    """A generator of schemas for TOML's values: numbers are exact, and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number: JsonSchemaValue = {"type": "number"}

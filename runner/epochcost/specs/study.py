@@ -30,8 +30,8 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 class BudgetLimit(Spec):
     """A demand that ``goal`` of ``model`` cost at most the amount ``at_most`` in ``currency``.
 
-    Without ``hardware`` and ``price``, the cheapest machine and plan count. With
-    ``accuracy_percent``, only trainings count that reach this accuracy according to their
+    Without ``hardware`` and ``price``, it applies to the cheapest machine and plan. With
+    ``accuracy_percent``, it applies only to trainings that reach this accuracy according to their
     source.
     """
 

@@ -204,7 +204,7 @@ def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
 def _betweens(rounds: int) -> list[tuple[float, float]]:
     """Variances between rounds to try, with their prior probabilities.
 
-    Only 0 for a single round.
+    With a single round, only the variance 0 is tried.
     """
     if rounds == 1:
         return [(0.0, 1.0)]

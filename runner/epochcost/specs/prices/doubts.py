@@ -80,7 +80,7 @@ def rented_doubts(
 
 @dataclass(frozen=True)
 class _Rent:
-    """A rented price: its cost of an hour, and the accelerators or vCPUs that the hour pays for.
+    """A rented price: the cost of its hour, and the accelerators or vCPUs that the hour pays for.
 
     ``part`` names an accelerator or "vCPU", ``count`` is their number.
     """

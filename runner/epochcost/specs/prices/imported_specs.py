@@ -69,9 +69,9 @@ class NewSpec:
 def new_specs(
     result: ImportResult, catalogue: Catalogue, request: ImportRequest
 ) -> tuple[NewSpec, ...]:
-    """The specs to write: all new prices, and old ones that the tables list unchanged.
+    """The specs to write: all new prices, and old prices that the tables list unchanged.
 
-    Raises UsageError if the source is missing, and InputError if a spec would be unsound.
+    Raises UsageError if the source is missing, and InputError if a spec would be invalid.
     """
     used_ids = set(catalogue.prices)
     specs = []
