@@ -15,11 +15,7 @@ from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
 from epochcost.specs.prices.imported_specs import NewSpec, new_specs
-from epochcost.specs.prices.importing import (
-    ImportRequest,
-    ImportResult,
-    sort_rows,
-)
+from epochcost.specs.prices.importing import ImportRequest, ImportResult, sort_rows
 from epochcost.specs.prices.models_dev import Stated, renewed
 from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
@@ -27,6 +23,7 @@ from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
+_Accept = Annotated[bool, typer.Option("--accept", help="Also write prices that are doubted.")]
 
 
 @app.callback()
@@ -55,9 +52,7 @@ def import_prices(
     skip_faulty: Annotated[
         bool, typer.Option("--skip-faulty", help="List invalid rows and import the others.")
     ] = False,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Also write prices that are doubted.")
-    ] = False,
+    accept: _Accept = False,
     wide: WideTable = False,
 ) -> None:
     """Write a spec for each new or changed price; renew the date of old unchanged ones.
@@ -67,26 +62,23 @@ def import_prices(
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
       "REPOSITORY@COMMIT, vms.csv" --dry-run
     """
-    request = ImportRequest(
-        today=dt.datetime.now(dt.UTC).date(),
-        provider=provider,
-        region=region,
-        zone=zone,
-        as_of=as_of.date() if as_of else None,
-        source=source,
-    )
-    catalogue = own_catalogue()
+    day, today = as_of.date() if as_of else None, dt.datetime.now(dt.UTC).date()
+    request, catalogue = ImportRequest(today, provider, region, zone, day, source), own_catalogue()
     rows = chain.from_iterable(read_prices(path) for path in files)
     result = sort_rows(rows, catalogue, request)
     drafts = new_specs(result, catalogue, request)
     _show(result, drafts, wide=wide)
     _refuse_faults(result, skipped=skip_faulty)
-    specs = [draft for draft in drafts if accept or not draft.doubt]
     for draft in drafts:
         if draft.doubt:
             typer.echo(f"{'accepted' if accept else 'doubted'}: {draft.path.stem}: {draft.doubt}")
-    if len(specs) < len(drafts):
-        typer.echo(f"{len(drafts) - len(specs):,} doubted and not written: --accept writes them.")
+    _finish([draft for draft in drafts if accept or not draft.doubt], len(drafts), dry_run=dry_run)
+
+
+def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
+    """Write the specs, of ``drafted`` that are new or renewed, and count them."""
+    if len(specs) < drafted:
+        typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)
     counted = f"{len(specs) - renewed:,} new{f', {renewed:,} dated anew' if renewed else ''}"
     if not specs:
@@ -104,9 +96,7 @@ def renew_apis(
     commit: Annotated[str, typer.Option(help="The commit of the checkout.")],
     as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the commit.")],
     table: Annotated[str, typer.Option(help="The table, by its id.")] = "models-dev",
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Also write prices that are doubted.")
-    ] = False,
+    accept: _Accept = False,
 ) -> None:
     """Renew the prices of tokens in a table of specs/api-tables.
 

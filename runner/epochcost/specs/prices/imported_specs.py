@@ -81,14 +81,13 @@ def new_specs(
             used_ids.add(identifier)
             specs.append(_new_spec(price, identifier, catalogue, request))
         elif _is_to_renew(price, catalogue, request):
-            specs.append(_renewed_spec(price, catalogue, request))
-    sound = (price for price in catalogue.prices.values() if not price.doubt)
-    imported = {spec.spec.id: spec.spec for spec in specs}
-    doubts = rented_doubts(
-        {price.id: price for price in (*sound, *imported.values())}.values(),
-        catalogue.hardware,
-        imported,
-    )
+            path = catalogue.files[f"prices/{price.previous_id}"]
+            renewed: _Values = {"source": _source(price, request), "as_of": price.key.as_of}
+            specs.append(_valid_spec(path, renewed, path, price, renewed=True))
+    prices = {price.id: price for price in catalogue.prices.values() if not price.doubt}
+    prices |= {spec.spec.id: spec.spec for spec in specs}
+    judged = {spec.spec.id for spec in specs}
+    doubts = rented_doubts(prices.values(), catalogue.hardware, judged)
     return tuple(replace(spec, doubt=doubts.get(spec.spec.id, "")) for spec in specs)
 
 
@@ -97,15 +96,6 @@ def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportReque
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < price.key.as_of
-
-
-def _renewed_spec(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> NewSpec:
-    path = catalogue.files[f"prices/{price.previous_id}"]
-    changed: _Values = {
-        "source": _source(price, request),
-        "as_of": price.key.as_of,
-    }
-    return _valid_spec(path, changed, path, price, renewed=True)
 
 
 def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:

@@ -37,7 +37,7 @@ _AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
 # Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
 # these digits.
 _PRINTED = Context(prec=12)
-# Two amounts that differ by less are one.
+# Lists print five digits or more; amounts that differ by a smaller share are equal.
 _ROUNDING = Decimal("1e-4")
 
 
@@ -55,12 +55,6 @@ class ImportRequest:
     zone: str | None = None
     as_of: dt.date | None = None
     source: str | None = None
-
-    def wants(self, row: ListedPrice) -> bool:
-        """Whether a row belongs to the requested region and zone."""
-        other_region = self.region is not None and row.region not in {None, self.region}
-        other_zone = self.zone is not None and row.zone not in {None, self.zone}
-        return not other_region and not other_zone
 
 
 class Key(NamedTuple):
@@ -94,7 +88,8 @@ class MatchedPrice:
     @property
     def new(self) -> bool:
         """Whether the catalogue has a different amount for that day, or none."""
-        return self.previous is None or not same_amount(self.previous, self.amount)
+        previous = self.previous
+        return previous is None or abs(previous - self.amount) > previous * _ROUNDING
 
 
 @dataclass(frozen=True)
@@ -129,8 +124,10 @@ class _Machines:
 
     def wants(self, row: ListedPrice) -> bool:
         """Whether a row belongs to the requested provider, region and zone."""
+        request = self._request
         same = self._provider is None or self._provider_of(row) == self._provider
-        return same and self._request.wants(row)
+        here = request.region is None or row.region in {None, request.region}
+        return same and here and (request.zone is None or row.zone in {None, request.zone})
 
     def match(self, row: ListedPrice) -> tuple[Price, str] | str:
         """The price whose spec is copied for a row, and the row's region.
@@ -178,14 +175,8 @@ class _Machines:
         models = [price for price in rented if (price.region is None) == (place is None)]
         if not models:
             return "a machine without a rented price to copy"
-        model = min(
-            models,
-            key=lambda price: (
-                price.plan != row.plan,
-                price.region != place,
-                -price.as_of.toordinal(),
-            ),
-        )
+        newest = sorted(models, key=lambda price: price.as_of, reverse=True)
+        model = min(newest, key=lambda price: (price.plan != row.plan, price.region != place))
         if _amount(model) is None:
             return "a price with components: change them by hand"
         return model, place or ""
@@ -284,14 +275,14 @@ def _compared(
             earlier = (entry for entry in dated if entry[0] <= day)
             in_force = max(earlier, default=min(dated, default=None))
             since, amount, identifier = in_force or (None, None, None)
-            changed = amount is None or not same_amount(amount, row.amount)
-            if changed and since == day:
+            match = replace(row, previous=amount, previous_id=identifier)
+            if match.new and since == day:
                 demand = f"expected the {amount} of {identifier} of the same day"
                 faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
                 continue
-            if changed:
+            if match.new:
                 dated.append((day, row.amount, "this import"))
-            matches.append(replace(row, previous=amount, previous_id=identifier))
+            matches.append(match)
     return tuple(matches), faults
 
 
@@ -302,11 +293,6 @@ def _amount(price: Price) -> Decimal | None:
     if price.commitment is not None and not price.commitment.upfront:
         return price.commitment.hourly
     return price.amount
-
-
-def same_amount(amount: Decimal, other: Decimal) -> bool:
-    """Whether two amounts differ at most by rounding, since lists print five digits or more."""
-    return abs(amount - other) <= amount * _ROUNDING
 
 
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
