@@ -187,7 +187,7 @@ def prefixed(value: float, unit: str) -> str:
 def scientific(value: float) -> str:
     """Format a number with three digits and a power of ten, as in 8.63e10.
 
-    The literature writes counts of operations so.
+    Papers write counts of operations in this form.
     """
     digits, _, power = f"{value:.2e}".partition("e")
     return f"{digits}e{int(power)}"

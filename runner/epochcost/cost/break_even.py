@@ -1,9 +1,10 @@
 """Rent or buy: the hours of use in a month above which an owned machine is cheaper.
 
-Both costs are lines over the hours of use. Most of an owned machine's cost is fixed. A rented
-machine's cost has no fixed part, while the cost of a commitment is all fixed. A rented line bends
-if sustained use makes hours cheaper. Hours are those of the owned machine. This module also lists
-the rented plans that could do its work, with their speed, and puts the answers into words.
+Both costs are lines over the hours of use. Most of an owned machine's cost does not depend on them.
+A rented machine costs nothing without use, while a commitment costs the same at any use. A rented
+line bends if sustained use makes hours cheaper. Hours are those of the owned machine. This module
+also lists the rented plans that could do its work, with their speed, and puts the answers into
+words.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class BreakEven:
     """The hours of use at which buying is cheaper than renting, within a month of 730.5 hours.
 
     The costs are equal at ``hours``; if buying is cheaper only between two points, they are also
-    equal at ``until``. Both are exact to 18 decimals. Both are None if buying is always cheaper (or
-    equal), or never.
+    equal at ``until``. These hours are exact to 18 decimals. ``hours`` and ``until`` are None if
+    buying is always cheaper (or equal), or never.
     """
 
     outcome: Outcome
@@ -214,7 +215,7 @@ def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
     """Find the hours at which both costs are equal.
 
-    If they always are, buying counts as cheaper.
+    If both costs are equal at all hours, buying counts as cheaper.
     """
     with exact_arithmetic():
         hours = (Decimal(0), *rent.bends(), HOURS_PER_CALENDAR_MONTH)

@@ -2,9 +2,9 @@
 
 Interruptions come at random at a constant rate while a machine runs, so the time to the next one is
 exponential. Work since the last checkpoint is lost and repeated; the interval between checkpoints
-is Daly's optimum. Expectations are closed forms. The range of many runs is a seeded simulation that
-shares no formula with them. `cost.bill` prices the time. Call functions on Decimals within
-`exact_arithmetic`.
+is Daly's optimum. Closed formulas give the expected values. The range of many runs is a seeded
+simulation that shares no formula with them. `cost.bill` prices the time. Call functions on Decimals
+within `exact_arithmetic`.
 """
 
 from __future__ import annotations

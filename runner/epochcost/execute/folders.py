@@ -19,7 +19,11 @@ from epochcost.errors import CapabilityError
 
 @contextlib.contextmanager
 def scratch_folder(results: Path) -> Iterator[Path]:
-    """Create an empty temporary folder, private to this user; needs the lock on ``results``."""
+    """Create an empty temporary folder, private to this user.
+
+    The caller must hold the lock on ``results``. The folder is removed at the end of the
+    context.
+    """
     folder = remove_scratch(results)
     try:
         # Fails if another user owns the name or it is a link, so that we write to nothing foreign.
@@ -38,7 +42,7 @@ def scratch_folder(results: Path) -> Iterator[Path]:
 def remove_scratch(results: Path) -> Path:
     """Remove the temporary folder that a killed run left, and return its path.
 
-    Needs the lock on ``results``.
+    The caller must hold the lock on ``results``.
     """
     name = hashlib.sha256(os.fsencode(results.resolve())).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"

@@ -89,9 +89,9 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
-    """Remove nodes without a reader, then inputs ``weights`` without one.
+    """Remove nodes whose outputs are unused, then inputs in ``weights`` that no node reads.
 
-    Returns all names read.
+    Returns all names that are still read.
     """
     read = {name for node in graph.node for name in node.input}
     used = read | {value.name for value in graph.output}

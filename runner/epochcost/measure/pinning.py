@@ -96,8 +96,8 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
 def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
     """Read the topology of these CPUs from the kernel: cores in ``topology/``, nodes in ``node*``.
 
-    The kernel's admin-guide, cputopology: ``core_cpus_list``, ``thread_siblings_list`` before
-    5.3.
+    The threads of a core are listed in ``core_cpus_list``, before Linux 5.3 in
+    ``thread_siblings_list`` (the kernel's admin-guide, cputopology).
     """
     threads = {cpu: siblings for cpu in cpus if (siblings := _threads_of(cpu, system))}
     nodes = {

@@ -3,7 +3,8 @@
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
 interpreter in which the package is not installed. It loads the package from this file's folder,
 onnxstep from its folder LIBRARY, and no other files there: a site-packages folder would bring this
-environment's runtime. Standard library only, and no import of the package before it is loaded.
+environment's runtime. This file uses the standard library only, and imports nothing of the package
+before it is loaded.
 """
 
 from __future__ import annotations

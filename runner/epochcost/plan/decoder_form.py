@@ -42,7 +42,7 @@ class Misfit(NamedTuple):
 def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
     """Contradictions between a graph and the spec's ``[decoder]``.
 
-    The first may cause the others.
+    The first contradiction may cause the others.
     """
     inputs = _fed(graph)
     outputs = {value.name: value for value in graph.graph.output}

@@ -287,7 +287,7 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
 def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
     """Reasons why this machine cannot run a trial, the most general first.
 
-    None means no obstacle.
+    Each test yields its reason, or None if it finds no obstacle.
     """
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:

@@ -166,7 +166,7 @@ class Requests(spec.Requests):
     def usual_seconds(self) -> Decimal:
         """Usual duration of all runs at their different rates, in seconds.
 
-        Rare requests take longer.
+        If requests are rare, the runs take longer.
         """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())

@@ -213,7 +213,7 @@ def write_sidecar(root: Path, record: Sidecar) -> Path:
 def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
     """Load all records of ``kind`` below ``root``, ordered by file name.
 
-    A missing root has none.
+    If the folder is missing, there are none.
     """
     records: dict[Path, SidecarT] = {}
     faults: list[Fault] = []

@@ -314,7 +314,7 @@ class Price(PricedSpec):
     def month_shares(self) -> tuple[Decimal, ...]:
         """Share of the hourly price that is charged in each of a month's equal parts.
 
-        Empty without a discount for sustained use.
+        Empty if the plan has no discount for sustained use.
         """
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 

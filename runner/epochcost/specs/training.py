@@ -271,7 +271,7 @@ class Steps(Spec):
 
 
 class Exponential(Spec):
-    """A linear rise of the rate, then the rate times ``factor`` after every ``epochs`` epochs."""
+    """A linear rise of the rate, then a multiplication by ``factor`` every ``epochs`` epochs."""
 
     name: Literal["exponential"] = Field(description="The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = Field(

@@ -52,7 +52,8 @@ def mean_interval(
 
     It is the percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to
     the width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples
-    that each process took; empty: one process took all. A single sample gives [0, inf].
+    that each process took; empty: one process took all. The interval of a single sample is [0,
+    inf].
 
     The bootstrap is computed without resampling. The quantiles of the resamples' means are z + s
     (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938). The skewness s of these

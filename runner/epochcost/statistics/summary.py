@@ -31,7 +31,8 @@ class Summary:
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     """Compute the statistics of at least one positive sample.
 
-    ``rounds`` as in ``mean_interval``.
+    ``rounds`` are the numbers of consecutive samples that each process took; empty: one process
+    took all.
     """
     times = np.asarray(samples, dtype=np.float64)
     median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))

@@ -130,9 +130,9 @@ class _Machines:
         return same and here and (request.zone is None or row.zone in {None, request.zone})
 
     def match(self, row: ListedPrice) -> tuple[Price, str] | str:
-        """The price whose spec is copied for a row, and the row's region.
+        """Choose the price whose spec is copied for a row.
 
-        If there is no such price, the reason.
+        Returns the price and the row's region, or the reason why there is no such price.
         """
         name = _plain_name(row.sku)
         ids = self._named.get((self._provider_of(row), name), set()) if name else set()
