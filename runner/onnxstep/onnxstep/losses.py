@@ -36,7 +36,7 @@ def classes_of(scores: Value) -> int:
 
 
 def pick(scores: Value, classes: Value) -> Value:
-    """The score of the class at each position: scores [..., C], classes and result [...]."""
+    """Take the score of the class at each position: scores [..., C], classes and result [...]."""
     op = scores.op
     chosen = op.GatherElements(scores, op.Unsqueeze(classes, op.integers(-1)), axis=scores.rank - 1)
     return op.Squeeze(chosen, op.integers(-1))
@@ -135,10 +135,10 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class indices, weights and counts of the positions, the last two over the sum of weights.
+        """Class index, weight and count of each position, the last two over the sum of weights.
 
-        An ignored position gets the class 0, the weight 0 and the count 0; a counted one has the
-        count 1 before the division.
+        An ignored position gets the class 0, the weight 0 and the count 0. A counted position has
+        the count 1 before the division.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

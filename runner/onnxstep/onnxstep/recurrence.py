@@ -244,7 +244,7 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """Inputs, states and cotangents of a direction; ``dy``, ... are those of the outputs."""
+        """Inputs, states and cotangents of a direction; ``dy``, … are the cotangents of Y, …."""
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -384,7 +384,7 @@ class Directions:
         return _selected(value, 1 if self._batch_first else 0, index)
 
     def _time_first(self, value: Value) -> Value:
-        """Swap the first two axes if the node's layout has the batch first; also swaps back."""
+        """Swap the first two axes if the layout has the batch first; a second call swaps back."""
         if not self._batch_first:
             return value
         return self._op.Transpose(value, perm=[1, 0, *range(2, value.rank)])

@@ -215,7 +215,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """The product of a Transpose and a vector, which ONNX Runtime fuses wrongly, is right."""
+    """The product of a Transpose and a vector is right, although ONNX Runtime fuses it wrongly."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"

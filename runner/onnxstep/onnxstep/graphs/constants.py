@@ -217,7 +217,7 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether the numbers look typed: a weight hardly starts with them, or learns them."""
+    """Whether a person typed the numbers: weights rarely start with or learn such numbers."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
@@ -232,7 +232,8 @@ def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
 def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
     """Whether the numbers may be the first values of a weight.
 
-    They are if several are equal, or if a single number has no effect: 1 as factor, 0 as summand.
+    They are if several numbers are all equal, or if a single number has no effect: 1 as a factor, 0
+    as a summand.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -242,7 +243,7 @@ def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _is_typed(number: float) -> bool:
-    """Whether a number has at most 5 digits, or is simple: a root or reciprocal of an integer."""
+    """Whether a number looks typed: at most 5 digits, or a root or reciprocal of an integer."""
     digits = np.format_float_scientific(np.float32(number), trim="-").split("e")[0]
     if sum(map(str.isdigit, digits)) <= _TYPED_DIGITS:
         return True

@@ -102,10 +102,10 @@ def _attribute(node: onnx.NodeProto, name: str) -> int:
 
 
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each element of the result is a sum over the inner axis, whose place transposes change.
+    """Operations of a product: each element of the result is a sum over the inner axis.
 
-    ``transBatchA`` moves the first axis behind the other batch axes; with ``transA`` it becomes the
-    inner axis.
+    Transposes change which axis is the inner one: ``transBatchA`` moves the first axis behind the
+    other batch axes, and with ``transA`` it becomes the inner axis.
     """
     a = shapes[node.input[0]]
     inner = a[-1]
@@ -128,12 +128,12 @@ def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each input element is multiplied with each kernel [features / group, ...] of its channel."""
+    """Operations with kernels [channels, features / group, ...], which each input element meets."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
 def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Products with the matrices W and R in each step and direction.
+    """Operations of a recurrent layer: products with W and R in each step and direction.
 
     Shapes: W [directions, gates · hidden, input], R [directions, gates · hidden, hidden].
     """
@@ -143,7 +143,7 @@ def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Every query is multiplied with every key, and every weight with a value.
+    """Operations of attention: queries times keys, and weights times values.
 
     Queries are [B, L, heads · D] or [B, heads, L, D]. Masked positions count too.
     """
@@ -156,7 +156,7 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Every query attends to all positions of the cache, or of the call if there is no cache.
+    """Operations of attention over the positions of the cache, or of the call without a cache.
 
     Masked positions count too.
     """
@@ -165,7 +165,7 @@ def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each token of [..., width] is multiplied with the weights of its k selected experts."""
+    """Operations of a mixture of experts: tokens [..., width] times the weights of k experts."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
@@ -178,7 +178,7 @@ def expert_weights(node: onnx.NodeProto) -> list[str]:
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Product of x [B, L, width] and [width, queries + keys + values], followed by attention."""
+    """Operations of x [B, L, width] times [width, queries + keys + values], and of attention."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
@@ -195,7 +195,10 @@ def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """A multiply-add for each combination of indices; none for a single operand."""
+    """Operations of an Einsum: a multiply-add for each combination of indices.
+
+    A single operand needs none.
+    """
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
     terms = equation.split("->")[0].replace(" ", "")
     if len(node.input) < 2 or "..." in terms:

@@ -1,4 +1,4 @@
-"""Warnings about tensors that are perhaps trained, or left untrained, against the author's will."""
+"""Warnings about tensors that may be trained, or left untrained, against the author's intention."""
 
 from __future__ import annotations
 

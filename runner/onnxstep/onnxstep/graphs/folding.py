@@ -77,7 +77,7 @@ def fold_constants(
 
 
 def misfit(model: onnx.ModelProto) -> str | None:
-    """Text naming the first node whose inputs ONNX refuses, with their shapes; None without one."""
+    """Text about the first node whose inputs ONNX refuses, with their shapes; None if all fit."""
     values = _Known(model, ())
     for node in model.graph.node:
         if values.infer(node) is not None:

@@ -1,8 +1,7 @@
-"""Find the carried tensors of a step whose next value may overwrite the current one.
+"""Find the carried tensors of a step whose next value may overwrite the current value.
 
-The next value may use the memory of the current value if all readers of the current value run
-before the node that writes the next one. The caller decides whether to bind both names to one
-tensor.
+This is possible if every node that reads the current value runs earlier than the node that writes
+the next value. The caller decides whether both names share a tensor.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class _Step:
         return leads
 
     def frees(self, before: str, after: str) -> bool:
-        """Whether all readers of the value ``before`` run before ``after`` is written."""
+        """Whether ``after`` may overwrite ``before``: every reader of ``before`` runs earlier."""
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):
             return False

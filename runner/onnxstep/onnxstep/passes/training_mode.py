@@ -153,7 +153,7 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 
 
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The weight n / (n + 1) of the n past batches in a cumulative average.
+    """The weight n / (n + 1) that n past batches have in a cumulative average.
 
     ``counter`` names the state that counts batches. It starts at 0, because PyTorch's exporters do
     not write the module's number of past batches.

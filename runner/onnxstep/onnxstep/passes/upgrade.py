@@ -38,7 +38,7 @@ _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
 def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
-    """The model converted from opset ``version`` to ``oldest``; the model itself if it is newer.
+    """The model converted from opset ``version`` to ``oldest``, or itself if it is as new.
 
     Raises ModelError if onnx cannot convert it.
     """

@@ -171,7 +171,7 @@ def gelu_tanh_slope(x: Value) -> Value:
 
 @gradient("Softmax", versions=(13,))
 def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Dp = p (dx - Σ p dx) for the result p, summed along the axis."""
+    """D(p) = p (dx - Σ p dx) for p, the softmax of x; sums run along the axis."""
     weighted = dy * node.y
     axis = op.integers(node.attribute("axis"))
     return weighted - node.y * op.ReduceSum(weighted, axis, keepdims=1)
@@ -179,7 +179,7 @@ def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LogSoftmax", versions=(13,))
 def log_softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(log p) = dx - p Σ dx for p = softmax(x), summed along the axis."""
+    """D(log p) = dx - Σ p dx for p, the softmax of x; sums run along the axis."""
     axis = op.integers(node.attribute("axis"))
     return dy - op.Exp(node.y) * op.ReduceSum(dy, axis, keepdims=1)
 

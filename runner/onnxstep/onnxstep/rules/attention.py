@@ -74,7 +74,7 @@ def _attention(op: Builder, node: Node) -> Attention:
 
 
 def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
-    """Masks that depend on positions: causal, limited to a window, or without padded keys."""
+    """Masks that depend on positions: causal, limited to a window, and excluding padded keys."""
     queries, past = q.shape[2], _past(node)
     keys = past + k.shape[2]
     offset: int | Value = past

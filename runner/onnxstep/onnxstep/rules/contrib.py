@@ -84,10 +84,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of the normalization of input + skip (+ bias) by the root mean square.
-
-    It has neither a mean nor β.
-    """
+    """Gradient of input + skip (+ bias) normalized by its root mean square, without mean or β."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
@@ -258,9 +255,9 @@ def _parts(x: Value, widths: list[int]) -> list[Value]:
 def _together(
     pulled: AttentionCotangents, d_keys: Value | None = None, d_values: Value | None = None
 ) -> list[Value]:
-    """Cotangents of queries, keys and values, without head axis, plus those of the outputs.
+    """Cotangents of queries, keys and values, merged from heads to [B, L, heads · E].
 
-    ``d_keys`` and ``d_values`` are the cotangents of the present keys and values.
+    ``d_keys`` and ``d_values``, the cotangents of the present keys and values, are added.
     """
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values

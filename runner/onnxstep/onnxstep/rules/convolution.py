@@ -38,9 +38,10 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of the adjoint of a convolution from Y to X: dX is this convolution of dY.
+    """Gradient of a transposed convolution, which is the adjoint of a convolution from Y to X.
 
-    Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    So dX is that convolution of dY. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M,
+    ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])

@@ -48,9 +48,9 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
-    """Cotangents of A and B from ``dy``, that of A B; their batch axes may still be broadcast.
+    """Cotangents of A and B from ``dy``, the cotangent of A B.
 
-    Cotangents of vectors have no batch axes.
+    Their batch axes may still be broadcast; cotangents of vectors have no batch axes.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -94,7 +94,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """The cotangent; for a vector operand without the added axis and summed over the batch."""
+    """The cotangent; for a vector operand summed over the batch and without the added axis."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))

@@ -49,9 +49,10 @@ def linear_regressor(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LinearClassifier", versions=(1,), domain=ML_DOMAIN)
 def linear_classifier(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
-    """Gradient of the scores f(x Cᵀ + b); the labels have no derivative.
+    """Gradient of the scores f(s), s = x Cᵀ + b, where f is the node's post_transform.
 
-    If there are two classes but one row of coefficients, the scores are 1 - f(s) and f(s).
+    Labels have no derivative. If C has a single row for two classes, the scores are 1 - f(s) and
+    f(s).
     """
     dz, scores = dy[-1], node.output(1)
     assert dz is not None

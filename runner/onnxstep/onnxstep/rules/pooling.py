@@ -97,7 +97,7 @@ def _tap(op: Builder, node: Node, view: Window) -> Value:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Dy = Σ dx / n over each window; with ``count_include_pad`` n counts the padding too."""
+    """D(y) = Σ dx / n over each window of n elements; ``count_include_pad`` counts padding too."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
 
@@ -150,7 +150,7 @@ def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
 
 @gradient("LpPool", versions=(11, 18, 22))
 def lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Dy = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ for y = (Σ |x|ᵖ)^(1/p) over each window; 0 if y = 0."""
+    """D(y) = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ with y = (Σ |x|ᵖ)^(1/p) over each window; 0 if y = 0."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _along_norm(op, node, _summed_back(op, _per_norm(op, node, dy), view, node.x.shape[2:]))
 

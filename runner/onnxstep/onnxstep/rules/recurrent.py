@@ -153,7 +153,10 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
 
 
 def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
-    """The same with peepholes: gates i and f read the cell state before a step, o the one after."""
+    """Compute gates and cell states of an LSTM with peepholes, step by step.
+
+    The gates i and f read the cell state before a step, o the state after it.
+    """
     sigma = run.activations[0]
     p_i, p_o, p_f = run.peepholes
     states, inputs, keeps = [run.c0], [], []
@@ -190,10 +193,10 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
-    """Cotangents of a direction of a GRU with linear_before_reset, where q = h Rᵀ + b'.
+    """Cotangents of a direction of a GRU with linear_before_reset; ``gru`` has its equations.
 
-    With dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n) f'(z), dh = dh' z +
-    (dz, dr, dq) R.
+    With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n)
+    f'(z), dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
     parts = _Parts(run)
@@ -213,10 +216,10 @@ def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Cotangents of a direction of a GRU without linear_before_reset, where s = r h.
+    """Cotangents of a direction of a GRU without linear_before_reset; ``gru`` has its equations.
 
-    With dn = dh' (1 - z) g'(n): ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z), dh = dh' z + ds
-    r + (dz, dr) R.
+    With s = r h and dn = dh' (1 - z) g'(n): ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z), dh
+    = dh' z + ds r + (dz, dr) R.
     """
     f, g = run.activations
     parts = _Parts(run)
@@ -256,7 +259,7 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """The candidate's bias of x Wᵀ (side 0) or of h Rᵀ (side 1), or their sum; None without."""
+        """The candidate's bias of x Wᵀ (side 0) or of h Rᵀ (side 1), or their sum; may be None."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(

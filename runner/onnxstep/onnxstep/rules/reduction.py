@@ -92,7 +92,7 @@ def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
 def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Dy = Σ x dx / y for the norm y = √Σ x²; 0 if y = 0, as in PyTorch."""
+    """D(y) = Σ x dx / y with the norm y = √Σ x²; 0 if y = 0, as in PyTorch."""
     none = op.scalar(0.0, dy.elem_type)
     ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
     return node.x * _with_axes(op, node, ratio)
@@ -106,7 +106,7 @@ def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Dy = Σ eˣ⁻ʸ dx for y = ln Σ eˣ."""
+    """D(y) = Σ eˣ⁻ʸ dx with y = ln Σ eˣ."""
     return op.Exp(node.x - _with_axes(op, node, node.y)) * _with_axes(op, node, dy)
 
 
@@ -118,13 +118,13 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Sum the cotangents from the other end: an element is part of all sums from its place on."""
+    """Sum the cotangents from the other end, since an element is in all sums from its place on."""
     return _from_the_other_end(op, node, dy), None
 
 
 @gradient("CumProd", versions=(26,))
 def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Dyⱼ = Σᵢ (yⱼ / xᵢ) dxᵢ; the cotangents dyⱼ yⱼ are summed from the other end.
+    """D(yⱼ) = Σᵢ (yⱼ / xᵢ) dxᵢ over i ≤ j, so the products dyⱼ yⱼ are summed from the other end.
 
     From the first zero of x on, all products are 0. Only the cotangent of this zero is special: its
     products are computed with 1 instead of the zero.

@@ -159,7 +159,7 @@ def _axes(node: Node) -> list[int]:
 
 
 def _by_axis(node: Node, index: int, subject: str) -> dict[int, float]:
-    """An input with a number for each axis, by axis; empty if the input is omitted.
+    """Numbers of an input that has one for each axis, by axis; empty if the input is omitted.
 
     Sizes that are computed at run time are taken from the output's shape.
     """

@@ -42,7 +42,7 @@ def dft(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
     """Gradient of the inverse transform from half of a spectrum to a real y: dx = w F dy / L.
 
-    The weight w is 2 for values that the half spectrum omits as mirrored, else 1.
+    The weight w is 2 for values whose mirror image the half spectrum omits, else 1.
     """
     length = _length(node, dy.shape[axis])
     weights = np.full(length // 2 + 1, 2 / length)

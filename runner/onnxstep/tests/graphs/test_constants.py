@@ -1,4 +1,4 @@
-"""Buffers that exporters mark and numbers that look typed are constants, not weights."""
+"""Buffers marked by exporters, and numbers that look typed by a person, are not weights."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """PyTorch's marks of buffers and parameters decide if a file has them."""
+    """PyTorch's marks of buffers and parameters take precedence over the numbers."""
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}

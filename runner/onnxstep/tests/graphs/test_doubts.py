@@ -71,7 +71,7 @@ def test_layers_that_an_optimizer_merged() -> None:
 
 
 def test_a_second_call_of_a_layer_is_no_doubt() -> None:
-    """A layer that the module calls twice reads its own tensors twice."""
+    """A layer that the module calls twice gives no doubt: both calls read its own tensors."""
     model = without_identities()
     model.graph.node[-1].name = "/0/norm_1/LayerNormalization"
     assert sentences_of(model) == []

@@ -45,7 +45,10 @@ def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> l
 
 
 def run_of(nodes: str) -> onnx.ModelProto:
-    """A graph of ``nodes`` that read x and w, one block each, and compute r, which is summed."""
+    """A model whose ``nodes`` compute r from x and w; it returns the sum of r.
+
+    Each tensor but the sum is one block.
+    """
     return bind_dimensions(
         model_of_text(
             "g (float[256,256] x, float[256,256] w) => (float y) "

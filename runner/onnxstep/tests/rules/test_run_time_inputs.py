@@ -64,7 +64,7 @@ def test_no_gradient_of_scales_is_zero_in_silence() -> None:
 
 
 def test_what_shapes_do_not_tell_is_refused() -> None:
-    """The error for a reduction that removes axes fed at run time names the node."""
+    """The error for a reduction whose axes are fed and removed names the node."""
     model = model_of_text(
         "g (float[3,3] x, int64[1] a) => (float[3] y) { y = ReduceSum <keepdims = 0> (x, a) }"
     )
