@@ -1,4 +1,4 @@
-"""Check the gradients of operators: a projection on a random direction against a difference.
+"""Check the gradients of operators against finite differences along random directions.
 
 Let f be the model, v a random direction of its input x, and u random cotangents of its outputs. The
 chain rule demands v · VJP(u) = d/dt u · f(x + t v) at t = 0. The right side is a central difference

@@ -1,4 +1,4 @@
-"""Cuts of a forward pass need the least memory."""
+"""The chosen cuts of a forward pass need the least memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 
 
 def kept_blocks(model: onnx.ModelProto) -> float:
-    """Size of the forward values that the backward pass reads, in activations of a layer."""
+    """Bytes of forward values that the backward pass reads, divided by those of one activation."""
     step = training_step(model, StepOptions(loss="mse")).model
     nodes = execution_plan(step).nodes
     makers = {name: node for node in nodes for name in node.output if name}

@@ -207,7 +207,11 @@ class _Known:
         return self.room > 0
 
     def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """The node, or the nodes that replace it if onnx infers a wrong shape for it."""
+        """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
+
+        Other nodes are returned as they are, and so are nodes whose shapes are unknown or do not
+        fit.
+        """
         if not is_misinferred(node, self._opset):
             return [node]
         input_shapes = [static_shape(self.types.get(name)) for name in filter(None, node.input)]

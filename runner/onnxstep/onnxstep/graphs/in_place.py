@@ -64,7 +64,11 @@ class _Step:
         return leads
 
     def frees(self, before: str, after: str) -> bool:
-        """Whether ``after`` may overwrite ``before``: every reader of ``before`` runs earlier."""
+        """Whether the node that writes ``after`` may overwrite ``before``.
+
+        Each other reader of ``before`` must lead to that node, so that it runs earlier in any
+        order.
+        """
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):
             return False

@@ -265,10 +265,10 @@ class _Parts:
     def swept(
         self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
     ) -> DirectionCotangents:
-        """Cotangents of a direction, from those of the arguments of its gates and candidate.
+        """Cotangents of a direction's inputs, given those of its gates' and candidate's arguments.
 
-        ``dh0`` belongs to the first state. ``from_h`` are the cotangent of the candidate's term
-        with R, and the factor by which R is multiplied there.
+        ``dh0`` is the cotangent of the first state. In the candidate, R multiplies a factor:
+        ``from_h`` are the cotangent of their product, and that factor.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(

@@ -48,7 +48,7 @@ def test_only_what_was_merged_comes_apart(
 
 @pytest.mark.parametrize("change", ["another producer", "a node of the program", "an output"])
 def test_other_identities_stay(change: str) -> None:
-    """An Identity stays if another exporter, or the module itself, wrote it or it is an output."""
+    """An Identity stays if it is an output, or another exporter or the module itself wrote it."""
     model = merged_file()
     if change == "another producer":
         model.producer_name = "tf2onnx"

@@ -87,7 +87,7 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """A bound pool has the declared shape and the values of the original in ONNX Runtime."""
+    """Random pools have the shapes that ONNX Runtime computes, and binding keeps their values."""
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)

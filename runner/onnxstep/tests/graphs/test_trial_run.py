@@ -1,4 +1,4 @@
-"""Calls that crash or do not end are detected in a copy of the process, and tests continue."""
+"""A copy of the process detects calls that crash or do not end; this process continues."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_exception_is_an_end() -> None:
-    """An exception in the copy is no failure, and changes nothing in this process."""
+    """An exception in the copy does not count as a crash, and changes nothing in this process."""
     changed: list[int] = []
 
     def fail() -> None:

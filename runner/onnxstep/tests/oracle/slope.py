@@ -61,7 +61,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Change of u · f, element by element, per unit of a move of ``times`` steps."""
+            """Terms of the central difference of u · f along v, ``times`` steps to each side."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
