@@ -99,7 +99,7 @@ Power = EnergyReading | DeclaredPower
 
 @dataclass(frozen=True, slots=True)
 class UnknownEnergy:
-    """An energy that is not known, instead of zero; ``reason`` is a phrase for people."""
+    """An unknown energy, which is different from zero; ``reason`` is a phrase for people."""
 
     reason: str
 
@@ -132,8 +132,8 @@ def energy_use(
 ) -> EnergyUse:
     """The energy and emissions of using all machines for ``machine_seconds`` together.
 
-    If ``pue`` is None, it is the grid's if its source states one; else 1, the machines alone.
-    Raises InputError for a PUE below 1.
+    If ``pue`` is None, the PUE of the grid is used if its source states one. Otherwise it is 1,
+    which means the machines alone. Raises InputError for a PUE below 1.
     """
     if pue is not None:
         source = "declared"

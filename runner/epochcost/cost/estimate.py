@@ -95,7 +95,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """A cost that is not known, instead of zero; ``reason`` is a phrase for people."""
+    """An unknown cost, which is different from a cost of zero.
+
+    ``reason`` is a phrase for people.
+    """
 
     reason: str
 

@@ -24,7 +24,7 @@ class FreeStarts:
     seconds: Decimal
 
     def times(self, factor: Decimal) -> FreeStarts:
-        """The number of starts and their time, multiplied by a factor."""
+        """The number and the time of the starts, both multiplied by a factor."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
     def __add__(self, more: FreeStarts) -> FreeStarts:

@@ -114,7 +114,7 @@ def _unused(terms: Commitment, label: str, units: Decimal = _ONE) -> HourlyCharg
 
 @dataclass(frozen=True, slots=True)
 class RentedUsage:
-    """Number of machines at once, of successive runs of each, and gigabytes of egress in all."""
+    """Number of machines at once, number of successive runs, and gigabytes of egress in all."""
 
     count: Count
     runs: Count
@@ -268,7 +268,7 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Storage for the elapsed time or by its own billing rule, egress, and charges per run."""
+    """Lines for storage (for the elapsed time or by its own billing rule), egress, and runs."""
     for part in price.components:
         amount = part.amount or _ZERO
         if part.per == "gb-month":

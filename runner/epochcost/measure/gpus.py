@@ -232,7 +232,10 @@ _WATTS_PER_MILLIWATT = 1e-3
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
-    """Descriptions of all GPUs of the machine, and None; or none and why the driver failed."""
+    """Describe all GPUs of the machine.
+
+    Also returns the reason if there is a driver that does not answer, else None.
+    """
     try:
         with open_nvml(library) as boards:
             return _described(library, visible_gpus(library, boards, None)), None

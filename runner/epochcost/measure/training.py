@@ -203,7 +203,7 @@ class SequentialReader:
 
 
 class PrefetchingReader(SequentialReader):
-    """Reads batches in order ahead of their use, in a thread that lives within the context."""
+    """Reads batches in order, ahead of their use, in a thread that ends with the context."""
 
     def __init__(self, batches: Batches) -> None:
         super().__init__(batches)

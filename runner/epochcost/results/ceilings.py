@@ -6,8 +6,8 @@ stored; readers derive the rates.
 
 History of CEILINGS_VERSION:
 1  first form.
-2  anchors: small works that were timed for predictions. They are ignored since.
-3  the precision of a product, and ceilings of a GPU. In an older file all are of fp32.
+2  Added: small pieces of work (anchors) that were timed for predictions. They are ignored today.
+3  Added: the precision of a product, and peak rates of GPUs. In an older file all are of fp32.
 """
 
 from __future__ import annotations

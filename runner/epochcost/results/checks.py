@@ -266,9 +266,9 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """Reason why the record does not show how long the sampling took; None if it does.
+    """Reason why it is unknown how long the sampling took; None if it is known.
 
-    The samples cannot then be compared with that time.
+    If it is unknown, the samples are not compared with that time.
     """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)

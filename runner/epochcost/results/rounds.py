@@ -124,7 +124,7 @@ def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | Non
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """The sum over the rounds for each meter; meters that lack a reading are left out."""
+    """Energy of each meter, summed over the rounds; meters that lack a reading are left out."""
     if not metered:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}

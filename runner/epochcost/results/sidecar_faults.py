@@ -82,7 +82,10 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages if a record was measured on another machine than it names, or with a wrong clock."""
+    """Messages about a record that was measured on another machine than it names.
+
+    A wrong clock is reported, too.
+    """
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):
         yield fault

@@ -181,7 +181,10 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """The first set key that only softmax_cross_entropy supports; None if there is none."""
+        """A key that is set here although only softmax_cross_entropy supports it.
+
+        None if none is.
+        """
         return next(
             (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
         )
