@@ -27,7 +27,8 @@ _MAX_CONSTANT_ELEMENTS = 2**24
 # Shape and element type of one output, and of all outputs of a node; None: unknown.
 _Kind = tuple[tuple[int, ...], int]
 _Kinds = tuple[_Kind | None, ...]
-# For ReduceMax, ReduceMean and similar; ReduceSum changed at 13, the oldest supported opset.
+# First opset in which the axes of ReduceMax, ReduceMean and similar are inputs. Those of ReduceSum
+# are inputs in all supported opsets, from 13 on.
 _AXES_ARE_INPUTS = 18
 
 
@@ -140,7 +141,7 @@ class Builder:
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
-        # Saved activations, by the first output of the forward node.
+        # Activations that ``save`` keeps for the backward pass, by the node's first output.
         self.saved: dict[str, Saved] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:

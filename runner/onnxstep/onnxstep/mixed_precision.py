@@ -23,7 +23,7 @@ from onnxstep.graphs.precision import WIDE_IN_TRAINING, allowed_inputs
 from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.update import Transition, sum_of_squares
 
-# Type of the arithmetic; weights, loss and update are always float32.
+# Type of most arithmetic; stored weights, loss and update are always float32.
 Precision = Literal["fp32", "fp16", "bf16"]
 TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
     {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
@@ -92,7 +92,7 @@ class MixedBuilder(Builder):
 SCALE = "loss_scale"
 GOOD_STEPS = "loss_scale.good_steps"
 _FLOAT = TensorProto.FLOAT
-# The largest power of two in float32; its double overflows.
+# The largest power of two in float32: twice as much overflows.
 _LARGEST = 2.0**127
 
 

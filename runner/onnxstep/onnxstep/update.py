@@ -13,7 +13,8 @@ from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.optimizers import Optimizer, Pace
 
 Role = Literal["parameter", "state"]
-# A first value: that of ``graphs.parameters.materialise``, or one number for every element.
+# Value before the first step: "model" is that of ``graphs.parameters.materialise``; a number is
+# that of every element.
 First = Literal["model"] | float
 # torch.nn.utils.clip_grad_norm_ adds this to the norm before it divides.
 _NORM_GUARD = 1e-6

@@ -34,7 +34,7 @@ from onnxstep.graphs.tensors import (
 
 # Half a gibibyte in float32.
 MAX_CONSTANT_ELEMENTS = 2**27
-# Some seconds of a runtime; enough to unpack quantized weights.
+# Limits of operations on constants: some seconds, and enough to unpack quantized weights.
 _MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
 
 

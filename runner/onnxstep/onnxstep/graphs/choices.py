@@ -32,7 +32,7 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
     chosen: set[str] = set()
     names = frozenset(choices)
     for pattern in patterns:
-        # A name may look like a pattern: "w[0]".
+        # A name that looks like a pattern, such as "w[0]", means itself.
         named = pattern in names
         matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
         if not matched:

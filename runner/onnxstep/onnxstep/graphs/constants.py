@@ -31,7 +31,7 @@ _UNREAD = "only bounds, shapes or nothing read it"
 _ANGLE = "an angle or frequency"
 _OF_CODES = "a scale of weights of few bits"
 WRITTEN = "its numbers look typed, not trained"
-# Inputs that bound, size or select.
+# Indices of inputs that are bounds, sizes, thresholds or exponents, but never weights.
 _BOUNDS: Mapping[str, Sequence[int]] = {
     "Clip": (1, 2),
     "ConstantOfShape": (0,),
@@ -48,8 +48,8 @@ _BOUNDS: Mapping[str, Sequence[int]] = {
 }
 _ADDING, _SCALING = frozenset({"Add", "Sub", "Sum", "Attention"}), frozenset({"Mul", "Div"})
 _ELEMENTWISE = _ADDING | _SCALING | {"Max", "Min", "Mod", "Where"}
-# Tables of cosines and sines of ONNX's and ONNX Runtime's RotaryEmbedding; scales and zero points
-# of quantized weights, for DequantizeLinear only if the codes are stored.
+# Reason and indices of further inputs that are not trained: cosines and sines of rotary embeddings,
+# and scales and zero points of quantized weights (of DequantizeLinear only if codes are stored).
 _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "DequantizeLinear": (_OF_CODES, (1,)),
     "GatherBlockQuantized": (_OF_CODES, (2, 3)),
@@ -57,9 +57,9 @@ _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "MatMulNBits": (_OF_CODES, (2, 3)),
     "RotaryEmbedding": (_ANGLE, (1, 2, 3)),
 }
-# Their results of numbers are numbers of the program too.
+# A single number that one of these reads is a parameter: of a typed number, files store the result.
 _OF_PARAMETERS = frozenset({"Exp", "Sigmoid", "Softplus", "Tanh"})
-# PyTorch's operators that create tensors, and those that keep each number once.
+# PyTorch's operators that create tensors, and those whose result has each number once.
 _MAKING = frozenset(
     {
         "arange", "empty", "eye", "full", "full_like", "linspace", "new_full", "new_ones",
@@ -79,7 +79,7 @@ _TABLES = frozenset({"Gather"})
 _TOLD_BY_VALUE = _ELEMENTWISE | _TABLES | _STATES.keys()
 _ROWS = 64
 NAMED_CONSTANT = re.compile(r"(^|/)const(ant)?(_fold_opt_)?[_\d]*(:\d+)?$", re.IGNORECASE)
-# Digits of a typed number; a trained float32 needs eight or nine.
+# Most digits of a number that a person types; a trained float32 needs eight or nine.
 _TYPED_DIGITS = 5
 _MASKED = -100.0
 _FEWEST_SPACED, _FEWEST_WAVES = 3, 8

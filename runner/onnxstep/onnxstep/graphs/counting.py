@@ -26,10 +26,10 @@ Count = Callable[[onnx.NodeProto, Shapes], int]
 
 # Attention's tensors of rank 3 have all heads in the last axis.
 _HEADS_IN_LAST_AXIS = 3
-# ONNX Runtime's operators on its blocked layout; their shapes are declared as those of plain ones.
+# Domain of ONNX Runtime's blocked layout; its values are declared with the shapes of plain ones.
 BLOCKED = "com.microsoft.nchwc"
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
-# Index of the input with past keys; the fifth input by default.
+# By domain: index of attention's input with past keys, if it is not the default, 4.
 _PAST_KEYS = {CONTRIBUTED: 6}
 
 

@@ -20,7 +20,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 PARAMETER = "PARAMETER"
-# This package's mark of a tensor that was merged.
+# Metadata key by which this package marks a tensor that was merged.
 _APART = "epochcost.apart"
 _FOLDED = "pkg.onnxscript.optimizer.folded_from"
 _SCOPES = "pkg.torch.onnx.name_scopes"

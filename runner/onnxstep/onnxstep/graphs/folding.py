@@ -46,7 +46,7 @@ _FOLDED = frozenset(
         "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
-# Limit of the bytes of a node; a Constant may have gigabytes.
+# Output types are cached for nodes of at most this many bytes; a Constant may have gigabytes.
 _LONGEST_SIGNATURE = 2048
 # The size of their outputs depends on values, but is at most rank times the input's size.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})

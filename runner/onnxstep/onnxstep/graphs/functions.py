@@ -12,7 +12,8 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import nested_nodes
 from onnxstep.graphs.tensors import one_line
 
-# Nested calls multiply a graph. The limits are far above exporters' files and take some seconds.
+# Nested calls multiply a graph. Files of exporters stay far below the limits; a graph at the limits
+# takes some seconds to inline.
 _MAX_NODES, _MAX_NODES_PER_WRITTEN = 8_192, 16
 _MAX_BYTES, _MAX_BYTES_PER_WRITTEN = 2**26, 16
 _DEEPEST = 100  # onnx's limit

@@ -20,8 +20,8 @@ from onnxstep.graphs.contrib import DOMAIN
 from onnxstep.graphs.nodes import copied, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
-# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18. From
-# 18 to 20, GroupNormalization had a scale for each group; onnx takes it for deprecated there.
+# First opsets of GroupNormalization with a scale per channel (from 18 to 20 it has one per group,
+# and onnx calls it deprecated), of LayerNormalization, and of ReduceMean with axes as an input.
 _GROUP_NORMALIZATION = 21
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
 # Opsets in which ONNX Runtime has ONNX's experimental operators, Add and Mul broadcast as in numpy,

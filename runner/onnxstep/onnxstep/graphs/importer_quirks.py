@@ -31,7 +31,7 @@ from onnxstep.graphs.tensors import (
 
 # Input indices of Resize.
 _SCALES, _SIZES = 2, 3
-# First IR version whose initializers need not be inputs.
+# First IR version in which initializers need not be listed as inputs.
 _INITIALIZERS_APART = 4
 
 

@@ -15,8 +15,8 @@ from onnxstep.graphs.nodes import VIEWS, reads
 
 # Element-wise kernels: they read an element of an operand before they write the same element.
 _ELEMENTWISE = frozenset({"Add", "Div", "Mul", "Sub"})
-# ONNX Runtime may merge these into the readers of their results, or swap the two; the readers then
-# read the old value. The same holds for a product by a constant.
+# ONNX Runtime may merge these operators into the readers of their results, or swap the two. Those
+# readers then read the operand. The same holds for a product with a constant.
 _MOVED = VIEWS | {"Cast", "Concat", "Expand", "Slice", "Split", "Transpose"}
 _SCALES = frozenset({"Div", "Mul"})
 # An addition to the result of one of these may become part of the product.

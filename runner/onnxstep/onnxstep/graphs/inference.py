@@ -18,8 +18,8 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import DEFAULT_DOMAINS, is_standard, nested_nodes, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 
-# Inference reads the values of shapes, and of constants with a number for each output; none is
-# longer than this.
+# Most elements of a constant whose values inference reads, such as a shape. A constant with a
+# number for each output of a node may be longer.
 MAX_SHAPE_CONSTANT = 64
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))

@@ -35,7 +35,7 @@ from onnxstep.graphs.tensors import one_line
 _CHUNK = 2**20
 # Values drawn at once; their float64 scratch space fits into the cache.
 _BLOCK = 2**15
-# Philox advances by four words.
+# Philox draws four words at once: its counter advances by one for each four.
 _WORDS_AT_ONCE = 4
 _UNIT = 2.0**-53  # spacing of the floats made from a word's upper 53 bits
 
@@ -169,7 +169,7 @@ def _listed(model: onnx.ModelProto, key: str) -> Mapping[str, Initial] | None:
     return _read(key, texts[-1]) if texts else None
 
 
-@lru_cache(maxsize=8)  # cached: every function about a model's inputs reads its lists
+@lru_cache(maxsize=8)  # every function about a model's inputs reads these lists
 def _read(key: str, text: str) -> Mapping[str, Initial]:
     listed = _parse(key, text)
     if not isinstance(listed, dict):

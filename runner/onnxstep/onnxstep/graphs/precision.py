@@ -97,12 +97,12 @@ def _allowed(
 
 
 _FLOAT = TensorProto.FLOAT
-# IEEE 754 binary16; bfloat16 has 8 bits of significand and the exponents of fp32.
+# fp16 is IEEE 754 binary16; bf16 has 8 bits of significand and the exponents of fp32.
 _LARGEST: dict[int, float] = {
     TensorProto.FLOAT16: 65504.0,
     TensorProto.BFLOAT16: (2 - 2.0**-7) * 2.0**127,
 }
-# Operators that read single rows of a master read fp32: casting the whole table would cost more.
+# Operators that read single rows of a stored fp32 table: casting the whole table would cost more.
 _LOOKUPS = frozenset({"Gather"})
 # Attributes that set the output's float type: by a type, or by a tensor.
 _TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "output_dtype"})

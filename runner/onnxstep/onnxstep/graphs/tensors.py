@@ -13,7 +13,7 @@ from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
 
 # Four tebibytes in float32, more than any machine has: a larger number is a slip or an attack.
 MAX_ELEMENTS = 2**40
-# Types of trainable tensors, and those too narrow for sums of many terms.
+# Float types of trainable tensors; the half types are too narrow for sums of many terms.
 FLOAT_TYPES = frozenset(
     {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 )

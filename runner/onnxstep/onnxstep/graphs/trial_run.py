@@ -19,12 +19,12 @@ from onnxstep.errors import ModelError
 
 # The slowest file of models/ takes three seconds; one of a hundred thousand nodes, ten.
 CPU_SECONDS = 60
-# In addition to the memory that the process has.
+# The copy may use this much more memory than the process has when it is copied.
 MEMORY_BYTES = 8 * 2**30
 STATM = Path("/proc/self/statm")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
-# Line of a call that raised an exception.
+# The copy sends this instead of a call's line if the call raised an exception.
 _RAISED = b"!"
 
 
@@ -180,8 +180,8 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
             os.dup2(null, stream)
         call()
     except MemoryError:
-        # Under the process's own limit, the caller's own call reports it.
+        # If the process has a memory limit of its own, the caller's own call reports the error.
         code = int(free)
-    except BaseException:  # an ordinary end
+    except BaseException:  # no crash: the caller's own call raises it
         code = 0
     os._exit(code)

@@ -52,7 +52,7 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
     return recent
 
 
-# Bodies may contain such operators; ONNX's definitions nest two deep.
+# Bodies may contain operators that also have only a body; ONNX's own nest two deep.
 _DEEPEST = 8
 _DOMAIN = "epochcost.bodies"
 _LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})

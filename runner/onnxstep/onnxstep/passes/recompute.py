@@ -23,7 +23,7 @@ from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
 
 # First opset of Reshape's ``allowzero``, which keeps ONNX Runtime from fusing a late Reshape away.
 OLDEST_OPSET = 14
-# ONNX Runtime cannot reshape 4-bit codes; their scales are late, and so are the weights.
+# ONNX Runtime cannot reshape 4-bit codes. Weights are still recomputed late, from late scales.
 _UNRESHAPED = (TensorProto.INT4, TensorProto.UINT4)
 Rematerialisation = Literal["none", "sqrt"]
 
@@ -185,7 +185,7 @@ class _Again:
         inside = [a != b for a, b in zip(inputs, node.input, strict=True)]
         outside = [n for n in node.input if n in self._passed.maker]
         for place, name in enumerate(node.input):
-            # A node without late inputs equals the first one, and the runtime would merge the two.
+            # A node without late inputs equals the first one; ONNX Runtime would merge the two.
             if name and not inside[place] and (name in outside or not (any(inside) or outside)):
                 inputs[place] = self._after(name, segment)
         if node.op_type == "Dropout":
@@ -236,9 +236,9 @@ def _can_wait(op: Builder, name: str) -> bool:
     return value.is_float and math.prod(value.shape) > 0
 
 
-# Number of parts of a pass; one cut is tried in each.
+# The forward pass is divided into this many parts, and one cut is tried in each.
 _MOST_CUTS = 160
-# Ratio between the sizes of the largest segment that are tried.
+# Each limit of a segment's size that is tried is this much larger than the last one.
 _FINER = 1.2
 
 

@@ -14,7 +14,7 @@ from onnxstep.builder import Builder, Value, ascending
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient
 
-# Columns and positions of a panel in MLAS's float32 matrix product.
+# MLAS's float32 matrix product works on panels of this many columns and positions.
 _PANEL = 128
 # From this ratio of rows to columns on, a panel of the result does not fit into the cache.
 _TALL = 4
