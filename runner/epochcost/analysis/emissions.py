@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class MachineEnergy:
-    """Energy and emissions of the cheapest way to a goal on one machine.
+    """Energy and emissions of a job on one machine, at the batch size and plan that cost least.
 
     ``least`` and ``most`` are at the declared grids with the lowest and highest emissions. If both
     are None, ``unknown`` says why.
@@ -38,7 +38,7 @@ class MachineEnergy:
 
 
 def energy_goal(rows: Sequence[Row]) -> Goal:
-    """A full training, or a million inferences if no training was timed."""
+    """Choose the goal to compare: a full training, or a million inferences if none was timed."""
     return "full" if any(row.mode == "training" for row in rows) else "million"
 
 

@@ -71,7 +71,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where readers can check a figure: a file of the site (``uri``) or a page of a source."""
+    """The place where readers can check a figure: a file of the site, or a source's page."""
 
     label: str
     uri: str

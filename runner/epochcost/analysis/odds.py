@@ -105,7 +105,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
 
 
 def scenarios(share: float) -> str:
-    """A probability for readers, "97 of 100"; only a certain one is rounded to certainty."""
+    """A probability for readers, such as "97 of 100"; never 0 or 100 unless it is certain."""
     percent = round(100 * share)
     if percent in {0, 100} and 0 < share < 1:
         return "over 99 of 100" if percent else "under 1 of 100"

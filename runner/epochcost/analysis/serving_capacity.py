@@ -300,7 +300,7 @@ def predicted_capacities(
     layouts: Iterable[Layout],
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
-    """The best capacity of each machine and engine that meets the bounds; refused machines."""
+    """The best capacity of each machine and engine within the bounds, and the refused machines."""
     questions = _Questions(model, requests)
     layouts_by_engine: dict[tuple[str, str], list[tuple[Layout, int, list[int]]]] = {}
     for layout in layouts:

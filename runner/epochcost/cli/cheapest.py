@@ -237,7 +237,7 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
     """Yield the cheapest choice at a confirmed price, unless the choice's own price is confirmed.
 
-    Nothing is yielded if it costs more than the choice can.
+    Nothing is yielded if it costs more than the high end of the choice's range.
     """
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:

@@ -1,4 +1,4 @@
-"""A Gaussian process over departures from a physical law: logarithms of observed over law's time.
+"""A Gaussian process over departures: logarithms of observed times over those of a physical law.
 
 Each term of the process is a departure that rows with equal labels share, for example a chip that
 is faster than the law on every model. It fades as features of the rows, such as model size, differ
@@ -47,7 +47,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Labels and features of n rows: by its name, each is an array [n]."""
+    """Labels and features of n rows, each an array [n] that is stored under its name."""
 
     labels: Mapping[str, NDArray[np.object_]]
     features: Mapping[str, Vector]

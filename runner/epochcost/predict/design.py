@@ -34,7 +34,7 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate on a device of the catalogue; ``profile`` is its workload's if the graph is known."""
+    """A rate on a device of the catalogue, with its workload's ``profile`` if known."""
 
     rate: Rate
     device: Device
@@ -151,9 +151,9 @@ def model_family(model: str) -> str:
 
 
 def work_features(profile: Profile | None) -> Vector:
-    """Features [7] of a workload: logarithms of an example's operations and bytes, and shares.
+    """Features [7] of a workload, from the operations, bytes and parameters of its graph.
 
-    All are NaN without a profile.
+    Most are logarithms, some are shares. All are NaN without a profile.
     """
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)
@@ -171,7 +171,10 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """Subtract the mean of the first ``learnt`` rows, as far as their graphs are known."""
+    """Subtract from all rows the mean of the learnt rows whose graphs are known.
+
+    The first ``learnt`` rows are those from which the process learns.
+    """
     rows = np.array(features)
     counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows

@@ -236,7 +236,7 @@ def _calibrations(
 def _posteriors(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """For each workload in question, yield its rows' indices, mean [n] and covariance [n, n].
+    """Yield the indices of the rows, mean [n] and covariance [n, n] of each workload in question.
 
     Mean and covariance are those of logarithms of rates per device. One workload at a time saves
     memory: rows of different workloads are never compared.

@@ -37,7 +37,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """``values`` [DRAWS]: draws of the logarithm of a time, relative to the predicted time.
+    """Draws of the logarithm of a time, relative to the predicted time: ``values`` [DRAWS].
 
     They are ``shift`` plus ``weights`` times standard normals from ``seed``. Values below ``least``
     are raised to it: no time is shorter than at the peak rate of the devices.

@@ -51,11 +51,12 @@ _EQUAL_FIGURES = 3
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """Published rates of untuned frameworks: one for each workload and device, over versions.
+    """Published rates of untuned frameworks: one for each workload and device.
 
-    ``software`` of each rate is the framework. Programs that vendors tuned for a device are left
-    out, because they say little about an untuned runtime. ``cache`` is a folder that stores which
-    rows are doubted. Raises InputError for a table that cannot be read.
+    ``software`` of each rate is the framework; rates of all its versions are merged. Programs that
+    vendors tuned for a device are left out, because they say little about an untuned runtime.
+    ``cache`` is a folder that stores which rows are doubted. Raises InputError for a table that
+    cannot be read.
     """
     rows = [
         row

@@ -138,7 +138,10 @@ def roofline(design: Design) -> Vector:
 
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Covariance [n, m] between rows of two designs, numbered alike; without noise."""
+    """Covariance [n, m] between the rows of two designs, without noise.
+
+    The labels of both designs must be numbered together.
+    """
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
     near = _near_works(rows, columns, scales)
@@ -261,9 +264,9 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Standard deviations that an interval needs to contain 90 % of truths near ``features``.
+        """Standard deviations that an interval needs to contain the true rate in 90 % of cases.
 
-        Infinite if no row was left out.
+        Left-out rows on devices near ``features`` count most. Infinite if no row was left out.
         """
         if not len(self.deviations):
             return math.inf

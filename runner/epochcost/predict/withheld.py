@@ -170,10 +170,11 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Extra cost of the devices that predictions pick, in ``choices`` among five or more devices.
+    """Extra cost of the devices that predictions pick as the cheapest.
 
-    ``within_a_tenth`` is the share of choices in which the picked device costs at most 10 % more
-    than the cheapest. ``median_percent`` and ``p90_percent`` are quantiles of the extra cost.
+    ``choices`` is the number of picks, each among at least five devices. ``within_a_tenth`` is the
+    share of picks that cost at most 10 % more than the cheapest device. ``median_percent`` and
+    ``p90_percent`` are quantiles of the extra cost.
     """
 
     choices: int
@@ -225,7 +226,7 @@ def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
 
 
 def _costs(design: Design, costs: Vector, rows: Sequence[int]) -> dict[int, float]:
-    """The median over a group of devices of the cost's logarithm, by the number of the group."""
+    """The median logarithm of the cost on each group of devices, by the group's number."""
     groups: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         groups[int(design.group[row])].append(float(costs[row]))

@@ -201,7 +201,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Note the inline scripts of a page, then insert the figures, which run none."""
+        """Note the inline scripts of a page, then insert the figures, which contain no script."""
         self._scripts |= script_hashes(output)
         return insert_charts(output, self._site.figures, self._drawer)
 

@@ -90,7 +90,7 @@ def time_words(time: Time | Decimal | float | None) -> str:
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """Half the width of the interval in percent of the mean, its wider side; else empty."""
+    """Half the width of the interval in percent of the mean, on its wider side, or empty."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:

@@ -79,7 +79,8 @@ def training_batches(
     """Yield the batches that a trial cycles through; bytes and number of batches are limited.
 
     If ``room_bytes`` cannot hold three batches, raises MemoryError before it generates one: the
-    smallest pool has two, and the next batch is generated beside them. None means no limit.
+    smallest pool has two, and the next batch is generated while both are in memory. None means no
+    limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:

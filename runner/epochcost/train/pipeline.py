@@ -61,7 +61,10 @@ class Feed:
 
     @property
     def epoch_steps(self) -> int:
-        """Number of whole batches in an epoch; other examples are left over in each epoch."""
+        """Number of whole batches in an epoch.
+
+        Examples are shuffled, so that different examples are left over in each epoch.
+        """
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
@@ -155,7 +158,10 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The data input, then the constant inputs; raises InputError unless one is for data."""
+    """The data input, then the constant inputs.
+
+    Raises InputError unless exactly one input is for data.
+    """
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:
         raise InputError(

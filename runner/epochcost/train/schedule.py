@@ -104,7 +104,7 @@ def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Hori
 
 
 def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
-    """Share of the decay that is over at each step: 0 until the warm-up ends, 1 at the end."""
+    """Share of the decay that is over at each step: 0 until the warm-up ends, then up to 1."""
     top = max(0, warm_up_steps - 1)
     return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
 

@@ -114,10 +114,10 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    For each factor and sign, a part of the vocabulary is set aside, with equally frequent tokens.
-    The remaining tokens come from the whole vocabulary. The factor of each position is redrawn for
-    each example, so that bags of words, convolutions, recurrences and attention can all learn from
-    it.
+    The vocabulary is dealt out to the factors and their signs, the most frequent tokens first. Most
+    tokens of a text come from the part of a factor and its sign, the others from the whole
+    vocabulary. The factor of each position is redrawn for each example, so that bags of words,
+    convolutions, recurrences and attention can all learn from it.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -262,7 +262,10 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draw examples with their targets; up to 64 classes of a single value are equally likely."""
+    """Draw examples with their targets.
+
+    If a target has a single value, up to 64 classes are equally likely.
+    """
 
     fields: Sequence[InputField]
     targets: Sequence[TargetField]

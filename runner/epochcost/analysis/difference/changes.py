@@ -37,9 +37,10 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A goal whose cheapest way changed: ``before`` and ``after``, None if nothing had a cost.
+    """A goal, such as a full training, whose cheapest machine, batch size or price plan changed.
 
-    ``wins`` is the probability that the new choice is the cheapest; None for estimates.
+    ``before`` and ``after`` are the cheapest costs, None if nothing had a cost. ``wins`` is the
+    probability that the new choice is the cheapest; None for estimates.
     """
 
     workload: str
@@ -142,7 +143,7 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The cheapest way to a goal and its odds; an estimate if no way was timed."""
+    """The lowest cost of a goal and its odds of being lowest; an estimate if nothing was timed."""
     best = answer(rows, goal)
     if best and best.cheapest and best.odds:
         return _figure(best.cheapest.row, goal), best.odds.wins

@@ -53,7 +53,7 @@ class ResultChanges:
 
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:
-    """Compare the result files of two revisions, including ceilings, batch limits and trainings."""
+    """Compare the files of results, peak rates, batch limits and trainings of two revisions."""
     old, new = _files(before.inputs), _files(after.inputs)
     again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
     return ResultChanges(

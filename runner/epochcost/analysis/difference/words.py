@@ -27,7 +27,7 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     """Changed costs to list, the largest change first.
 
-    Epochs are left out if the full training is listed, and small changes of predictions too.
+    Left out are epochs if the full training is listed, and small changes of predictions.
     """
     full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]

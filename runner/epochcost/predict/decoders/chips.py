@@ -86,13 +86,14 @@ _INSTRUCTIONS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A device, or all processors of a machine; chips with equal labels are similar.
+    """Rates of a device, or of all processors of a machine together.
 
     Operations a second: ``products`` of the matrix units at a precision, ``operations`` of the
     ordinary units. Bytes a second: ``bandwidth`` of the memory, ``link`` to another device of the
     machine. ``hops`` is the number of links on the way to that device. ``unpacking`` is the number
     of operations that unpack a quantised weight, relative to most chips. ``memory`` is in bytes,
-    infinite for processors. ``cores`` is 0 for a device.
+    infinite for processors. ``cores`` is 0 for a device. Chips that agree in ``kind``, ``maker``,
+    ``generation`` or ``instructions`` are expected to behave alike.
     """
 
     name: str

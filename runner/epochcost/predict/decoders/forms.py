@@ -28,7 +28,7 @@ class DecoderForm:
     """Dimensions of a language model that decide its times; ``experts`` is 0 for a dense model.
 
     ``parameters`` and ``active_parameters`` (those that a token uses) are counts.
-    ``cached_numbers_per_token`` counts the numbers that the cache of keys and values has for a
+    ``cached_numbers_per_token`` is how many numbers the cache of keys and values stores for a
     token.
     """
 

@@ -79,10 +79,10 @@ class Step(NamedTuple, Generic[NumberT]):
 class Work:
     """A prefill or a decoding step of a model under a software.
 
-    ``token`` decodes one token of each sequence. Otherwise the prompts of all ``sequences`` are
-    read, except ``cached`` tokens of each prompt. If ``interleaved``, prompts of other requests are
-    read between the decoded tokens. ``prompt`` and ``output`` are tokens of a request. The model
-    runs on ``count`` devices, each layer on ``tensor_parallel`` of them.
+    If ``token``, one token of each sequence is decoded. Otherwise the prompts of all ``sequences``
+    are read, except ``cached`` tokens of each prompt. If ``interleaved``, prompts of other requests
+    are read between the decoded tokens. ``prompt`` and ``output`` are tokens of a request. The
+    model runs on ``count`` devices, each layer on ``tensor_parallel`` of them.
     """
 
     software: str

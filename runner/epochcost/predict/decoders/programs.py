@@ -25,7 +25,7 @@ _FEWEST_TO_LEARN = 8
 
 
 class Program(NamedTuple):
-    """A software in one edition on one maker's chips, for which it has kernels of its own."""
+    """A software in one edition, on the chips of one maker, for which its kernels were written."""
 
     software: str
     maker: str
@@ -99,7 +99,7 @@ def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Progr
 def _fit(
     rows: Rows, at: list[int], groups: Sequence[str], start: Vector, deviations: Vector
 ) -> Vector:
-    """Fit efficiencies to the rows with indices ``at``; a group of n rows weighs √n."""
+    """Fit efficiencies to the rows with indices ``at``; a group of n rows weighs √n in total."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([rows.steps[i] for i in at])

@@ -301,7 +301,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """Forecaster for devices or for processors, learnt from rows of the same."""
+    """Forecaster for devices only, or for processors only, learnt from rows on these."""
 
     def __init__(
         self,

@@ -226,5 +226,5 @@ def _cell(display: Shown, value: Any) -> Value:
 
 
 def _yes_or_no(value: Any) -> Any:
-    """ "yes" or "no" for a boolean; other values stay as they are."""
+    """The text "yes" or "no" for a boolean; other values stay as they are."""
     return ("yes" if value else "no") if isinstance(value, bool) else value

@@ -75,8 +75,7 @@ class Chart(ABC, Generic[RowT]):
 class Figure:
     """A chart with its texts; ``id`` is unique on the site and names the data files.
 
-    ``title`` is the main result. ``source`` says where the values come from, and of which days they
-    are.
+    ``title`` is the main result; ``source`` says where and when the values were obtained.
 
     The spec of a ``scripted`` figure is also published as a script, for pages that load it later.
     """

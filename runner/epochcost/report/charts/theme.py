@@ -143,7 +143,7 @@ def layered(layers: Sequence[Any]) -> dict[str, Any]:
 
 
 def _unit(layer: Any) -> dict[str, Any]:
-    """A layer without its data, which Altair does not need because every field has a type."""
+    """A layer of a chart without its data, which Altair needs only for fields without a type."""
     import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
     bare = layer.copy(deep=False)

@@ -94,7 +94,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Trials:
-    """Measurements that have tables of their own: variants, loads, and decoders."""
+    """Measurements that pages show in separate tables: variants, loads, and decoders."""
 
     inputs: Inputs
 
@@ -189,7 +189,7 @@ class Report:
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """The answer to the usual requests to each decoder, by its id; none if nothing answers."""
+        """Answers to the usual requests, by the decoder's id; none for decoders without one."""
         answers: dict[str, TokenAnswer] = {}
         for model in self.catalogue.models.values():
             for requests in (_REQUESTS, _SHORT) if model.decoder else ():
@@ -200,7 +200,7 @@ class Report:
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """The usual fine-tuning of each decoder, by its id and method; none that fits nowhere."""
+        """Usual fine-tunings of each decoder, by its id and method, if any machine can do them."""
         market, answers = TuningMarket(self.inputs), {}
         for model in self.catalogue.models.values():
             if model.decoder is not None:
