@@ -99,7 +99,7 @@ class Replayed:
         return low
 
     def cost_at(self, per_hour: float) -> float:
-        """Expected cost of staying on spot at a rate of interruptions, with saves by Young's rule."""
+        """Expected cost of staying on spot at a rate of interruptions, saving by Young's rule."""
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
         job = replace(self.job, interval_seconds=interval)

@@ -61,12 +61,12 @@ def test_an_edited_price(project: Path, compare: Compare) -> None:
 def test_a_newer_price(project: Path, compare: Compare) -> None:
     """A newer price of a plan replaces the older one."""
     text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
-    newer = text.replace("2025", "2026").replace("0.90", "1.80")
+    newer = text.replace("2025", "2026").replace("0.90", "1.08")
     write_spec(project, "prices/local-2026", newer)
     change = of_goal(compare(), "full")
     before, after = amounts(change)
-    assert after == 2 * before
-    change_text = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
+    assert after == Decimal("1.2") * before
+    change_text = "0.90 → 1.08 an hour, 2025-11-01 → 2026-11-01"
     assert causes(change) == [("price", change_text)]
 
 
