@@ -22,6 +22,9 @@
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
   var small = shown.small, odds = window.epochcostOdds, answers = window.epochcostBill.answers;
 
+  /* A training is a job with a start and rounding, all else a share of a machine's hours. */
+  function programOf(question, plan) { return question.job === "train" ? plan.bill : plan.share; }
+
   /* The list of times that a job uses. */
   function timed(job) { return job === "train" ? "train" : "serve"; }
 
@@ -83,10 +86,10 @@
 
   /* One training with its expected failures; a failure takes as long as a success. */
   function trained(question, timing, plan, seconds, programs) {
-    var once = question.every === "once", runs = once ? 1 : question.times;
+    var once = question.every === "once", runs = once || question.job === "batch" ? 1 : question.times;
     var work = question.work / (question.job === "batch" ? timing.batch : 1);
     var usage = { seconds: seconds * work, vcpus: timing.vcpus, runs: runs };
-    var one = bill(plan.bill, usage, question.known);
+    var one = bill(programOf(question, plan), usage, question.known);
     one.lines.forEach(function (line) { line.amount /= runs; });
     var elapsed = one.elapsed_seconds / runs;
     var job = answers(programs.training, {
@@ -155,7 +158,7 @@
       if (timing.stack !== stack) { return; }
       if ((question.a || question.b) && ![question.a, question.b].includes(timing.machine)) { return; }
       timing.plans.forEach(function (id) {
-        var plan = known.plans[id], program = question.job === "serve" ? plan.share : plan.bill;
+        var plan = known.plans[id], program = programOf(question, plan);
         if (program === null || !(plan.assumed || wanted(question, plan))) { return; }
         found.push(candidate(question, timing, plan, known.jobs));
       });

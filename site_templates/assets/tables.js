@@ -24,11 +24,38 @@
     return made;
   }
 
+  /* Fields that narrow a table: for each title in its data-filters a select of the values in the rows'
+     data-filter, or a number if the title ends in "from" or "up to". Returns a test of rows. */
+  function narrowing(table, rows, changed) {
+    var titles = (table.dataset.filters || "").split(";").filter(Boolean), box = element("details");
+    function values(row, at) { return ((row.dataset.filter || "").split(";")[at] || "").split("|").filter(Boolean); }
+    var fields = titles.map(function (title, at) {
+      var limit = / from| up to/.test(title), label = element("label", title + " ");
+      var choices = Array.from(new Set(rows.flatMap(function (row) { return values(row, at); }))).sort(collator.compare);
+      var field = limit ? element("input", "", { type: "number", min: 0, step: "any" }) : element("select");
+      if (!limit) { field.append.apply(field, [""].concat(choices).map(function (value) { return element("option", value || "any", { value: value }); })); }
+      field.addEventListener("input", changed);
+      label.append(field);
+      if (choices.length > 1) { box.append(label); }
+      return field;
+    });
+    box.prepend(element("summary", "Filters"));
+    return { box: box, keeps: function (row) {
+      return fields.every(function (field, at) {
+        var listed = values(row, at), limit = Number(field.value);
+        if (field.value === "") { return true; }
+        if (field.localName === "select") { return listed.includes(field.value); }
+        return titles[at].includes(" from") ? Number(listed[0] || 0) >= limit : listed.length > 0 && Number(listed[0]) <= limit;
+      });
+    } };
+  }
+
   /* Add sorting, a filter and pages to a table. */
   function enliven(table) {
     var body = table.tBodies[0], rows = Array.from(body.rows), matches = rows, page = 0;
     var size = Number(table.dataset.pageLength) || PAGE, heads = Array.from(table.tHead.rows[0].cells);
     var info = element("span", "", { role: "status" }), previous, next, all;
+    var field = element("input", "", { type: "search" }), narrow = narrowing(table, rows, filter);
 
     function show() {
       var from = page * size, to = Math.min(from + size, matches.length);
@@ -57,11 +84,11 @@
       turn(0);
     }
 
-    function filter(text) {
-      var words = text.toLowerCase().split(/\s+/);
+    function filter() {
+      var words = field.value.toLowerCase().split(/\s+/);
       matches = rows.filter(function (row) {
         var shown = row.textContent.toLowerCase();
-        return words.every(function (word) { return shown.includes(word); });
+        return narrow.keeps(row) && words.every(function (word) { return shown.includes(word); });
       });
       turn(0);
     }
@@ -70,10 +97,10 @@
       head.replaceChildren(button(head.textContent, function () { sort(column); }));
     });
     if (rows.length > FEW) {
-      var label = element("label", "Filter "), field = element("input", "", { type: "search" });
-      field.addEventListener("input", function () { filter(field.value); });
+      var label = element("label", "Filter ");
+      field.addEventListener("input", filter);
       label.append(field);
-      bar(table, label, info);
+      bar(table, label, table.dataset.filters ? narrow.box : "", info);
     }
     if (rows.length > size) {
       previous = button("Previous", function () { turn(page - 1); });

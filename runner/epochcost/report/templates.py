@@ -17,7 +17,7 @@ from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
-from epochcost.report.list_prices import owned_hour
+from epochcost.report.list_prices import hourly, owned_hour
 from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
@@ -103,6 +103,11 @@ def _table(table: Table) -> Markup:
     return Markup(as_html(table))  # noqa: S704  each cell is escaped
 
 
+def _hour(price: Price) -> str:
+    hour = hourly(price)
+    return "" if hour is None else f"{hour:.4g}"
+
+
 def _owned_hour(price: Price) -> str:
     hour = owned_hour(price)
     return "unknown" if hour is None else money(hour, price.currency)
@@ -123,6 +128,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "gib": _gib,
     "date": _date,
     "goal": wording.goal_words,
+    "hour": _hour,
     "hour_rate": wording.hour_words,
     "hour_about": wording.hour_about,
     "job": JOB_WORDS.__getitem__,

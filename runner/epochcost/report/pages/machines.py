@@ -63,7 +63,15 @@ def pages(report: Report) -> Iterator[Page]:
         uri="machines/index.md",
         title="Machines",
         template="machines.md.jinja",
-        context={"listed": listed, "results": results},
+        context={
+            "listed": listed,
+            "results": results,
+            "gpu_memory": report.gpu_memory,
+            "prices": {
+                name: current_prices(report.catalogue.prices_of(name))
+                for name in report.catalogue.hardware
+            },
+        },
         description="Every machine: its CPU and accelerators, its price an hour and its results.",
     )
     timed = (row for row in report.rows if row.observed.kind != "predicted")

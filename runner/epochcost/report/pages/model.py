@@ -19,7 +19,8 @@ from epochcost.specs.published import Published
 class AboutModel(View):
     """A workload and facts about its model, None if only a published table has it.
 
-    ``without`` has the machines without a time, by the reason.
+    ``gpu_memory`` is in GiB, by machine. ``without`` has the machines without a time, by
+    the reason.
     """
 
     workload: Workload
@@ -27,6 +28,7 @@ class AboutModel(View):
     graph: Graph | None
     counted: Arithmetic | None
     gpus_measured: bool
+    gpu_memory: Mapping[str, str]
     without: Mapping[str, tuple[str, ...]]
     sources: tuple[Published, ...]
 
@@ -53,6 +55,7 @@ def about_model(report: Report, workload: Workload) -> AboutModel:
         graph=Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
         counted=arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
         gpus_measured=report.gpus_measured,
+        gpu_memory=report.gpu_memory,
         without=_without(report, workload),
         sources=tuple(
             source

@@ -224,6 +224,16 @@ class Report:
         decoded = self._of_decoders.get(workload.id, {}) if workload.is_model else {}
         return {**self.workloads[workload].contests, **decoded}
 
+    @cached_property
+    def gpu_memory(self) -> Mapping[str, str]:
+        """The memory of a machine's largest accelerator in GiB, by id; empty if unknown."""
+        return {
+            hardware.id: str(max(sizes))
+            if (sizes := [chip.memory_gib for chip in hardware.accelerators if chip.memory_gib])
+            else ""
+            for hardware in self.catalogue.hardware.values()
+        }
+
     @property
     def gpus_measured(self) -> bool:
         """Whether we measured any time on a GPU."""
