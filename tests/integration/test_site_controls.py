@@ -88,6 +88,36 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
     assert overflow(page) <= 0
 
 
+@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
+def test_machines_are_narrowed_by_their_values(site: Site, look: Look) -> None:
+    """By provider, region, plan, GPU, its memory and price, together, with the keyboard."""
+    page = site.tab(look)
+    written = (site.folder / "machines/index.html").read_text(encoding="utf-8")
+    rows = "".join(
+        f'<tr data-filter="P{n % 2};east|r{n};{"spot|" * (n % 3 == 0)}on-demand;H100;{n};{n / 2}">'
+        f"<td>m {n}</td>{'<td>x</td>' * 6}</tr>"
+        for n in range(60)
+    )
+    long = re.sub("<tbody>.*?</tbody>", f"<tbody>{rows}</tbody>", written, flags=re.DOTALL)
+    page.route("**/machines/index.html", lambda route: route.fulfill(body=long))
+    page.goto(site.address + "machines/index.html")
+    status = page.get_by_role("status")
+    page.locator(".ec-bar summary").press("Enter")
+    assert page.locator(".ec-bar label:visible").count() == 6  # GPU has one value: no field
+    for title, value, left in (
+        ("Provider", "P0", 30),
+        ("Plan", "spot", 10),
+        ("GPU memory from (GiB)", "20", 6),
+        ("An hour up to ($)", "24", 5),
+        ("Region", "r24", 1),
+    ):
+        field = page.get_by_label(title)
+        (field.select_option if field.locator("option").count() else field.fill)(value)
+        assert f" of {left} (of 60 rows)" in status.inner_text(), title
+    assert page.locator(".ec-sortable tbody td:first-child:visible").all_inner_texts() == ["m 24"]
+    assert overflow(page) <= 0
+
+
 # Layout shift without input.
 _SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
   if (!entry.hadRecentInput) { window.shifted = (window.shifted || 0) + entry.value; }
