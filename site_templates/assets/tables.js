@@ -39,7 +39,7 @@
       if (choices.length > 1) { box.append(label); }
       return field;
     });
-    box.prepend(element("summary", "Filters"));
+    box.prepend(element("summary", "More filters"));
     return { box: box, keeps: function (row) {
       return fields.every(function (field, at) {
         var listed = values(row, at), limit = Number(field.value);

@@ -51,6 +51,7 @@ def pages(report: Report) -> Iterator[Page]:
     rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
     models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
+    start = max(rows_by_key, key=lambda key: _places(rows_by_key[key]), default="")
     yield Page(
         uri="calculator.md",
         title="Calculator",
@@ -58,7 +59,8 @@ def pages(report: Report) -> Iterator[Page]:
         description="What your training or serving costs, on every machine, or on two you name.",
         context={
             "workloads": sorted(names.items(), key=lambda entry: entry[1].casefold()),
-            "start": max(rows_by_key, key=lambda key: _places(rows_by_key[key]), default=""),
+            "start": start,
+            "texts": any(model.id == start and model.tokens_per_example for model in models),
             "examples": [entry for entry in _EXAMPLES if entry[1] in rows_by_key],
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
