@@ -74,7 +74,7 @@ class Sgd(Optimizer):
     weight_decay: float = 0.0
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
-        """Emit the next values by the formulas of the class."""
+        """Emit the next values of w and its states, by the formulas in the class docstring."""
         g = _decayed(w, gradient, self.weight_decay)
         return Update(op.Sub(w, g * pace.rate))
 
@@ -89,7 +89,7 @@ class Momentum(Optimizer):
     states: ClassVar[tuple[str, ...]] = ("momentum",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values by the formulas of the class."""
+        """Emit the next values of w and its states, by the formulas in the class docstring."""
         g = _decayed(w, gradient, self.weight_decay)
         velocity = op.Add(states[0] * self.momentum, g)
         direction = g + velocity * self.momentum if self.nesterov else velocity
@@ -116,7 +116,7 @@ class RmsProp(Optimizer):
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values by the formulas of the class."""
+        """Emit the next values of w and its states, by the formulas in the class docstring."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0] * self.rho, g * g)
         root = math.sqrt(1 - self.rho)
@@ -142,7 +142,7 @@ class Adagrad(Optimizer):
         return self.initial_accumulator
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values by the formulas of the class."""
+        """Emit the next values of w and its states, by the formulas in the class docstring."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0], g * g)
         return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
@@ -162,7 +162,7 @@ class Adadelta(Optimizer):
     states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values by the formulas of the class."""
+        """Emit the next values of w and its states, by the formulas in the class docstring."""
         g = _decayed(w, gradient, self.weight_decay)
         squares, deltas = states
         square = op.Add(squares * self.rho, g * g * (1 - self.rho))
@@ -190,7 +190,7 @@ class Adam(Optimizer):
     counts_steps: ClassVar[bool] = True
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values by the formulas of the class."""
+        """Emit the next values of w and its states, by the formulas in the class docstring."""
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)

@@ -101,7 +101,7 @@ def test_repeating_pixels_is_undone_by_pooling() -> None:
 
 
 def test_a_rounded_aspect_ratio_is_refused() -> None:
-    """The error names the node, because the output's shape does not determine its scale."""
+    """A Resize that keeps the aspect ratio is refused if it rounds a size: its scale is unknown."""
     model = model_of_text(
         "g (float[1,1,2,4] x) => (float[1,1,2,3] y) <int64[2] s = {1, 3}> "
         '{ y = Resize <axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"> (x, , , s) }',
