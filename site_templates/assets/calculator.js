@@ -211,7 +211,7 @@
     cell(made, range(one, "each", amount), true, one.mean.each);
     cell(made, range(one, "seconds", duration), true, one.mean.seconds);
     if (question.job === "serve") {
-      cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + " busy")], true, one.mean.machines);
+      cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + shown.busy(one.mean.load))], true, one.mean.machines);
     }
     cell(made, chances(one, best), true, one.wins || 0);
     var facts = timing.software + (timing.precision && ", ") + (timing.precision === "mixed" ? "mixed precision" : timing.precision) + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
@@ -219,7 +219,7 @@
     return made;
   }
 
-  function share(part) { return Number((100 * part).toPrecision(2)) + " %"; }
+  function share(part) { return shown.rounded(100 * part, 2) + " %"; }
 
   function table(form, question, found, shapes) {
     var costs = question.job === "serve" ? ["Cost a month", "A million", "Answer within", "Machines"] :
@@ -245,7 +245,7 @@
   /* The cost of a request relative to one on a machine that is always busy. */
   function idle(one) {
     var times = 1 / one.mean.load;
-    return times < 1.1 ? "" : " Each request costs " + Number(times.toPrecision(2)) + " times as much as on a machine that is always busy.";
+    return times < 1.1 ? "" : " Each request costs " + shown.rounded(times, 2) + " times as much as on a machine that is always busy.";
   }
 
   function answer(question, one) {
@@ -300,7 +300,7 @@
     var first = one.mean[key] <= other.mean[key] ? one : other, second = first === one ? other : one;
     var factor = second.mean[key] / first.mean[key];
     if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
-    return first.timing.name + " is " + Number(factor.toPrecision(2)) + " times " + word[1] + ": " +
+    return first.timing.name + " is " + shown.rounded(factor, 2) + " times " + word[1] + ": " +
       words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) +
       odds.beside(first, second, key, word[1]) + ". ";
   }

@@ -27,12 +27,20 @@
     return (tiny ? "under " : "") + new Intl.NumberFormat("en-US", options).format(tiny ? 1e-4 : amount);
   }
 
+  /* Significant digits without a power of ten. */
+  function rounded(value, digits) {
+    return new Intl.NumberFormat("en-US", { maximumSignificantDigits: digits }).format(value);
+  }
+
+  /* After a share of busy time: requests that come together wait long above 80 %. */
+  function busy(part) { return part > 0.8 ? " busy: requests queue, plan for more machines" : " busy"; }
+
   function duration(seconds) {
-    if (seconds < 1) { return (seconds * 1000).toPrecision(3) + " ms"; }
-    if (seconds < 90) { return seconds.toPrecision(3) + " s"; }
-    if (seconds < 90 * 60) { return (seconds / 60).toPrecision(3) + " min"; }
-    if (seconds < 96 * HOUR) { return (seconds / HOUR).toPrecision(3) + " h"; }
-    return Number((seconds / HOUR / 24).toPrecision(3)).toLocaleString("en-US") + " days";
+    if (seconds < 0.9995) { return rounded(seconds * 1000, 3) + " ms"; }
+    if (seconds < 90) { return rounded(seconds, 3) + " s"; }
+    if (seconds < 90 * 60) { return rounded(seconds / 60, 3) + " min"; }
+    if (seconds < 96 * HOUR) { return rounded(seconds / HOUR, 3) + " h"; }
+    return rounded(seconds / HOUR / 24, 3) + " days";
   }
 
   function element(name, text, attributes) {
@@ -68,7 +76,7 @@
   }
 
   window.epochcostShown = {
-    cell: cell, duration: duration, element: element, loaded: loaded, money: money, small: small,
-    table: table
+    busy: busy, cell: cell, duration: duration, element: element, loaded: loaded, money: money, rounded: rounded,
+    small: small, table: table
   };
 })();

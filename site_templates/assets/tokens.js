@@ -5,7 +5,7 @@
 
   var MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
   var shown = window.epochcostShown, answers = window.epochcostBill.answers;
-  var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
+  var money = shown.money, duration = shown.duration, rounded = shown.rounded, element = shown.element, cell = shown.cell;
 
   /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
   function reserved(one) { return Number(Boolean(one.plan && one.plan.reserved)); }
@@ -64,7 +64,7 @@
     }).concat(shared ? predicted(data, usage, asked, shared) : []).forEach(function (one) {
       (one.capacity ? one.decoder.plans : []).forEach(function (plan) {
         var known = Object.assign({ hour: plan.hour }, one.capacity.ends && one.capacity.ends());
-        found.push(Object.assign({ plan: plan }, one, answers(one.capacity.program, Object.assign({}, usage, known))));
+        found.push(Object.assign({ plan: plan, rate: asked.rate }, one, answers(one.capacity.program, Object.assign({}, usage, known))));
       });
     });
     return found.sort(function (one, other) {
@@ -96,8 +96,9 @@
       for (var left = 0; left < 4; left += 1) { cell(made, ["—"], true, Infinity); }
       return made;
     }
-    cell(made, [String(one.machines)], true, one.machines);
-    cell(made, [(1 / one.capacity.request).toPrecision(3)], true, 1 / one.capacity.request);
+    var most = 1 / one.capacity.request, busy = one.rate / most / one.machines;
+    cell(made, [String(one.machines), element("br"), shown.small(rounded(100 * busy, 2) + " %" + shown.busy(busy))], true, one.machines);
+    cell(made, [rounded(most, 3)], true, most);
     cell(made, [duration(one.capacity.first)], true, one.capacity.first);
     cell(made, [duration(one.capacity.token)], true, one.capacity.token);
     return made;
@@ -110,19 +111,31 @@
     if (!own.length || !api.request) { return ""; }
     var turned = own.filter(function (one) { return one.turn * one.capacity.request <= 1; })
       .sort(function (one, other) { return one.turn - other.turn; })[0];
-    return turned ? " Above " + turned.turn.toPrecision(2) + " requests/s, " + turned.decoder.name + " is cheaper than the cheapest API." :
+    return turned ? " Above " + rounded(turned.turn, 2) + " requests/s, " + turned.decoder.name + " is cheaper than the cheapest API." :
       " No machine is cheaper than the cheapest API, even at full load.";
   }
 
-  function verdict(found, question) {
+  /* The longest timed lengths if they are why no measured machine is offered; else empty. */
+  function untimed(data, found, question) {
+    var measured = data.decoders;
+    if (found.some(function (one) { return measured.indexOf(one.decoder) >= 0; })) { return ""; }
+    return [["prefill", "Prompts", question.prompt], ["decode", "Contexts", question.prompt + question.output / 2]]
+      .filter(function (phase) { return measured.length && measured.every(function (one) { return phase[2] > one.longest[phase[0]]; }); })
+      .map(function (phase) {
+        var longest = measured.map(function (one) { return one.longest[phase[0]]; });
+        return " " + phase[1] + " were timed up to " + rounded(Math.max.apply(null, longest), 9) + " tokens; yours has " + rounded(phase[2], 9) + ".";
+      })[0] || "";
+  }
+
+  function verdict(data, found, question) {
     var words = element("p", "", { className: "ec-verdict" }), own = found[0];
     if (!own) {
-      words.append("No machine has a time " + (isFinite(question.first + question.token) ? "within these bounds " : "") + "for prompts and answers of these lengths.");
+      words.append("No machine has a time " + (isFinite(question.first + question.token) ? "within these bounds " : "") + "for prompts and answers of these lengths." + untimed(data, found, question));
       return words;
     }
     words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
       own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision +
-      (own.plan.assumed ? ", at an assumed price." : "."), turn(found));
+      (own.plan.assumed ? ", at an assumed price." : "."), turn(found) + untimed(data, found, question));
     words.append(" A month costs " + money(own.mean * question.rate * MONTH * tokens(question) / MILLION, (own.api || own.plan).currency) + ".");
     if (question.count) { words.append(" " + batch(found, question)); }
     return words;
@@ -159,7 +172,7 @@
     var question = asked(form), found = cheapest(offers(data, question, shared));
     var titles = ["Machine or API", "A million tokens", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
     var rows = found.map(function (one) { return row(form, one); });
-    place.replaceChildren.apply(place, [verdict(found, question)].concat(rows.length ? [shown.table(titles, rows, 7)] : []));
+    place.replaceChildren.apply(place, [verdict(data, found, question)].concat(rows.length ? [shown.table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }
 
@@ -202,6 +215,6 @@
     });
   }
 
-  window.epochcostTokens = { offers: offers };
+  window.epochcostTokens = { offers: offers, untimed: untimed };
   if (window.document$) { window.document$.subscribe(start); } else { start(); }
 })();

@@ -55,6 +55,7 @@ def test_machines_that_cannot_say_why(market: TuningMarket) -> None:
     assert small.reason == "too little memory"
     assert small.detail == "needs 18.0 GiB on its device, which has 16.0 GiB"
     assert refused["EC2 c7i.48xlarge"].reason == "no accelerator"
+    assert refused["Google Cloud ML Engine BASIC"].reason == "no accelerator"
     quantised = market.answer(replace(LORA, method="qlora"))
     assert "g4dn.xlarge" in {offer.key.way.hardware.id for offer in quantised.offers}
 

@@ -45,7 +45,7 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     assert sure == "It costs least of all machines and APIs in 100 of 100 scenarios."
     assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with onnxruntime")
     assert "$18.52 a million tokens" in machine
-    assert "(measured; one machine, busy 36 % of the time, of at most 0.276 requests a" in machine
+    assert "(measured; one machine, 36 % busy, of at most 0.276 requests a" in machine
     assert wins == "At no load is a machine cheaper than that API."
     rows = out.partition("machine or API")[2].splitlines()[1:3]
     assert rows[0].startswith("They, tiny")
@@ -104,6 +104,7 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
         (("--requests", "0/s"), "requests: expected a rate above 0"),
         (("--requests", "1/s", "--prompt", "250"), "expected at most 256 tokens together"),
         (("--requests", "1/s", "--ttft", "soon"), "duration: expected a number of seconds"),
+        (("--requests", "1/s", "--ttft", "1"), "ttft: expected a time with its unit"),
         (("--requests", "1/s", "--cached", "101%"), "cached: expected a share from 0 to 100%"),
         (("--requests", "1/s", "--cached", "-1%"), "cached: expected a share from 0 to 100%"),
         (("--requests", "1/s", "--cached", "most"), "cached: expected a decimal number"),

@@ -272,3 +272,18 @@ def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> No
     tab.wait_for_selector("[data-state=ready]")
     fields = {name: tab.locator(f"[name={name}]").input_value() for name in _FIELDS}
     assert fields == {"requests": "1", "prompt": "200", "answer": "100", "first": "", "token": ""}
+
+
+def test_the_timed_lengths_say_why_a_machine_is_left_out(page: Page, report: Report) -> None:
+    """Beyond the longest timed prompt; not with a prompt that a machine was timed for."""
+    script = next(script for address, script in token_files(report) if address != SHARED)
+    data = json.loads(script.partition("=")[2].rstrip(";\n"))
+    ask = """([data, prompt]) => {
+      const asked = {rate: 1, prompt: prompt, output: 100, first: Infinity, token: Infinity};
+      const offers = window.epochcostTokens.offers(data, asked);
+      return window.epochcostTokens.untimed(data, offers, asked);
+    }"""
+    longest = data["decoders"][0]["longest"]["prefill"]
+    expected = f" Prompts were timed up to {longest} tokens; yours has 10,000."
+    assert page.evaluate(ask, [data, 10_000]) == expected
+    assert page.evaluate(ask, [data, longest]) == ""

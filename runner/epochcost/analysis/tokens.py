@@ -30,9 +30,11 @@ from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.base import DOUBTED
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
-from epochcost.units import HOURS_PER_BILLED_MONTH, today
+from epochcost.units import HOURS_PER_BILLED_MONTH, share, today
 
 _HOUR_SECONDS = Decimal(3600)
+# Share of busy time above which simultaneous requests wait long for each other.
+_QUEUED = Decimal("0.8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,12 @@ class ServingOffer:
     def mark(self) -> str:
         """The kind of evidence, with a note if the price is assumed."""
         return mark_of(self.deployment.kind, self.price)
+
+    @property
+    def load_words(self) -> str:
+        """The share of busy time, with a remark if ``machines`` are too few for queues."""
+        queue = ": requests queue, plan for more machines" if self.busy > _QUEUED else ""
+        return f"{share(float(self.busy))} busy{queue}"
 
 
 @dataclass(frozen=True, slots=True)

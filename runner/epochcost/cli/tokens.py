@@ -65,8 +65,6 @@ _RATES = (
 )  # fmt: skip
 _DROPPED_RATES = ("measured for", "written", "first token", "in time")
 _MOST_SHOWN = 15
-# Share of busy time above which simultaneous requests wait long for each other.
-_BUSIEST = Decimal("0.9")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -141,9 +139,10 @@ def _rate(text: str) -> Decimal:
 def _bound(text: str | None, name: str) -> Decimal | None:
     if text is None:
         return None
-    match = re.fullmatch(r"\s*([0-9.]+)\s*ms\s*", text)
-    if match:
-        return parse_decimal(match[1], name) / 1000
+    if re.fullmatch(r"[\s0-9.]+", text):
+        raise InputError(
+            f"{name}: expected a time with its unit, such as 500ms or 1s, got {text!r}"
+        )
     return parse_duration_seconds(text)
 
 
@@ -227,11 +226,10 @@ def _on_machine(offer: ServingOffer) -> str:
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
-    late = "; so busy that requests wait long: plan for less" if offer.busy > _BUSIEST else ""
     return (
         f"{name_of(offer)} with {_software(offer)}: {_amount(cost)} a million tokens{likely} "
-        f"({offer.mark}; {number}, busy {share(float(offer.busy))} of the time, of at most "
-        f"{_per_second(offer.capacity.per_second)} each{late}{reservation})"
+        f"({offer.mark}; {number}, {offer.load_words}, of at most "
+        f"{_per_second(offer.capacity.per_second)} each{reservation})"
     )
 
 

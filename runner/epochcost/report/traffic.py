@@ -106,6 +106,7 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
         **_machine(report, timed.machine),
         "precision": timed.precision,
         "software": one_line(timed.software),
+        "longest": {phase: longest for phase, (_, longest) in timed.lengths.items()},
         "capacities": [
             {"sequences": number, "program": _capacity(timed, number)} for number in timed.sequences
         ],
