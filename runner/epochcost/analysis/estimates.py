@@ -60,7 +60,7 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """Rows of each model that has to be estimated, by its id, the cheapest first.
 
-    Rows whose price is a reservation come last. Left out are models with a timed training, models
+    Rows whose price has a caveat come last. Left out are models with a timed training, models
     whose operations cannot be counted, and machines whose accelerators a model does not fit.
     """
     catalogue = inputs.catalogue

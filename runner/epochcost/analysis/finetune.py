@@ -102,7 +102,7 @@ class TuningOffer:
 
 @dataclass(frozen=True, slots=True)
 class FinetuneAnswer:
-    """Machines and prices for a training, cheapest first; reservations come last.
+    """Machines and prices for a training, cheapest first; prices with a caveat come last.
 
     ``memory`` has the parts of a device's memory under the choice. ``odds`` compare machines, by
     id. ``published`` are trainings of the same model by the same method.

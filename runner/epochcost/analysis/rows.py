@@ -73,7 +73,7 @@ class Row:
 
     @property
     def reservation(self) -> str:
-        """The reason why other rows are preferred as an answer; empty without one."""
+        """The caveat because of which other rows are preferred as an answer; empty without one."""
         of_price = self.price.reservation if self.price else ""
         return self.observed.imprecise or of_price
 
@@ -185,7 +185,7 @@ class Choice:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Split rows by software stack, as times of two stacks do not compete; the surest first.
 
-    That is the stack whose cheapest answer has no reservation and a stated precision; then measured
+    That is the stack whose cheapest answer has no caveat and a stated precision; then measured
     before published before predicted, and narrow predictions before wide ones.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
@@ -215,7 +215,7 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, floa
 class Answer:
     """The cheapest and the fastest way to a goal in one stack, at current prices in one currency.
 
-    Rows with a reservation are chosen only if all have one. ``odds`` are those of the cheapest row
+    Rows with a caveat are chosen only if all have one. ``odds`` are those of the cheapest row
     against its competitors. ``machines`` counts the compared machines, ``unpriced`` the rows
     without a price.
     """
@@ -267,7 +267,7 @@ def odds_of(
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """Each machine's cheapest row for a goal, cheapest first; rows with a reservation come last.
+    """Each machine's cheapest row for a goal, cheapest first; rows with a caveat come last.
 
     All rows must belong to one stack. Only the currency that most of them have is used.
     """
@@ -278,7 +278,7 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort rows without a reservation first, then those with a doubtful price; each by cost."""
+    """Sort rows without a caveat first, then those with a doubtful price; each by cost."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
@@ -324,7 +324,7 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
     """Offers of a stack's rows that may be an answer, in the currency that most of them have.
 
-    The job is the goal, ``repetitions`` times. Rows with a reservation compete only if all have
+    The job is the goal, ``repetitions`` times. Rows with a caveat compete only if all have
     one. A candidate's time includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []

@@ -88,7 +88,7 @@ class TokenAnswer:
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
-        """Each machine at its cheapest price plan and software; those with a reservation last."""
+        """Each machine at its cheapest price plan and software; those with a caveat come last."""
         best: dict[str, ServingOffer] = {}
         for offer in self.offers:
             best.setdefault(offer.deployment.machine.name, offer)
@@ -96,7 +96,7 @@ class TokenAnswer:
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """Machines and APIs in one list, cheapest first; those with a reservation last."""
+        """Machines and APIs in one list, cheapest first; those with a caveat come last."""
         return in_order((*self.machines, *self.apis))
 
     @property
@@ -111,7 +111,7 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """Odds that the first machine or API is the cheapest of those without a reservation."""
+        """Odds that the first machine or API is the cheapest of those without a caveat."""
         competing = [way for way in self.ways if not reservation_of(way)] or self.ways
         draws: dict[str, Vector] = {}
         for way in competing:
@@ -148,12 +148,12 @@ def name_of(way: Way) -> str:
 
 
 def reservation_of(way: Way) -> str:
-    """The reason why other machines and APIs are preferred as an answer; empty without one."""
+    """The caveat because of which other machines and APIs are preferred; empty without one."""
     return way.reservation if isinstance(way, ApiOffer) else way.price.reservation
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Sort machines and APIs by cost, those with a reservation last."""
+    """Sort machines and APIs by cost, those with a caveat last."""
     return tuple(sorted(ways, key=_cheapest_first))
 
 

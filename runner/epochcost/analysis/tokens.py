@@ -78,7 +78,7 @@ class Deployment:
 
     @classmethod
     def of(cls, timed: TimedDecoder) -> Deployment:
-        """The deployment whose phases were timed."""
+        """The deployment on which the phases of a decoder were timed."""
         return cls(timed.machine, timed.precision, timed.software)
 
 
@@ -225,7 +225,7 @@ class ApiOffer:
 
     @property
     def reservation(self) -> str:
-        """The reason why other offers are preferred as an answer; empty without one."""
+        """The caveat because of which other offers are preferred; empty without one."""
         if self.api.valid_until is not None and self.api.valid_until < today():
             return "no longer offered"
         return DOUBTED if self.api.doubt else ""
@@ -236,7 +236,7 @@ def priced_offers(
     deployments: Iterable[tuple[Deployment, Capacity]],
     requests: Requests,
 ) -> tuple[ServingOffer, ...]:
-    """Deployments under every current price, cheapest first; those with a reservation last."""
+    """Deployments under every current price, cheapest first; those with a caveat come last."""
     plans: dict[Machine, list[tuple[Price, Decimal]]] = {}
     offers = []
     for deployment, capacity in deployments:
