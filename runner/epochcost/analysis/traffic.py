@@ -124,7 +124,10 @@ def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
 def _timing(
     layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
 ) -> DeviceTiming:
-    """Separate the parts of a token's time, by differences between the forecasts."""
+    """Compute the timing of layouts from the forecasts that answer ``_questions``.
+
+    Differences between the forecasts separate the parts of a token's time.
+    """
     parts = iter(seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone

@@ -266,7 +266,10 @@ def _notes(bill: _Bill) -> Iterator[str]:
 
 
 def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
-    """Yield the range of cost and time due to interruptions, or costs at some rates if unknown."""
+    """Yield sentences on the range of cost and time due to interruptions.
+
+    If the rate of interruptions is unknown, they state the cost at several rates.
+    """
     currency = quoted.currency
     if can_be_interrupted(price):
         costs = ", ".join(
