@@ -232,9 +232,7 @@ class ApiOffer:
 
 
 def priced_offers(
-    catalogue: Catalogue,
-    deployments: Iterable[tuple[Deployment, Capacity]],
-    requests: Requests,
+    catalogue: Catalogue, deployments: Iterable[tuple[Deployment, Capacity]], requests: Requests
 ) -> tuple[ServingOffer, ...]:
     """Deployments under every current price, cheapest first; those with a caveat come last."""
     plans: dict[Machine, list[tuple[Price, Decimal]]] = {}

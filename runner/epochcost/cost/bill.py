@@ -30,7 +30,7 @@ from epochcost.cost.schedule import (
 )
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Billing
+from epochcost.specs.terms import Billing, Credit
 
 # Probabilities of the quantiles between which nine of ten runs lie.
 NINE_OF_TEN = (0.05, 0.95)
@@ -48,15 +48,7 @@ def quote(
     InputError if the plan has no price for the egress, if it is per vCPU and ``usage.vcpus`` is
     None or the usage is accelerated, and if figures overflow.
     """
-    with exact_arithmetic():
-        _refuse_unpriced_egress(price, usage)
-        if price.owned is not None:
-            return _owned(price, usage)
-
-        def lay_out(rule: Billing) -> Schedule:
-            return expected_schedule(price, usage.duration_seconds, rule)
-
-        return _scheduled(price, billing or price.billing_rule, lay_out, usage, credited=credited)
+    return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
@@ -67,41 +59,43 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
-    if price.owned is not None:
-        return quote(price, usage, credited=False)
 
-    def lay_out(rule: Billing) -> Schedule:
-        seconds = usage.duration_seconds
-        varied = schedule_quantile(price, seconds, rule, probability)
-        return varied or expected_schedule(price, seconds, rule)
+    def varied(price: Price, seconds: Decimal, rule: Billing) -> Schedule:
+        schedule = schedule_quantile(price, seconds, rule, probability)
+        return schedule or expected_schedule(price, seconds, rule)
 
-    with exact_arithmetic():
-        _refuse_unpriced_egress(price, usage)
-        return _scheduled(price, price.billing_rule, lay_out, usage, credited=False)
+    return _job(price, usage, price.billing_rule, varied, credited=False)
 
 
-def _scheduled(
+def _job(
     price: Price,
-    rule: Billing,
-    lay_out: Callable[[Billing], Schedule],
     usage: Usage,
+    rule: Billing,
+    schedule_by: Callable[[Price, Decimal, Billing], Schedule],
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a rented plan by the schedule of a job under a billing rule.
+    """Bill a job by the schedule under a rule; raises errors as ``quote`` does."""
+    with exact_arithmetic():
+        _refuse_unpriced_egress(price, usage)
+        if price.owned is not None:
+            return _owned(price, usage)
 
-    Raises as ``quote`` does.
-    """
-    schedule = lay_out(rule)
-    lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
-    elapsed = schedule.elapsed_seconds * usage.runs
-    bill = _quote_of(price, lines, elapsed)
-    if price.credit is None or not credited:
-        return bill
-    credit = quantized(price.credit.amount)
-    used = min(credit, bill.total)
+        def lay_out(rule: Billing) -> Schedule:
+            return schedule_by(price, usage.duration_seconds, rule)
+
+        schedule = lay_out(rule)
+        lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
+        bill = _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
+        return _credited(bill, price.credit) if price.credit and credited else bill
+
+
+def _credited(bill: Quote, terms: Credit) -> Quote:
+    """The bill with its credit, which pays first."""
+    credit = quantized(terms.amount)
+    used, lines = min(credit, bill.total), bill.lines
     if used > 0:
-        lines = (*lines, Line(price.credit.label, Decimal(1), "credit", -used, -used))
+        lines = (*lines, Line(terms.label, Decimal(1), "credit", -used, -used))
     return replace(bill, lines=lines, credit_used=used, credit_left=credit - used)
 
 

@@ -114,21 +114,15 @@ def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Deci
 
     EC2 billed whole hours in 2016, of one epoch alone or of all 25.
     """
-    figure = None
-    match claim.label:
-        case "one batch":
-            figure = work.seconds / work.steps
-        case "one epoch":
-            figure = work.epoch.cost()
-        case "one epoch alone":
-            figure = work.epoch.cost(whole_hours=True)
-        case "25 epochs, prorated":
-            figure = work.cost()
-        case "25 epochs":
-            figure = work.cost(whole_hours=True)
-        case "25 epochs take":
-            figure = work.seconds
-    return figure
+    figures = {
+        "one batch": lambda: work.seconds / work.steps,
+        "one epoch": work.epoch.cost,
+        "one epoch alone": lambda: work.epoch.cost(whole_hours=True),
+        "25 epochs, prorated": work.cost,
+        "25 epochs": lambda: work.cost(whole_hours=True),
+        "25 epochs take": lambda: work.seconds,
+    }
+    return _figure_of(claim, figures)
 
 
 def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
@@ -139,19 +133,14 @@ def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal |
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
-    figure = None
-    match claim.label:
-        case "cost":
-            figure = work.cost()
-        case "speed-up over p2":
-            figure = rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds
-        case "images seen":
-            figure = work.steps * batch
-        case "first rate drop":
-            figure = first_drop
-        case "stabilised / first drop":
-            figure = work.steps / first_drop
-    return figure
+    figures = {
+        "cost": work.cost,
+        "speed-up over p2": lambda: rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds,
+        "images seen": lambda: work.steps * batch,
+        "first rate drop": lambda: first_drop,
+        "stabilised / first drop": lambda: work.steps / first_drop,
+    }
+    return _figure_of(claim, figures)
 
 
 def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
@@ -159,14 +148,17 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decim
 
     The cost is the time at the lowest (spot) and the highest (on-demand) price of the devices.
     """
-    if claim.label in ("cost, low", "cost, high"):
-        return work.cost(claim.price)
-    if claim.label not in ("energy", "emissions"):
-        return None
-    energy = energy_kwh(work.number("power_watts"), work.seconds, STRUBELL_2019.pue)
-    if claim.label == "energy":
-        return energy
-    return emissions_pounds(energy, STRUBELL_2019.pounds_per_kwh)
+
+    def energy() -> Decimal:
+        return energy_kwh(work.number("power_watts"), work.seconds, STRUBELL_2019.pue)
+
+    figures = {
+        "cost, low": lambda: work.cost(claim.price),
+        "cost, high": lambda: work.cost(claim.price),
+        "energy": energy,
+        "emissions": lambda: emissions_pounds(energy(), STRUBELL_2019.pounds_per_kwh),
+    }
+    return _figure_of(claim, figures)
 
 
 def _woolf_2017(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
@@ -175,14 +167,18 @@ def _woolf_2017(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal |
     "Twice as fast" is the GPU's time ÷ the row's.
     """
     gpu = rows["gpu"]
-    match claim.label:
-        case "time, GPU = 1" | "GPU against the best CPU: more than twice as fast":
-            return work.seconds / gpu.seconds
-        case "any CPU against the GPU: twice as fast":
-            return gpu.seconds / work.seconds
-        case "cost, GPU = 1" | "64 vCPUs cost more than the GPU":
-            return work.cost() / gpu.cost()
-    return None
+    figures = {
+        "time, GPU = 1": lambda: work.seconds / gpu.seconds,
+        "GPU against the best CPU: more than twice as fast": lambda: work.seconds / gpu.seconds,
+        "any CPU against the GPU: twice as fast": lambda: gpu.seconds / work.seconds,
+        "cost, GPU = 1": lambda: work.cost() / gpu.cost(),
+        "64 vCPUs cost more than the GPU": lambda: work.cost() / gpu.cost(),
+    }
+    return _figure_of(claim, figures)
+
+
+def _figure_of(claim: Claim, figures: Mapping[str, Callable[[], Decimal]]) -> Decimal | None:
+    return figures[claim.label]() if claim.label in figures else None
 
 
 # By the id of the source's page.

@@ -160,8 +160,7 @@ NO_LIMITS = Limits()
 
 
 def cheapest_batch(
-    candidates: Iterable[tuple[int, Candidate[KeyT]]],
-    accuracies: Mapping[int, Accuracy],
+    candidates: Iterable[tuple[int, Candidate[KeyT]]], accuracies: Mapping[int, Accuracy]
 ) -> BatchChoice[KeyT]:
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 

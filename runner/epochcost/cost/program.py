@@ -28,7 +28,7 @@ from epochcost.specs.terms import Billing, Owned
 
 Json = Any
 FORMAT = 1
-RATE = "interruptions.rate_per_hour"
+RATE, _EGRESS = "interruptions.rate_per_hour", "egress_gb"
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh")
 _SECONDS, _COUNT, _RUNS = symbol("seconds"), symbol("count"), symbol("runs")
 # Seconds of one run on one machine; `count` machines do each of `runs` runs.
@@ -71,14 +71,18 @@ def bill_program(price: Price) -> Program:
     with exact_arithmetic():
         if price.owned is not None:
             return _owned_program(price, price.owned)
-        traced, inputs = _interruptible(price)
-        egress_gb = _egress(price, inputs)
+        traced, inputs = price, _egress_input(price)
+        pauses = price.interruptions
+        if pauses is not None and pauses.rate_per_hour > 0:
+            inputs[RATE] = pauses.rate_per_hour
+            pauses = pauses.model_copy(update={"rate_per_hour": symbol(RATE)})
+            traced = price.model_copy(update={"interruptions": pauses})
 
         def lay_out(rule: Billing) -> Schedule:
             return expected_schedule(traced, _SECONDS, rule)
 
-        schedule, usage = lay_out(price.billing_rule), RentedUsage(_COUNT, _RUNS, egress_gb)
-        lines = job_lines(traced, schedule, usage, lay_out)
+        schedule = lay_out(price.billing_rule)
+        lines = job_lines(traced, schedule, _usage(inputs), lay_out)
         return _program(price, inputs, lines, schedule.elapsed_seconds * _RUNS)
 
 
@@ -90,28 +94,18 @@ def share_program(price: Price) -> Program:
     with exact_arithmetic():
         if price.owned is not None:
             return _owned_program(price, price.owned)
-        inputs: dict[str, Decimal] = {}
-        egress_gb = _egress(price, inputs)
-        usage = RentedUsage(_COUNT, _RUNS, egress_gb)
-        lines = share_lines(price, shared_schedule(_SECONDS), usage)
+        inputs = _egress_input(price)
+        lines = share_lines(price, shared_schedule(_SECONDS), _usage(inputs))
         return _program(price, inputs, lines, _SECONDS * _RUNS)
 
 
-def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
-    """The plan with a symbol instead of its rate of interruptions, and the rate as an input."""
-    pauses = price.interruptions
-    if pauses is None or pauses.rate_per_hour == 0:
-        return price, {}
-    traced = pauses.model_copy(update={"rate_per_hour": symbol(RATE)})
-    return price.model_copy(update={"interruptions": traced}), {RATE: pauses.rate_per_hour}
+def _egress_input(price: Price) -> dict[str, Decimal]:
+    """The moved data as an input, if the plan has a price for them."""
+    return {_EGRESS: Decimal(0)} if any(part.per == "gb" for part in price.components) else {}
 
 
-def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
-    """The gigabytes moved out, as an input if the plan has a price for them, else 0."""
-    if not any(part.per == "gb" for part in price.components):
-        return Decimal(0)
-    inputs["egress_gb"] = Decimal(0)
-    return symbol("egress_gb")
+def _usage(inputs: Mapping[str, Decimal]) -> RentedUsage:
+    return RentedUsage(_COUNT, _RUNS, symbol(_EGRESS) if _EGRESS in inputs else Decimal(0))
 
 
 def _owned_program(price: Price, plan: Owned) -> Program:

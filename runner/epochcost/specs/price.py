@@ -179,8 +179,7 @@ class Price(PricedSpec):
     credit: Credit | None = None
     owned: Owned | None = None
     ranges: Mapping[str, Range] = Field(
-        {},
-        description="Ranges of uncertain values by key, such as owned.utilisation.",
+        {}, description="Ranges of uncertain values by key, such as owned.utilisation."
     )
     assumed: bool = Field(
         False, description="Whether the price is an assumption and not a market price."

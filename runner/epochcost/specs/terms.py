@@ -43,9 +43,7 @@ class Billing(Spec):
         examples=[60],
     )
     minimum_seconds: NonNegative = Field(
-        Decimal(0),
-        description="Shortest billed time of a start, in seconds.",
-        examples=[600],
+        Decimal(0), description="Shortest billed time of a start, in seconds.", examples=[600]
     )
 
 
@@ -141,8 +139,7 @@ class Owned(Spec):
         examples=[100],
     )
     per_vcpu: bool = Field(
-        False,
-        description="Whether amounts and watts are for one vCPU instead of the machine.",
+        False, description="Whether amounts and watts are for one vCPU instead of the machine."
     )
 
     @model_validator(mode="after")
@@ -287,9 +284,7 @@ class Start(Spec):
         examples=[0.02],
     )
     failure_charge: NonNegative = Field(
-        Decimal(0),
-        description="Price of a failed start, in the plan's currency.",
-        examples=[0.01],
+        Decimal(0), description="Price of a failed start, in the plan's currency.", examples=[0.01]
     )
 
 

@@ -45,9 +45,7 @@ _SHORT = Context(prec=4)
 
 
 def rented_doubts(
-    prices: Iterable[Price],
-    hardware: Mapping[str, Hardware],
-    judged: Collection[str] | None = None,
+    prices: Iterable[Price], hardware: Mapping[str, Hardware], judged: Collection[str] | None = None
 ) -> dict[str, str]:
     """The reason for each price that cannot be right, by the price's id.
 

@@ -150,12 +150,7 @@ def _source(price: MatchedPrice, request: ImportRequest) -> str:
 
 
 def _valid_spec(
-    model: Path,
-    changed: _Values,
-    path: Path,
-    price: MatchedPrice,
-    *,
-    renewed: bool = False,
+    model: Path, changed: _Values, path: Path, price: MatchedPrice, *, renewed: bool = False
 ) -> NewSpec:
     text = successor(model.read_text(encoding="utf-8"), changed)
     judged = validate(Price, tomli.loads(text, parse_float=Decimal))

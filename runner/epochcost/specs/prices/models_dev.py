@@ -61,20 +61,21 @@ def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] 
     changed, gone, doubted = [], [], {}
     market = ApiMarket(apis)
     for at, row in enumerate(rows):
-        place = row["source"].partition(", ")[2]
+        place, name = row["source"].partition(", ")[2], api_id(row["provider"], row["name"])
         prices = _prices(folder / place)
-        name = api_id(row["provider"], row["name"])
         if prices is None:
             gone.append(name)
-        elif any(row[key] != prices.get(key, "") for key in header if key.endswith(_PRICED)):
-            new = row | {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
-            source = f"{_REPOSITORY}@{stated.commit[:10]}, {place}"
-            new |= {"as_of": str(stated.day), "source": source}
-            if reasons := _reasons(market, header, row, new):
-                doubted[name] = reasons
-            else:
-                rows[at] = new
-                changed.append(name)
+            continue
+        new = row | {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
+        if new == row:
+            continue
+        source = f"{_REPOSITORY}@{stated.commit[:10]}, {place}"
+        new |= {"as_of": str(stated.day), "source": source}
+        if reasons := _reasons(market, header, row, new):
+            doubted[name] = reasons
+        else:
+            rows[at] = new
+            changed.append(name)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, header, lineterminator="\n")
     writer.writeheader()
