@@ -82,7 +82,7 @@ def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
     renewed = sum(spec.renewed for spec in specs)
     counted = f"{len(specs) - renewed:,} new{f', {renewed:,} dated anew' if renewed else ''}"
     if not specs:
-        typer.echo("No price is new.")
+        typer.echo("No other price is new." if drafted else "No price is new.")
     elif dry_run:
         typer.echo(f"Dry run: {counted}, nothing written.")
     else:

@@ -233,7 +233,7 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
         if spec and not findings:
             specs.append((document, spec))
     apis = {
-        spec.id: (spec, document.fault(Finding((), "")))
+        spec.id: (spec, document.fault(Finding(("input_per_million",), "")))
         for document, spec in specs
         if isinstance(spec, ApiPrice)
     }
@@ -256,7 +256,11 @@ def _doubted(
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
-    doubts = [replace(place, message=tokens[api.id]) for api, place in apis if api.id in tokens]
+    doubts = [
+        replace(place, message=place.message + tokens[api.id])
+        for api, place in apis
+        if api.id in tokens
+    ]
     judged: list[tuple[Document, NamedSpec]] = []
     for document, spec in specs:
         if isinstance(spec, Price) and spec.id in rented:
