@@ -206,7 +206,7 @@ class CheapestAnswer:
 
 
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
-    """Machine and price plan, which compare candidates of any batch size and software."""
+    """Machine and price plan: equal for candidates that differ only in batch size or software."""
     return candidate.key.row.observed.machine, candidate.key.job.price.id
 
 

@@ -213,7 +213,7 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, floa
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The cheapest and the fastest way to a goal in one stack, at current prices in one currency.
+    """The cheapest and the fastest row for a goal in one stack, at current prices in one currency.
 
     Rows with a caveat are chosen only if all have one. ``odds`` are those of the cheapest row
     against its competitors. ``machines`` counts the compared machines, ``unpriced`` the rows

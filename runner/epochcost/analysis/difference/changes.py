@@ -127,7 +127,7 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 
 
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """Yield the goals whose cheapest way changed, or that have one for the first time."""
+    """Yield goals whose cheapest machine, batch or plan changed, or is the first with a cost."""
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)

@@ -35,7 +35,10 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class Story:
-    """A replay as text; ``saves`` is the saving of spot, ``until`` the rate at which it ends."""
+    """A replay as text; ``saves`` is how much spot saves.
+
+    ``until`` is the rate of interruptions above which spot saves nothing.
+    """
 
     played: Replayed
     model: str
