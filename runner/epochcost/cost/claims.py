@@ -94,10 +94,10 @@ Formula = Callable[[Claim, Work, Mapping[str, Work]], Decimal | None]
 
 
 def _ai21_2020(claim: Claim) -> Decimal | None:
-    """A project with all its runs costs two configurations of ten runs each: twenty runs.
+    """The cost of a project with all its runs is that of two configurations of ten runs each.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
-    trillion tokens (Kaplan et al. 2020), each at the cost of an operation of the run of 1.5 billion
+    trillion tokens (Kaplan et al. 2020). The cost of an operation is that of the run of 1.5 billion
     parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
     figures = {
@@ -110,9 +110,10 @@ def _ai21_2020(claim: Claim) -> Decimal | None:
 
 
 def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
-    """An epoch costs its time at the price of an hour, prorated; a batch takes time ÷ steps.
+    """The cost of an epoch is its time at the price of an hour, in proportion.
 
-    EC2 billed whole hours in 2016, of one epoch alone or of all 25.
+    The time of a batch is the whole time ÷ the number of steps. EC2 billed whole hours in 2016, so
+    that an epoch alone and all 25 epochs are also rounded up to hours.
     """
     figures = {
         "one batch": lambda: work.seconds / work.steps,
@@ -126,10 +127,11 @@ def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Deci
 
 
 def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
-    """The cost is the time at the price of an hour; a speed-up is the p2's time ÷ the p3's.
+    """The cost is the time at the price of an hour; the speed-up is the p2's time ÷ the p3's.
 
-    Images seen are steps × batch size. The rate first drops after 82 epochs of 45,000 images in
-    whole steps, and the time until the accuracy is stable is a multiple of that step.
+    The number of images seen is steps × batch size. The learning rate first drops after 82 epochs
+    of 45,000 images in whole steps. The steps until the accuracy is stable are stated as a multiple
+    of the step of that drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -144,9 +146,10 @@ def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal |
 
 
 def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
-    """The energy is 1.58 (PUE) × power × hours; a kWh emits 0.954 lb of CO2 equivalent.
+    """The energy is 1.58 (the PUE) × power × hours; a kWh emits 0.954 lb of CO2 equivalent.
 
-    The cost is the time at the lowest (spot) and the highest (on-demand) price of the devices.
+    The cost is the time at the lowest (spot) and at the highest (on-demand) price of the
+    devices.
     """
 
     def energy() -> Decimal:
@@ -162,9 +165,9 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decim
 
 
 def _woolf_2017(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
-    """Times and costs are relative to the GPU: the row's time or prorated cost ÷ the GPU's.
+    """Times and costs are relative to the GPU: the row's time or cost ÷ the GPU's.
 
-    "Twice as fast" is the GPU's time ÷ the row's.
+    The cost is in proportion to the time. "Twice as fast" is the GPU's time ÷ the row's.
     """
     gpu = rows["gpu"]
     figures = {

@@ -91,7 +91,7 @@ class SizeFailure:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """The cause and the reason in words why a sweep ended."""
+    """The end of a sweep: its cause, and the reason in words."""
 
     cause: Cause
     reason: str
