@@ -124,8 +124,10 @@
     var lost = 100 * best.regret / (1 - best.wins);
     var among = Object.keys(best.kept).length ? "machines within the limits" : "machines";
     return "It costs least of all " + among + " in " + scenarios(best.wins) + " scenarios" +
-      (best.wins < 1 ? "; if not, it costs " + window.epochcostShown.rounded(lost, lost < 10 ? 2 : 3) + " % more than the cheapest" : "") + ". ";
+      (best.wins < 1 ? "; if not, it costs " + digits(lost) + " % more than the cheapest" : "") + ". ";
   }
+
+  function digits(value) { return window.epochcostShown.rounded(value, value < 10 ? 2 : 3); }
 
   /* How often a way meets the limits; empty for a time without a range. */
   function limits(way) {
