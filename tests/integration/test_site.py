@@ -86,7 +86,7 @@ def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -
     """The page has static SVG; the search index has neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
     # The other is in a fold that only scripts open.
-    assert page.count('class="ec-static"') == 1
+    assert page.count('class="ec-static"') == 2
     assert page.count("<template>") >= 1
     assert "role-axis" in page
     index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
@@ -152,7 +152,7 @@ def test_the_pages_build_without_the_plugin(written: Path) -> None:
     )
     assert plain.returncode == 0, plain.stderr
     page = (written / "site/models/net.html").read_text(encoding="utf-8")
-    assert page.count("<svg aria-hidden") == 1
+    assert page.count("<svg aria-hidden") == 2
     assert page.count("<template>") >= 1
     assert "&lt;svg" not in page
 
@@ -169,7 +169,7 @@ def test_the_pages_build_with_zensical(written: Path) -> None:
     }
     assert {page.with_suffix(".html") for page in pages} <= made
     page = (written / "zensical/models/net.html").read_text(encoding="utf-8")
-    assert page.count("<svg aria-hidden") == 1
+    assert page.count("<svg aria-hidden") == 2
     assert page.count("<template>") >= 1
 
 
