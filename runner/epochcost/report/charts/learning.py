@@ -60,12 +60,13 @@ def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) ->
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
     best = max(rows, key=lambda row: row.measure[1])
+    name = best.training
     currency = next((training.price.currency for training in trainings if training.price), "USD")
     return Figure(
         id=identifier,
         title=(
-            f"{best.training} reaches {100 * best.measure[1]:.3g} % held-out accuracy in "
-            f"{seconds(best.time)}"
+            f"{name[:1].upper()}{name[1:]} reaches {100 * best.measure[1]:.3g} % held-out "
+            f"accuracy in {seconds(best.time)}"
         ),
         description=(
             "The mean of all repeats, in the band from the lowest to the highest. Time and cost "

@@ -51,7 +51,7 @@ class RentOrBuy(Chart[MonthPoint]):
         base = self.marks(alt).encode(
             x=_hours(alt),
             y=_cost(alt, self.data.currency),
-            color=theme.colour_by(alt, self.data, "price_plan"),
+            color=theme.colour_by(alt, self.data, "price_plan", legend=theme.LINES),
         )
         lines = (
             base.transform_filter("datum.point == 'use'")

@@ -38,7 +38,7 @@ class ByStart(Chart[StartCost]):
         base = self.marks(alt).encode(
             x=alt.X("start:T", scale=alt.Scale(type="utc"), axis=days),
             y=alt.Y("cost:Q", scale=alt.Scale(zero=True), axis=amounts),
-            color=theme.colour_by(alt, self.data, "policy"),
+            color=theme.colour_by(alt, self.data, "policy", legend=theme.LINES),
         )
         return [
             base.mark_line(strokeWidth=2),
@@ -58,13 +58,14 @@ def cost_by_start(played: Replayed) -> Figure | None:
     if len({(row.start, row.cost) for row in rows}) < LEAST_POINTS:
         return None
     best, currency = min(means, key=lambda policy: means[policy]), played.trace.currency
+    mean = money(Decimal(means[best]), currency)
     first, last = (
         dt.datetime.fromtimestamp(end, dt.UTC).date()
         for end in (played.trace.start, played.trace.end)
     )
     return Figure(
         id=f"spot-starts-{played.spec.id}",
-        title=f"{best} costs least: {money(Decimal(means[best]), currency)} on average",
+        title=f"{best[:1].upper()}{best[1:]} costs least: {mean} on average",
         description=(
             "The same job, started at regular times, if it ends within the trace. A policy with "
             "the same costs as an earlier one has no line."
