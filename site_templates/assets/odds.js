@@ -118,6 +118,8 @@
     return percent + " of 100";
   }
 
+  function digits(value) { return window.epochcostShown.rounded(value, value < 10 ? 2 : 3); }
+
   /* How often the choice is the cheapest, and the mean loss otherwise. */
   function sureness(best) {
     if (best.wins === undefined || best.misses) { return ""; }
