@@ -108,7 +108,10 @@ def tokens(
     bounds = _bound(ttft, "ttft"), _bound(tpot, "tpot")
     shares = _prompt_share(cached, "cached"), _prompt_share(cache_write, "cache-write")
     if sum(shares) > 1:
-        raise InputError("cache-write: expected at most the share that is not cached")
+        raise InputError(
+            "cache-write: expected at most the share that is not cached, "
+            f"{share(float(1 - shares[0]))}, got {cache_write!r:.80}"
+        )
     traffic = Requests(_rate(requests), prompt, output, *bounds, *shares, batch)
     answer = token_answer(inputs_to_read(results), model, traffic, precision, software, devices)
     if form == "json":
@@ -180,7 +183,9 @@ def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
     """Yield sentences on the cheapest machine and API, the odds, and the break-even load."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
-    cached = f" ({share(float(traffic.cached_share))} cached)" if traffic.cached_share else ""
+    shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
+    parts = ", ".join(f"{share(float(part))} {name}" for name, part in shares.items() if part)
+    cached = f" ({parts})" if parts else ""
     batch = ", in batches" if traffic.batch else ""
     yield (
         f"{answer.model}, {_per_second(traffic.per_second)}, each {traffic.prompt:,} tokens read"
