@@ -37,7 +37,7 @@ _IN_WORDS = {
     "range of one value": r"(?<![\d.,])([$€£]\d[\d.,]*|\d[\d.,]* [A-Za-zµ%]+) to \1(?![\d.,\w])",
     "doubled bracket": r"\(\(|\)\)",
     "once": r"(?<![\d.,])1(?:\.0+)? times\b",
-    "plural of 1": rf"(?<![\d.,$€£-])1 (?:{_COUNTED})\b",
+    "plural of 1": rf"(?<![\w.,$€£-])1 (?:{_COUNTED})\b",
     "space before a mark": r"\w [,;.](?= |$)",
     "doubled mark": r"[,;:] ?[,;:.](?= |$)|(?<!\.)\.\.(?!\.)",
     "value of a program": r"(?<![\w-])(?:None(?! of)|nan|NaN|inf|-?Infinity|undefined)(?![\w-])",

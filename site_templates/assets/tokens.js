@@ -119,11 +119,11 @@
   function untimed(data, found, question) {
     var measured = data.decoders;
     if (found.some(function (one) { return measured.indexOf(one.decoder) >= 0; })) { return ""; }
-    return [["prefill", "Prompts", question.prompt], ["decode", "Contexts", question.prompt + question.output / 2]]
+    return [["prefill", "prompts", question.prompt], ["decode", "contexts", question.prompt + question.output / 2]]
       .filter(function (phase) { return measured.length && measured.every(function (one) { return phase[2] > one.longest[phase[0]]; }); })
       .map(function (phase) {
         var longest = measured.map(function (one) { return one.longest[phase[0]]; });
-        return " " + phase[1] + " were timed up to " + rounded(Math.max.apply(null, longest), 9) + " tokens; yours has " + rounded(phase[2], 9) + ".";
+        return " Measured machines are left out: " + phase[1] + " were timed up to " + rounded(Math.max.apply(null, longest), 9) + " tokens; yours has " + rounded(phase[2], 9) + ".";
       })[0] || "";
   }
 

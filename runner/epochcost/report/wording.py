@@ -16,7 +16,6 @@ from epochcost.units import (
     SECONDS_PER_HOUR,
     count_words,
     money,
-    money_about,
     money_range,
     plain,
     rounded,
@@ -141,13 +140,18 @@ def hour_words(price: Price) -> str:
 
 def hour_about(price: Price) -> str:
     """The price of an hour under a rented plan, rounded for sentences."""
-    return money_about(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
+    return _hour(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
     """The mean price of an hour of a machine that runs for a month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
-    return money_about(month / HOURS_PER_BILLED_MONTH, price.currency)
+    return _hour(month / HOURS_PER_BILLED_MONTH, price.currency)
+
+
+def _hour(amount: Decimal, currency: str) -> str:
+    """An hour's price to the cent; from a hundred upward without cents."""
+    return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
 def plan_note(price: Price) -> str:
