@@ -59,21 +59,11 @@ class Work:
         """The work of a single epoch, in its share of the time."""
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
-    @property
-    def steps(self) -> Decimal:
-        """Number of steps of the whole work.
-
-        Like all below, raises InputError if the row lacks it.
-        """
-        if self.row.total_steps is None:
-            raise InputError(f"{self.row.id}: expected steps, got a row without")
-        return self.row.total_steps
-
     def number(self, key: str) -> Decimal:
         """The row's value for a key."""
         value = getattr(self.row, key)
         if value is None:
-            raise InputError(f"{self.row.id}: expected {key}, got a row without")
+            raise InputError(f"{self.row.id}: expected {key.removeprefix('total_')}, got a row without")
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
@@ -116,7 +106,7 @@ def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Deci
     that an epoch alone and all 25 epochs are also rounded up to hours.
     """
     figures = {
-        "one batch": lambda: work.seconds / work.steps,
+        "one batch": lambda: work.seconds / work.number("total_steps"),
         "one epoch": work.epoch.cost,
         "one epoch alone": lambda: work.epoch.cost(whole_hours=True),
         "25 epochs, prorated": work.cost,
@@ -138,9 +128,9 @@ def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal |
     figures = {
         "cost": work.cost,
         "speed-up over p2": lambda: rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds,
-        "images seen": lambda: work.steps * batch,
+        "images seen": lambda: work.number("total_steps") * batch,
         "first rate drop": lambda: first_drop,
-        "stabilised / first drop": lambda: work.steps / first_drop,
+        "stabilised / first drop": lambda: work.number("total_steps") / first_drop,
     }
     return _figure_of(claim, figures)
 

@@ -230,11 +230,12 @@ class Price(PricedSpec):
     @classmethod
     def _time_to_work(cls, lifetime: Decimal | None, info: ValidationInfo) -> Decimal | None:
         start, interruptions = info.data.get("start"), info.data.get("interruptions")
-        if lifetime is not None and info.data.get("free_if_taken_back_seconds"):
-            raise ValueError(
-                "should have either free_if_taken_back_seconds or maximum_lifetime_seconds"
-            )
-        if lifetime is not None and start is not None:
+        if lifetime is None:
+            return lifetime
+        if info.data.get("free_if_taken_back_seconds"):
+            either = "either free_if_taken_back_seconds or maximum_lifetime_seconds"
+            raise ValueError(f"should have {either}")
+        if start is not None:
             begun = start.seconds if start.billed else Decimal(0)
             if interruptions:
                 begun += interruptions.restart_seconds + interruptions.checkpoint_seconds
@@ -246,8 +247,8 @@ class Price(PricedSpec):
 
     @model_validator(mode="after")
     def _one_way_to_pay(self) -> Price:
-        for table, value in (("owned", self.owned), ("commitment", self.commitment)):
-            if (self.kind.table == table) != (value is not None):
+        for table in ("owned", "commitment"):
+            if (self.kind.table == table) != (getattr(self, table) is not None):
                 plans = [f'"{plan}"' for plan, kind in PLAN_KINDS.items() if kind.table == table]
                 raise ValueError(
                     f"should have the table [{table}] with plan = {' or '.join(plans)}, "
@@ -287,9 +288,8 @@ class Price(PricedSpec):
     @property
     def plan_words(self) -> str:
         """The plan in words, with the length of a commitment."""
-        return (
-            f"{self.plan}, {self.commitment.term_months} months" if self.commitment else self.plan
-        )
+        terms = self.commitment
+        return f"{self.plan}, {terms.term_months} months" if terms else self.plan
 
     @property
     def reservation(self) -> str:
