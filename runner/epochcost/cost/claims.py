@@ -63,7 +63,8 @@ class Work:
         """The row's value for a key."""
         value = getattr(self.row, key)
         if value is None:
-            raise InputError(f"{self.row.id}: expected {key.removeprefix('total_')}, got a row without")
+            name = key.removeprefix("total_")
+            raise InputError(f"{self.row.id}: expected {name}, got a row without")
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
