@@ -56,7 +56,8 @@ _CHARTS = """() => {
 # Numbers of which a part stands on the next line.
 _BROKEN = r"""() => {
   const faults = [], number = /[$€£]?\d[\d.,]*\d|[$€£]\d/g;
-  const texts = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+  const content = document.querySelector("article, main");
+  const texts = document.createTreeWalker(content, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const text = texts.currentNode, place = text.parentElement, range = document.createRange();
     if (!place.checkVisibility() || place.closest("svg, code, .ec-source")) { continue; }
