@@ -142,7 +142,7 @@
   function multiple(way, best) {
     if (way.wins === undefined || way === best) { return ""; }
     var times = ratio(way.drawn.total, best.drawn.total).map(digits);
-    return times[1] + " times the cost" + (times[0] === times[2] ? "" : " (" + times[0] + " to " + times[2] + ")");
+    return (times[1] === "1" ? "the same cost" : times[1] + " times the cost") + (times[0] === times[2] ? "" : " (" + times[0] + " to " + times[2] + ")");
   }
 
   /* The 90 % range of the factor between two ways, and how often the better one is better. */
