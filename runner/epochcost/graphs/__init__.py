@@ -1,1 +1,1 @@
-"""Facts about ONNX graphs that costs need: arithmetic, quantised weights, weightless files."""
+"""Facts about ONNX graphs that costs need: operations, and weights that are quantised or absent."""

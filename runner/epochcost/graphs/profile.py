@@ -1,4 +1,4 @@
-"""Operations by kind, and memory traffic, of a graph's forward pass of one example.
+"""Record of a forward pass of one example: its operations by kind, and its memory traffic.
 
 ``profiling`` counts them, ``predict`` learns times from them; this module does not import onnx.
 """
@@ -15,8 +15,8 @@ class Profile:
     ``flops`` counts a multiplication and an addition as two operations; ``matrix_flops`` are those
     of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
     ``products`` is the number of nodes with such operations. ``moved`` counts the numbers that
-    these nodes read (without parameters) and write, ``moved_by_grouped`` those of grouped
-    convolutions among them, ``moved_by_others`` those of all other nodes.
+    these nodes read (without parameters) and write; ``moved_by_grouped`` is the part of grouped
+    convolutions in it. ``moved_by_others`` counts the same for all other nodes.
     """
 
     flops: float
@@ -33,8 +33,8 @@ class Profile:
 class Arithmetic:
     """The parameters of a model, and the operations of the forward pass of an example.
 
-    ``looked_up`` parameters are in tables of which a step reads only some rows. ``profile`` is for
-    predicting times; None if the graph computes no product.
+    ``looked_up`` counts the parameters in tables of which a step reads only some rows. ``profile``
+    serves to predict times; it is None if the graph has no matrix product.
     """
 
     parameters: int

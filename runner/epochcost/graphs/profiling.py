@@ -1,4 +1,4 @@
-"""Count the arithmetic and traffic of a graph from its static shapes."""
+"""Count the operations and the memory traffic of a graph from its static shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FREE = VIEWS | frozenset(
 def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
     """Count the operations of an ONNX file; None if it cannot be loaded, bound or counted.
 
-    ``dimensions`` sizes all symbolic dimensions but the batch.
+    ``dimensions`` has the sizes of all symbolic dimensions except the batch.
     """
     try:
         graph = load_model(path)
@@ -66,8 +66,8 @@ def _looked_up(graph: onnx.ModelProto) -> int:
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
     """Operations and memory traffic per example of a model with static shapes.
 
-    ``shapes`` are those of ``static_shapes``; None: they are computed here. Raises ModelError for a
-    graph that cannot be counted or computes no product.
+    ``shapes`` is the result of ``static_shapes``, which is computed here if it is None. Raises
+    ModelError for a graph that cannot be counted or computes no product.
     """
     fed = data_inputs(bound)
     examples = next((data.shape[0] for data in fed if data.shape), 1)

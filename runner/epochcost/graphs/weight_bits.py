@@ -1,9 +1,10 @@
-"""Quantise a decoder's weights to 4 bits: a code for each number, a scale for each block of 32.
+"""Quantise a decoder's weights to 4 bits: a code for each weight, a scale for each block of 32.
 
-Products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it reads;
-everything else stays fp32. The weights are the random numbers that the fp32 graph draws. A code is
-the nearest of 15 levels from the block's largest magnitude to its negative. A parameter that is
-also looked up, such as tied embeddings, is kept in addition to its codes.
+Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
+reads a weight; everything else stays in fp32. The weights are the random numbers that the fp32
+graph draws. A code is the nearest of 15 levels from the block's largest magnitude to its negative.
+If rows of a parameter are also looked up, as in tied embeddings, the graph keeps it in fp32 in
+addition to its codes.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class _Product:
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
     """The weightless model with quantised weights, whose codes and scales are graph inputs.
 
-    ``integer_activations``: the kernel rounds activations to 8 bits, block by block. Raises
+    With ``integer_activations``, the kernel rounds activations to 8 bits, block by block. Raises
     ModelError if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
@@ -104,13 +105,13 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """The numbers of bits that a file's quantised weights have; empty if it stores none."""
+    """The numbers of bits of the quantised weights in a file; empty if it has none."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with quantised weights, but with activations that are not rounded."""
+    """The model with the same quantised weights, but without rounding of the activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -147,7 +148,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Write to the metadata how to draw the codes, and drop the entries of unread weights."""
+    """Write to the metadata how codes are drawn, and delete the entries of unused weights."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
@@ -161,7 +162,7 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
 
 
 def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
-    """Names of the inputs that are scales in a model of ``in_few_bits``; empty for other models."""
+    """Names of the inputs that are scales if ``in_few_bits`` made the model; else empty."""
     return frozenset(f"{name}.scales" for name in _listed_codes(model))
 
 
@@ -172,7 +173,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Draw codes and scales, by input name, for a model of ``in_few_bits``.
+    """Draw codes and scales, by input name, for a model that ``in_few_bits`` made.
 
     Empty for other models.
     """
@@ -190,8 +191,8 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
 def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Quantise weights [features, inner] to 4 bits.
 
-    Returns codes [features, blocks, bytes] and scales [features, blocks]. A block of 32 codes has
-    16 bytes of two codes each, the first in the low half. Uses all CPUs of this process.
+    Returns codes [features, blocks, bytes] and scales [features, blocks]. A block of 32 codes takes
+    16 bytes; each byte has two codes, the first in its low half. Uses all CPUs of this process.
     """
     features, inner = weights.shape
     codes = np.empty((features, inner // BLOCK, _BYTES_A_BLOCK), np.uint8)

@@ -1,4 +1,4 @@
-"""Remove the weights from an ONNX file, so that it is small enough for git and readable.
+"""Remove the weights from an ONNX file, so that git can store it and people can read it.
 
 Each parameter becomes a graph input that is drawn at random with the same standard deviation; if
 all its numbers are equal, it keeps that number. Other constants, such as a table of angles,
@@ -27,10 +27,10 @@ from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:
-    """The model of a file without its weights; the file may be larger than files that are measured.
+    """The model of a file, without its weights; the file may be larger than a trial allows.
 
     Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
-    weights. The returned model is checked to be readable.
+    weights. The function checks that the returned model can be read.
     """
     external_files(path)
     model = onnx.load_model(path, load_external_data=False)

@@ -1,7 +1,7 @@
 """Check a trial's outputs, outside the timed steps.
 
-Owns the comparison with outputs in fp32, the check that outputs are finite, and the held-out loss,
-which shows that training reduces the loss.
+This module compares outputs with those in fp32, checks that outputs are finite, and computes the
+held-out loss, which shows whether training reduces the loss.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     """Compare ``outputs`` of the trial's first step with those of the same step in fp32.
 
     None if the job has no reference in fp32. The reference starts from the same parameters and
-    carried state; its session lives only for this call. Raises JobError if a number is finite in
-    fp32 only: times of a broken model do not count.
+    carried state; its session is closed at the end of this call. Raises JobError if a number is
+    finite in fp32 but not in the trial: times of a broken model do not count.
     """
     if job.reference is None:
         return None
@@ -92,7 +92,7 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
-    Carried state starts at zero and goes from one batch to the next. None if the job has no
+    Carried state starts at zero and passes from one batch to the next. None if the job has no
     evaluation. The session is closed at the end, so that timed steps have all memory and threads.
     Raises JobError for an input without a value and for a loss that is not finite.
     """
@@ -124,7 +124,7 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
     """Raise JobError if an output of the last training step has a number that is not finite.
 
-    ``output`` reads an output by name. Steps with such numbers take a different time.
+    ``output`` returns an output by its name. Steps on such numbers would take a different time.
     """
     if job.mode == "training":
         for name in job.outputs:

@@ -2,8 +2,8 @@
 
 The process ``python -m epochcost.measure.ceilings WORK``, with the work as JSON, multiplies two
 matrices and copies memory with ONNX Runtime, as trials do, and prints a JSON list of ``Ceiling``.
-``ceilings_here`` starts it unless peak rates of this host are stored, and stores them with the
-host's results. ``results.sidecar_faults`` checks submitted records.
+``ceilings_here`` starts this process unless peak rates of this host are stored, and stores the
+rates with the host's results. ``results.sidecar_faults`` checks submitted records.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark; each number of threads is measured in each precision."""
+    """Settings of the benchmark; it measures each number of threads in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -81,11 +81,13 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Peak rates of this host as ``hardware``, and whether they were measured just now.
+    """Peak rates of this host, stored as those of ``hardware``.
+
+    Also returns whether they were measured just now.
 
     Runs the benchmark unless a current record for this host and runtime exists below ``folder``;
-    ``again`` forces it. ``device`` is the GPU by CUDA's number. Raises CapabilityError if the rates
-    cannot be measured or stored, or another run measures into the same folder.
+    ``again`` forces it. ``device`` is CUDA's number of the GPU. Raises CapabilityError if the rates
+    cannot be measured or stored, or if another run is writing to the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -126,7 +128,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
     """Numbers of threads to measure: one, one for each core, and one for each logical CPU.
 
-    Two threads of a core share its arithmetic units, so that more threads may not be faster.
+    Two threads of a core share its arithmetic units, so more threads are not always faster.
     """
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
@@ -149,7 +151,7 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Measure the peak rates; precisions without a kernel on the device are left out."""
+    """Measure the peak rates; a precision for which the device has no kernel is left out."""
     for precision in work.precisions:
         for threads in work.threads:
             try:
@@ -161,7 +163,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the matrix product and the memory copy, each after a warm-up run."""
+    """Time the matrix product and the memory copy; each is run once beforehand as a warm-up."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     plain = work.provider == "cpu" and precision == "fp32"
@@ -188,10 +190,10 @@ def _bound_run(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], object]:
-    """A function that applies an operator to ``values`` once and writes the result to ``output``.
+    """Make a function that applies an operator to ``values`` and writes the result to ``output``.
 
-    All arrays have the same shape. They are bound beforehand, so that the allocation of new arrays
-    is not timed.
+    All arrays have the same shape. They are bound to the session beforehand, so that no allocation
+    is timed.
     """
     graph = _one_node(operator, len(values), output.shape)
     session = open_session(graph, "cpu", settings)
@@ -231,9 +233,9 @@ def run_on_device(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], ort.OrtValue]:
-    """A function that runs an operator once on the device, in a precision, and waits for its end.
+    """Make a function that runs an operator on the device in a precision and waits for its end.
 
-    ``output`` only states the shape; the returned value is on the device.
+    Of ``output`` only the shape is used; the function returns a value on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

@@ -1,8 +1,8 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
-The request is made only if the firmware or the hypervisor names a cloud, and ends after
-``PATIENCE_SECONDS`` in all, so that other machines lose no time. Only the machine's type is read,
-no identity and no key.
+The request is made only if the firmware or the hypervisor names a cloud, so other machines lose no
+time; it ends after ``PATIENCE_SECONDS`` in all. It reads only the machine's type, and no identity
+or key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
 Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).
@@ -98,7 +98,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud named by the firmware's strings or by Xen's UUID; None if they name none."""
+    """The cloud that the firmware's strings or Xen's UUID name; None if they name none."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()
@@ -122,7 +122,7 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's service for this machine's instance; None and the reason without an answer."""
+    """Ask a cloud's service for this machine's instance; without an answer, None and the reason."""
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 

@@ -1,6 +1,7 @@
 """Read facts about the CPU: its name, topology, clock governor, hypervisor and quota.
 
-System tools have a short time limit: if a tool is absent, fails or hangs, the answer is unknown.
+System tools get a short time limit. If a tool is absent, fails or exceeds the limit, the fact is
+unknown.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The CPU's name, plus family and model if a hypervisor removed its model number.
+    """The CPU's name, plus family and model number if a hypervisor has shortened the name.
 
-    CPUs called just "AMD EPYC" are of different generations, which family and model tell apart.
+    Several generations of CPUs are called just "AMD EPYC"; family and model number tell them apart.
     """
     lines = (read_text(cpuinfo) or "").splitlines()
     pairs = (line.partition(":") for line in reversed(lines))
@@ -55,7 +56,10 @@ def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
 
 
 def _lscpu_model() -> str | None:
-    """The CPU's name by lscpu, which also names Arm cores; /proc/cpuinfo gives them as numbers."""
+    """The CPU's name by lscpu.
+
+    lscpu also knows the names of Arm cores, for which /proc/cpuinfo has only numbers.
+    """
     for line in (tool_output("lscpu") or "").splitlines():
         if line.startswith("Model name:"):
             return line.partition(":")[2].strip()
@@ -69,15 +73,16 @@ def usable_cpus() -> int:
 
 
 def governors(system: Path = SYSTEM) -> str | None:
-    """The kernel's policies (cpufreq governors) for the CPUs' clocks; None if there are none."""
+    """The kernel's policies (governors) for the clocks of the CPUs; None if it has none."""
     names = {read_text(file) for file in system.glob("cpu/cpu[0-9]*/cpufreq/scaling_governor")}
     return ", ".join(sorted(filter(None, names))) or None
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
-    """Number of times that heat lowered the clock since the machine's start; None if not counted.
+    """Number of times that heat lowered the clock since the machine's start; None if unknown.
 
-    It is the sum of Intel's ``thermal_throttle`` counts of all cores and packages.
+    This is the sum of the counters ``thermal_throttle`` of all cores and packages, which exist for
+    Intel's CPUs.
     """
     files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
     counts = [count for count in map(read_number, files) if count is not None]
@@ -92,8 +97,8 @@ def virtualisation() -> str | None:
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:
     """CPU time per second that the control groups allow, in CPUs; None without a limit.
 
-    Version 2 of control groups writes quota and period in one file (``max`` is no limit), version 1
-    in two (-1).
+    Version 2 of control groups has quota and period in one file, in which ``max`` means no limit.
+    Version 1 has them in two files, in which -1 means no limit.
     """
     groups = groups or ControlGroups()
     shares = [

@@ -1,7 +1,7 @@
 """Serve requests with onnxruntime-genai's engine; the only module that imports it.
 
-Owns the folder that the engine reads (graph, weights and configuration), the start and end of the
-engine, and the answers to LoadGen. The thread that opened the engine gives it new requests after
+This module writes the folder that the engine reads (graph, weights and configuration), starts and
+ends the engine, and answers LoadGen. The thread that opened the engine gives it new requests after
 each step. The engine decides which sequences it batches. ``token_scenario`` sends the requests.
 """
 
@@ -48,11 +48,11 @@ class _Turn:
 
 
 class DecoderEngine:
-    """An engine that answers requests; a request names its prompt by a number.
+    """An engine that answers requests; a request gives the number of its prompt.
 
-    Opening the engine loads the model. ``start_seconds`` is the time from the files on disk to an
-    engine that takes requests. Raises CapabilityError if the engine's package is missing or would
-    not run on the CPU.
+    Opening the engine loads the model. ``start_seconds`` is the time that the engine takes to read
+    its files and become ready for requests. Raises CapabilityError if the engine's package is
+    missing or would not run on the CPU.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -98,7 +98,9 @@ class DecoderEngine:
         self._turns[request] = _Turn(sample)
 
     def step(self) -> tuple[list[_Turn], list[_Turn]]:
-        """Let the engine take a step; returns requests with a first token, and finished requests.
+        """Let the engine take a step.
+
+        Returns the requests that got their first token in this step, and those that are finished.
 
         Raises TrialFailed if a request fails in the engine.
         """
@@ -194,7 +196,7 @@ def _genai() -> Any:
 
 
 def _write_model(job: Job, folder: Path) -> Placement:
-    """Write the graph to a file and its weights to another; returns the proof of placement.
+    """Write the graph and its weights to two files; returns the proof of where its nodes run.
 
     Each weight's memory is released once the weight is written.
     """
@@ -225,9 +227,9 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """Proof that all nodes ran on the CPU, since the engine does not report where they ran.
+    """Proof that all nodes run on the CPU; the engine itself does not report where they run.
 
-    Raises CapabilityError if the engine's runtime has another provider.
+    Raises CapabilityError if the engine's runtime has another provider than the CPU's.
     """
     provider = EXECUTION_PROVIDERS["cpu"]
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
@@ -242,7 +244,7 @@ def _placement(model: onnx.ModelProto) -> Placement:
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
     """The settings file of the engine.
 
-    There is no stop token, so that each answer has the requested length.
+    It declares no stop token, so that each answer has the requested length.
     """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:

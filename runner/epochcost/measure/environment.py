@@ -1,8 +1,8 @@
 """Describe the machine and its software, as stored with every result.
 
-Other modules read the parts; this module joins them. A part that cannot be read is None or absent,
-never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` watches the machine
-while a trial runs.
+Other modules read the facts; this module puts them together. A fact that cannot be read is None or
+absent, never zero; ``Environment.unknown`` has the reason if it is known. ``watch`` watches the
+machine while a trial runs.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ class Revision:
 
 
 def code_revision(folder: Path = _CODE) -> Revision | None:
-    """The revision of the code in a folder; None if git does not track it, as after pip install.
+    """The revision of the code in a folder.
 
-    Code in a virtual environment below another checkout does not belong to that checkout.
+    None if git does not track the code: after pip install, or in a virtual environment below the
+    checkout of another project.
     """
     git = ("git", "--no-optional-locks", "-C", str(folder))
     if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:

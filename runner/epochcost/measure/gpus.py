@@ -1,13 +1,13 @@
-"""NVIDIA's GPUs: their description, CUDA's numbers for them, and their state and energy.
+"""Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
-Owns the use of NVIDIA's management library NVML, which may lack an answer to any question. CUDA
+Only this module uses NVIDIA's management library NVML, which may fail to answer any question. CUDA
 counts the GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both count in the order of
 the PCI bus (``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA
 programming guide, "CUDA environment variables".
 
 Energy comes from the device's counter (Volta and later), else from its power integrated over time.
-If a meter cannot be read, or stands still while the device computes, the energy is unknown with the
-reason, never zero. ``watch`` decides when to read.
+If a meter cannot be read, or does not count while the device computes, the energy is unknown and
+the reason is stored. ``watch`` decides when to read.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class DeviceWatch:
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
-        """Read the used memory and the reasons for which clocks are lowered now."""
+        """Read the used memory, and the reasons why clocks are lowered now."""
         library, board = self._library, self.gpu.board
         for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
@@ -108,7 +108,7 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The trial's peak memory on the GPU in bytes, and how it was read; None if unknown."""
+        """The trial's peak memory on the GPU in bytes, and how it was measured; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
@@ -119,7 +119,7 @@ class DeviceWatch:
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Reasons for which clocks were lowered at any reading; None if the driver states none."""
+        """Reasons why clocks were lowered at any reading; None if the driver states none."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
@@ -179,7 +179,8 @@ def visible_gpus(
 ) -> tuple[VisibleGpu, ...]:
     """The GPUs that CUDA shows, in its order; ``visible_devices`` is CUDA_VISIBLE_DEVICES or None.
 
-    An entry without a GPU hides itself and all later entries; a repeated entry hides all GPUs.
+    If an entry names no GPU, CUDA ignores it and all later entries; if an entry is repeated, CUDA
+    shows no GPU.
     """
     if visible_devices is None:
         return tuple(VisibleGpu(number, board, board) for number, board in enumerate(boards))
@@ -195,7 +196,10 @@ def visible_gpus(
 
 
 def _named(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    """The GPU that an entry names by its number, the start of its UUID, or the UUID of a part."""
+    """The GPU that an entry of CUDA_VISIBLE_DEVICES names.
+
+    An entry is a number, the start of a GPU's UUID, or the UUID of a part (MIG) of a GPU.
+    """
     if entry.isdecimal():
         number = int(entry)
         return _board(boards, number) if number < len(boards) else None
@@ -234,7 +238,7 @@ _WATTS_PER_MILLIWATT = 1e-3
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """Describe all GPUs of the machine.
 
-    Also returns the reason if there is a driver that does not answer, else None.
+    Also returns the reason if a driver is installed but does not answer, else None.
     """
     try:
         with open_nvml(library) as boards:
@@ -246,7 +250,7 @@ def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
 
 
 def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
-    """Describe the GPUs that CUDA shows to processes started here; none without a driver."""
+    """Describe the GPUs that CUDA shows to child processes; empty without a driver."""
     try:
         with open_nvml(library) as boards:
             visible_devices = os.environ.get(VISIBLE_DEVICES)
@@ -297,7 +301,7 @@ class GpuMeter:
         return ask(self._library, question, self._handle)
 
     def read(self, now_seconds: float) -> None:
-        """Take a reading at ``now_seconds``, by any clock that all readings share."""
+        """Take a reading at ``now_seconds``, on a clock that is the same for all readings."""
         library = self._library
         present = self._sense(
             library.nvmlDeviceGetTotalEnergyConsumption

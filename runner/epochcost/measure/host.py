@@ -1,6 +1,7 @@
 """Measure what disturbs a trial: other programs, the hypervisor, CPU quotas and heat.
 
-All figures are differences of the kernel's counters between the start and the end of a phase.
+All figures are differences between two readings of the kernel's counters: at the start and at the
+end of a phase.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ def read_host(
 
 
 def _system_times() -> Mapping[str, float]:
-    """CPU seconds of the machine by kind; empty if hidden, as in a hardened container."""
+    """CPU seconds of the machine by kind, such as user and idle.
+
+    Empty if the system hides them, as in a hardened container.
+    """
     try:
         return psutil.cpu_times()._asdict()
     except (OSError, psutil.Error):
@@ -118,7 +122,10 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
 
 
 def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
-    """CPU seconds of some processes together; None if a process has ended or there are none."""
+    """The sum of the CPU seconds of some processes.
+
+    None if a process has ended or if there are no processes.
+    """
     if not processes:
         return None
     with contextlib.suppress(OSError, psutil.Error):
@@ -128,10 +135,11 @@ def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
 
 
 def frozen_seconds(groups: ControlGroups) -> float | None:
-    """Seconds for which a CPU quota has stopped this process; None if not counted.
+    """Seconds for which a CPU quota has stopped this process; None if unknown.
 
-    Of nested control groups the longest time counts, since a group stops all below it. Version 2 of
-    control groups counts ``throttled_usec``, version 1 ``throttled_time`` in nanoseconds.
+    The result is the longest time of all nested control groups, since a group stops all groups
+    below it. Version 2 of control groups has the counter ``throttled_usec`` in microseconds,
+    version 1 ``throttled_time`` in nanoseconds.
     """
     stopped = [_stopped(read_text(file) or "") for file in groups.files(*_STATISTICS)]
     return max((seconds for seconds in stopped if seconds is not None), default=None)
@@ -145,7 +153,7 @@ def _stopped(text: str) -> float | None:
 
 
 def host_change(before: HostCounters, after: HostCounters) -> HostChange:
-    """The disturbances between an earlier and a later reading."""
+    """The disturbances between two readings of the counters."""
     seconds = after.at - before.at
     working, waiting = after.working - before.working, after.waiting - before.waiting
     own_seconds, counted = _difference(before.own_seconds, after.own_seconds), working + waiting > 0

@@ -1,7 +1,7 @@
 """The job that a worker process is given, the messages that it sends, and its failures.
 
-A job names files; it holds no arrays. The writer of graph and batches decides the timed work. All
-messages between writer and worker are frozen and JSON.
+A job names files; it holds no arrays. The module that writes the graph and the batches decides
+which work is timed. All messages are frozen records, written as JSON.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ class _Frozen(BaseModel):
 class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
-    Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
-    recurrent layer. Without a first value it starts filled with ``fill``. ``in_place``: the step
-    may write the output over the input, which nothing reads afterwards.
+    Input and output have the same type and static shape. The value is a parameter, the state of an
+    optimizer, or the state of a recurrent layer. Without a first value it starts filled with
+    ``fill``. If ``in_place``, the step may overwrite the input with the output, since no later node
+    reads the input.
     """
 
     input: str
@@ -44,10 +45,10 @@ class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
     Sampling ends when the mean is precise: half of its 95 % interval over the mean is at most
-    ``relative_half_width``. It does not end so before ``minimum_samples`` samples,
-    ``minimum_seconds`` and ``minimum_share`` of the budget have passed, since a short burst does
-    not show changes of the scheduler or the clock governor. It also ends after ``most_samples``
-    samples, or when ``budget_seconds``, which include the warm-up, are spent.
+    ``relative_half_width``. For this, it needs at least ``minimum_samples`` samples,
+    ``minimum_seconds`` seconds and ``minimum_share`` of the budget, since a short series does not
+    show changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
+    samples, or when ``budget_seconds`` are spent; these include the warm-up.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -61,8 +62,8 @@ class SamplingRule(_Frozen):
 class WarmUpRule(_Frozen):
     """Conditions that end the warm-up of a trial, see ``measure.sampling.is_settled``.
 
-    ``minimum_steps`` allow for lazy allocation and kernel selection, ``minimum_seconds`` for clock
-    ramps. The warm-up takes at most ``budget_share`` of the sampling budget.
+    ``minimum_steps`` gives time for lazy allocation and kernel selection, ``minimum_seconds`` for
+    the clocks to rise. The warm-up takes at most ``budget_share`` of the sampling budget.
     """
 
     minimum_steps: Annotated[int, Field(ge=1)] = 10
@@ -72,11 +73,11 @@ class WarmUpRule(_Frozen):
 
 
 class Evaluation(_Frozen):
-    """A graph of forward pass and loss, which runs on held-out batches before and after the steps.
+    """A graph that computes the loss on held-out batches, before and after the steps.
 
     ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of ``batches``
     (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name. Values of
-    ``carried`` start at zero and go from one held-out batch to the next.
+    ``carried`` start at zero and pass from one held-out batch to the next.
     """
 
     graph: Path
@@ -86,16 +87,17 @@ class Evaluation(_Frozen):
 
 
 class ServingFiles(_Frozen):
-    """The load that LoadGen creates, and the graph file for each batch size."""
+    """The load that LoadGen sends, and the graph file for each batch size."""
 
     load: Load
     graphs: dict[int, Path]
 
 
 class AskedDecoder(_Frozen):
-    """The sizes of a decoder that an engine serves, and the requests to it.
+    """The sizes of a decoder that an engine serves, and the requests that it gets.
 
-    The job's graph takes all lengths, and its examples are prompts, see ``execute.requests``.
+    The job's graph takes prompts of any length, and its examples are prompts, see
+    ``execute.requests``.
     """
 
     form: Decoder
@@ -105,8 +107,8 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """The same work in fp32, whose first step is compared with the trial's.
 
-    ``batches`` is an .npz like a job's; only its first batch is compared, which has ``examples``
-    examples. If ``provider`` is None, the trial's provider runs it.
+    ``batches`` is an .npz as in a job; only its first batch is compared, and ``examples`` is the
+    number of examples in it. If ``provider`` is None, the reference runs on the trial's provider.
     """
 
     graph: Path
@@ -118,19 +120,19 @@ class Reference(_Frozen):
 class JobFiles(_Frozen):
     """The files that a trial executes.
 
-    ``graph``: an ONNX file with static shapes: the whole training step, or the bound model.
-    ``batches``: an .npz, by graph input an array ``[pool, batch, ...]``; the pool is cycled, and
-    every step copies a fresh batch to the device within its timed region.
-    ``scalars``: graph inputs with one value for the whole trial, such as a learning rate.
-    ``series``: an .npz, by graph input an array ``[steps, ...]``, such as a scheduled learning
-    rate: every step takes the next value, and steps after the last value keep it.
-    ``initial``: an .npz with values of parameters; those of a weightless model are drawn from the
-    metadata of ``graph`` and the job's seed. A carried value without either starts at its ``fill``;
-    a parameter of inference without either is an error.
-    ``outputs``: names of other outputs to read (the loss); they must exist in the graph.
-    ``reference`` is None in fp32 only. ``evaluation`` is for training only.
-    ``serving`` is None for steps. Under LoadGen ``batches`` holds examples, ``[examples, ...]``,
-    and ``graph`` is that of the largest batch.
+    ``graph`` is an ONNX file with static shapes: the whole training step, or the model for
+    inference. ``batches`` is an .npz with an array ``[pool, batch, ...]`` for each graph input that
+    changes. Each step takes the next batch of the pool, starting again after the last, and copies
+    it to the device within the timed region. ``scalars`` are graph inputs with one value for the
+    whole trial, such as a constant learning rate. ``series`` is an .npz with an array ``[steps,
+    ...]`` for each graph input that follows a schedule, such as a learning rate. Each step takes
+    the next value; steps after the last value keep it. ``initial`` is an .npz with the values of
+    parameters. If the model has no weights, they are drawn as the metadata of ``graph`` says, with
+    the job's seed. A carried value that gets no value in either way starts at its ``fill``; for a
+    parameter in inference, this is an error. ``outputs`` are the names of other outputs to read,
+    such as the loss; the graph must have them. ``reference`` is None in fp32 only. ``evaluation``
+    is for training only. ``serving`` is None for trials in steps. For a trial under LoadGen,
+    ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
     """
 
     graph: Path
@@ -148,10 +150,10 @@ class JobFiles(_Frozen):
 class Job(JobFiles):
     """Everything that a worker needs for a trial: its files and the settings of its run.
 
-    The worker refuses the job under another ``runtime``. ``python``: the interpreter of the
-    runtime's environment, None for this program's. ``pinning``: the worker's CPUs, None for all.
-    ``memory_limit_bytes``: limit of the worker's memory on the host, None for no limit.
-    ``precision``: the precision in which ``graph`` computes.
+    A worker with another ``runtime`` refuses the job. ``python`` is the interpreter of the
+    runtime's environment, None for this program's interpreter. ``pinning`` has the worker's CPUs,
+    None for all. ``memory_limit_bytes`` limits the worker's memory on the host, None for no limit.
+    ``precision`` is the precision in which ``graph`` computes.
     """
 
     mode: Mode
@@ -190,7 +192,7 @@ class Message(_Frozen):
 
 
 class TrialFailed(EpochcostError):  # noqa: N818 - the field's name for this outcome
-    """The worker died, hung or could not continue; the message has its last lines."""
+    """The worker died, stopped responding or could not continue; the message has its last lines."""
 
     exit_code = CapabilityError.exit_code
 
@@ -206,7 +208,7 @@ class OutOfMemory(TrialFailed):
 
 
 class PlacementError(CapabilityError):
-    """Work for a GPU ran on the CPU."""
+    """A part of the graph that should run on a GPU ran on the CPU."""
 
 
 class JobError(InputError):

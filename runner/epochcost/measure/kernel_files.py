@@ -27,7 +27,10 @@ def read_number(file: Path) -> int | None:
 
 
 def parse_cpu_list(text: str | None) -> frozenset[int]:
-    """Parse the kernel's list format: ``0-2,5`` is 0, 1, 2 and 5; empty for anything else."""
+    """Parse a list of CPUs in the kernel's format: ``0-2,5`` is 0, 1, 2 and 5.
+
+    Empty if the text has another form.
+    """
     cpus: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.strip().partition("-")
@@ -39,7 +42,10 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """The control groups to which a process belongs; ``membership`` is its /proc/<id>/cgroup."""
+    """The control groups to which a process belongs.
+
+    ``membership`` is the text of its /proc/<id>/cgroup.
+    """
 
     membership: Path = MEMBERSHIP
     mounted: Path = CONTROL_GROUPS

@@ -1,10 +1,11 @@
 """Run MLPerf's LoadGen, a library that sends queries; the only module that imports it.
 
-Owns LoadGen's settings, its start and end, its files (the detail log as values, the summary, and
-latencies from the trace), and the search for the highest rate that keeps a latency bound. LoadGen
-logs a line ``:::MLLOG {json}`` for each value; a trace has an event for each sample, whose
-``complete_ns`` counts from the sample's scheduled time (mlcommons/inference, loadgen/logging.cc).
-``scenario`` and ``token_scenario`` decide the meaning of a query.
+This module makes LoadGen's settings, runs it, and reads its files: values of the detail log, the
+summary, and latencies from the trace. It also searches for the highest rate of arrivals at which
+latencies stay within their bound. LoadGen logs a line ``:::MLLOG {json}`` for each value. A trace
+has an event for each sample; ``complete_ns`` of the event counts from the sample's scheduled time
+(mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide what a query
+means.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ _SEEDS = {
 
 
 class Sample(Protocol):
-    """A sample in a query of LoadGen: ``index`` is the example; an answer refers to ``id``."""
+    """A sample in a query of LoadGen.
+
+    ``index`` is the number of the example. An answer names its sample by ``id``.
+    """
 
     id: int
     index: int
@@ -61,10 +65,11 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """Settings of a run of LoadGen.
 
-    ``queries_per_second``: rate of arrivals; offline, the rate for which samples are prepared.
-    ``bound_seconds`` is the latency bound of a sample. If ``token_bound_seconds``, the bound of
-    every further token, is set, ``bound_seconds`` is the bound of the first token. ``trace`` logs
-    every sample. ``examples`` is the number of examples to choose from.
+    ``queries_per_second`` is the rate of arrivals; in the scenario "offline", LoadGen prepares
+    enough samples for this rate. ``bound_seconds`` is the latency bound of a sample. With
+    ``token_bound_seconds``, which is the bound of every further token, ``bound_seconds`` is the
+    bound of the first token. If ``trace`` is set, LoadGen logs every sample. ``examples`` is the
+    number of examples to choose from.
     """
 
     scenario: LoadScenario
@@ -117,8 +122,8 @@ class Answers:
     """Tells LoadGen which samples are answered, and keeps the model's first error.
 
     LoadGen cannot be stopped from within, and no exception may cross its frames: after an error all
-    samples are completed unanswered, and ``raise_fault`` raises the error at the end of the run.
-    ``answered`` is called with the number of samples answered so far.
+    further samples are reported as completed without an answer, and ``raise_fault`` raises the
+    error at the end of the run. ``answered`` is called with the number of samples answered so far.
     """
 
     def __init__(self, answered: Answered) -> None:
@@ -197,7 +202,7 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
 
 
 def _nothing(_: Sequence[int]) -> None:
-    """Do nothing when LoadGen asks to load examples: they are in memory all the time."""
+    """Do nothing when LoadGen asks to load or unload examples: they are in memory all the time."""
 
 
 def _flush() -> None:
@@ -225,7 +230,7 @@ class LoadGenLog:
 
     @property
     def kept_bound(self) -> bool:
-        """Whether the latency percentile was within the bound of the scenario server."""
+        """Whether the latency percentile is within its bound, in the scenario "server"."""
         return bool(self.values.get("result_perf_constraints_met"))
 
     @property
@@ -254,7 +259,10 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
 def run_record(
     log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """The record of a run to store; ``rate_asked`` is the rate of arrivals, None offline."""
+    """The record of a run to store.
+
+    ``rate_asked`` is the rate of arrivals, None in the scenario "offline".
+    """
     values = log.values
     # Samples per second: all of them offline, the completed samples of a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
@@ -280,7 +288,7 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
     """Statistics of a latency in LoadGen's log.
 
-    ``plain`` and ``percentile`` are patterns of keys.
+    ``plain`` and ``percentile`` are patterns for the names of its keys in the log.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -324,10 +332,10 @@ class LoadGenTrial(ABC):
         """Run LoadGen at a rate, and add the record of the run to this trial."""
 
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
-        """Search in short runs for the highest rate that keeps the bound, then prove it.
+        """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The longer runs that prove it begin at the share ``first`` of that rate and go down by the
-        factor ``less`` until a run keeps the bound. Returns whether one did.
+        The first longer run has the share ``first`` of that rate; each further run is slower by the
+        factor ``less``, until a run keeps the bound. Returns whether a run kept it.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
@@ -359,10 +367,11 @@ KeepsBound = Callable[[float], bool]
 
 
 def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
-    """The highest rate that keeps the bound, by bracketing and then logarithmic bisection.
+    """Search for the highest rate of arrivals that keeps the latency bound.
 
-    From ``start``, rates are halved down to ``floor``, or grow by a quarter. Returns the highest
-    rate that kept the bound in a run, None if ``floor`` did not.
+    Beginning with ``start``, the rate is halved (down to ``floor``) or raised by a quarter until
+    the highest rate is bracketed; the bracket is then bisected on a logarithmic scale. Returns the
+    highest rate that kept the bound in a run, or None if ``floor`` did not keep it.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

@@ -1,4 +1,4 @@
-"""Fit a graph to a trial: give its dimensions their sizes, and look up its carried state."""
+"""Fit a graph to a trial: give sizes to its dimensions, and find its carried state."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BATCH = "batch"
 def bind_model(
     graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
-    """The model's graph with fixed shapes, for a batch size and, with a decoder, for a phase.
+    """The model's graph with fixed shapes for a batch size; for a decoder, also for a phase.
 
-    Sizes of other dimensions are from the spec's ``[dimensions]``. Tensors that an exporter merged
-    are split, see ``exported.separated``. If the spec sizes all dimensions but one, that one is the
-    batch, whatever its name. Raises ModelError for a dimension that has no size, that the graph
-    does not have, or whose size does not fit.
+    The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
+    no size there, it is the batch, whatever its name. Tensors that an exporter merged are separated
+    again, see ``exported.separated``. Raises ModelError if a dimension of the graph has no size, if
+    the spec sizes a dimension that the graph lacks, or if a size does not fit.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -58,9 +58,10 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
 
 
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
-    """The spec's carried state.
+    """The carried state that the spec declares.
 
-    Raises ModelError if its names are not in the graph or types differ.
+    Raises ModelError if the graph lacks its names, or if an input and its output differ in shape or
+    type.
     """
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}

@@ -1,7 +1,7 @@
-"""Check a graph against the sizes in its spec's ``[decoder]``, and size it for a phase.
+"""Check a graph against the sizes in its spec's ``[decoder]``, and give it the sizes of a phase.
 
-Sizes and names are those of onnxruntime-genai's model builder. Weights are not read, so that a file
-can be checked without its external data.
+Sizes and names are those of onnxruntime-genai's model builder. Weights are not read, so that an
+ONNX file can be checked without its external data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AT_MOST = ("vocabulary", "context")
 
 
 class Misfit(NamedTuple):
-    """A key of the spec that the graph contradicts, and a message that says how."""
+    """A key of the spec that contradicts the graph, and the message."""
 
     key: tuple[str, ...]
     message: str
@@ -53,9 +53,10 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 
 
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Contradictions between an ONNX file and a table ``[decoder]``; none if the table is faulty.
+    """Yield the contradictions between an ONNX file and a table ``[decoder]``.
 
-    Raises ModelError for a malformed list of parameters.
+    Yields nothing if the table itself has faults. Raises ModelError for a malformed list of
+    parameters.
     """
     try:
         decoder = Decoder.model_validate(table)
@@ -69,8 +70,8 @@ def phase_sizes(
 ) -> dict[str, int]:
     """Sizes of a decoder graph's symbolic dimensions for a batch size and a phase, by name.
 
-    The cache has exactly the length that it needs after the run, since a longer cache slows ONNX
-    Runtime's decoding down (microsoft/onnxruntime#29686).
+    The cache is exactly as long as the sequence after the run, since a longer cache makes ONNX
+    Runtime's decoding slower (microsoft/onnxruntime#29686).
     """
     cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
     new, cached = (batch_size, phase.new_tokens), (batch_size, phase.length)
@@ -138,7 +139,7 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
 
 
 class _Size(NamedTuple):
-    """The value that a graph implies for a key of ``[decoder]``, and the tensor that implies it."""
+    """A value that the graph implies for a key of ``[decoder]``, and the tensor that shows it."""
 
     key: str
     size: int
@@ -164,9 +165,9 @@ def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
 
 
 def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
-    """Sizes that attention nodes imply: number of heads, size of a head, and the longest context.
+    """Sizes that the attention nodes imply: numbers of heads, size of a head, and longest context.
 
-    The context is the length of the table of rotary angles.
+    The longest context is the length of the table of rotary angles.
     """
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
         value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input

@@ -1,6 +1,6 @@
 """Digests that identify a trial's work: of the ONNX file, and of part of the model's spec.
 
-Only this module reads the files, so that planning itself reads none.
+Planning itself reads no files; this module does it beforehand.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
-    Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data are
-    left out, so that editing them leaves stored measurements valid. Neither the order of unordered
-    entries nor 1 instead of 1.0 changes the digest.
+    Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data do
+    not count, so that stored measurements stay valid if someone edits them. Neither the order of
+    unordered entries nor 1 instead of 1.0 changes the digest.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

@@ -1,7 +1,7 @@
-"""Make the plan of a study: its trials in order, and the work that is left out with the reason.
+"""Make the plan of a study: its trials in order, and the work left out, each with the reason.
 
-A study names every combination of its models, modes, providers, batch sizes and variants. Pure: the
-files' digests and the machine's abilities are arguments.
+A study names every combination of its models, modes, providers, batch sizes and variants. The
+functions are pure: digests of files and abilities of the machine are arguments.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is the installed runtime. ``missing_engines`` gives the reason for each engine of
-    a study that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons
-    why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
-    ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number that CUDA shows;
-    None if unknown.
+    ``runtime`` is the installed runtime. ``missing_engines`` has a message for each engine that the
+    studies name and that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the
+    reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
+    ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number that CUDA shows; None
+    if unknown.
     """
 
     hardware: str
@@ -54,11 +54,11 @@ class HostCapabilities:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A user's selection for a run, by names; an empty tuple selects everything.
+    """What a user selects for a run, by names; an empty tuple selects everything.
 
-    ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
-    GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` replace
-    those of the studies.
+    With ``as_is``, the run measures even if this machine contradicts the spec of ``hardware``.
+    ``device`` is the GPU for all studies; None: each study states its GPU. ``vcpus``,
+    ``batch_size`` and ``rounds`` replace those of the studies.
     """
 
     studies: tuple[str, ...] = ()
@@ -85,8 +85,8 @@ class LeftOut:
 class Plan:
     """The trials and sweeps to measure, cheapest first, and the work that is left out.
 
-    ``rounds`` is the number of rounds by trial's id, without an entry for a single round; a sweep
-    has its own number.
+    ``rounds`` is the number of rounds by the trial's id; trials without an entry have a single
+    round. A sweep states its number of rounds itself.
     """
 
     trials: tuple[Trial, ...]
@@ -121,9 +121,10 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge the plans of several studies, cheapest work first; work in more than one is done once.
+    """Merge the plans of several studies, cheapest work first.
 
-    It is done in the largest number of rounds that a study demands.
+    Work that several studies name is done once, in the largest number of rounds that a study
+    demands.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
@@ -169,8 +170,8 @@ def leave_out_oversized(
 ) -> Plan:
     """The plan without the trials that need more memory than the machine has.
 
-    ``needed_bytes`` is by trial's id, ``room_bytes`` the memory for trials of each provider. A
-    trial stays if either is unknown.
+    ``needed_bytes`` is the memory that a trial needs, by its id; ``room_bytes`` is the memory for
+    trials, by provider. A trial stays in the plan if either is unknown.
     """
 
     def reason(trial: Trial) -> LeftOut | None:
@@ -200,7 +201,7 @@ def _drafts(
     graphs: Mapping[str, str],
     request: RunRequest,
 ) -> Iterator[Trial | Sweep | LeftOut]:
-    """Yield a trial or sweep for each combination that the study names, or why it is left out."""
+    """Yield a trial or sweep for each combination that the study names, or why it is omitted."""
     models, providers = request.models, request.providers
     for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
         if (models and name not in models) or (providers and provider not in providers):
@@ -277,7 +278,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep up to all examples of an epoch, or to the largest batch size that results allow."""
+    """A sweep of batch sizes, up to all examples of an epoch or the largest batch ever tried."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")
@@ -287,7 +288,7 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
 def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
     """Reasons why this machine cannot run a trial, the most general first.
 
-    Each test yields its reason, or None if it finds no obstacle.
+    Each test yields its reason, or None if the trial passes.
     """
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
@@ -318,7 +319,7 @@ def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
 
 
 def _quick(trial: Trial) -> Trial:
-    """The trial with the sampling of a quick run, unless its own sampling is shorter."""
+    """The trial with the sampling rule of a quick run, unless its own rule is shorter."""
     sampling = {
         "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
         "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),

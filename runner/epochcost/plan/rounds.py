@@ -1,8 +1,9 @@
-"""The order in which a run measures its trials, each in several rounds. Pure.
+"""Decide the order in which a run measures its trials, each in several rounds. Pure.
 
-A machine's speed drifts: it warms up, other programs come and go, clocks change. In several rounds,
-each in a different random order, all trials meet all of these conditions. A single round keeps the
-plan's order. The number of rounds is no part of a trial's identity.
+A machine's speed drifts: it warms up, other programs come and go, clocks change. So a run measures
+all trials in several rounds, each in a different random order: then every trial meets all of these
+conditions. A single round keeps the plan's order. Two trials that differ only in their number of
+rounds are the same trial.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """The measurement of one round of a trial: round ``number``, from 1, of ``rounds``.
+    """A visit is the measurement of one round of a trial: round ``number`` (from 1) of ``rounds``.
 
     The planned rounds share the trial's time budget; ``extra`` is the number of rounds beyond the
     plan.
@@ -54,8 +55,8 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """Precision at which this round may stop: relative half width of its mean's interval.
 
-        It is wider than the trial's by √rounds, since the interval of n equal rounds together is
-        narrower by √n if the rounds agree.
+        It is √rounds times that of the trial: if n equal rounds agree, the interval of all rounds
+        together is narrower than that of one round by the factor √n.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
@@ -64,8 +65,8 @@ class Visit:
 def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
     """The number of rounds of a trial; 1 by default and under LoadGen.
 
-    ``rounds`` holds the numbers by trial's id. LoadGen judges a run by its length, which must not
-    be divided.
+    ``rounds`` maps ids of trials to numbers of rounds. LoadGen refuses runs that are too short, so
+    that a trial under LoadGen is not divided into rounds.
     """
     return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 
@@ -73,12 +74,12 @@ def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
 def visits(
     trials: Sequence[Trial], rounds_asked: Mapping[str, int], rounds_stored: Callable[[Trial], int]
 ) -> Iterator[Visit]:
-    """All measurements of a run, round by round, in the order in which they are taken.
+    """Yield the measurements of a run, round by round, in the order in which they are taken.
 
-    ``rounds_asked`` is the number of rounds by trial's id. ``rounds_stored`` counts a trial's
-    stored rounds, which are not measured again; it is called at the trial's first turn. For a trial
-    whose rounds are all stored, the first round yields a visit for its last round, so that the run
-    reports it.
+    ``rounds_asked`` maps ids of trials to numbers of rounds. ``rounds_stored`` returns how many
+    rounds of a trial are stored and need not be measured again; it is called in the first round. If
+    all rounds of a trial are stored, the function yields only its last round, so that the run can
+    report the trial.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
     most = max(rounds.values(), default=1)

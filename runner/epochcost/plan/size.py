@@ -1,6 +1,6 @@
-"""Size of a model: arithmetic and memory of a run of it at each batch size.
+"""The size of a model: operations and memory of a run at each batch size.
 
-``execute.sizing`` counts them; ``make`` compares the memory with a machine's.
+``execute.sizing`` counts them; ``plan.make`` compares the memory with that of a machine.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Footprint:
 
     @property
     def host_bytes(self) -> int:
-        """Other bytes that the run needs on the host.
+        """Bytes of memory on the host that the run needs besides ``device_bytes``.
 
-        They hold the weights' first values, the waiting batches, and the process.
+        They hold the first values of the weights, the waiting batches, and the process itself.
         """
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
@@ -68,7 +68,7 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Uncounted:
-    """A mode whose arithmetic and memory could not be counted, and the reason."""
+    """A mode whose operations and memory could not be counted, with the reason."""
 
     mode: Mode
     reason: str
@@ -96,7 +96,7 @@ class ModelSize:
     def forward_flops_per_example(self) -> float | None:
         """Operations of a forward pass per example, at the largest batch size.
 
-        At that size, work that does not depend on the batch counts least.
+        At that size, operations that do not depend on the batch have the smallest share.
         """
         largest = max(self.footprints, key=lambda f: f.batch_size, default=None)
         return None if largest is None else largest.forward_flops / largest.batch_size

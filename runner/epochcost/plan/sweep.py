@@ -91,7 +91,7 @@ class SizeFailure:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """The end of a sweep: its cause, and the reason in words."""
+    """The end of a sweep: its cause, and the reason as text."""
 
     cause: Cause
     reason: str
@@ -103,8 +103,8 @@ Point = MeasuredSize | SizeFailure
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    A size that ran out of memory bounds all sizes above it, unless a larger size ran. ``points``
-    are the outcomes so far, each size once.
+    If a size ran out of memory, no larger size is tried, unless a larger size has already run.
+    ``points`` are the outcomes so far, one for each size.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
@@ -127,7 +127,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """The sizes of a sweep that nothing ends early: each twice the last, then the largest."""
+    """The sizes of a sweep that nothing ends early: doubled from the smallest, then the largest."""
     size = sweep.trial.batch_size
     while size < sweep.largest:
         yield size
@@ -138,7 +138,8 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput clearly fell at all of the largest sizes, else None.
 
-    Their intervals must lie below the best rate by more than a certain share.
+    Throughput has fallen clearly if the intervals of these sizes lie below the best rate by more
+    than a fixed share.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

@@ -1,6 +1,6 @@
-"""A trial: work to be timed. Its id is equal for equal work. Pure.
+"""A trial: a piece of work to be timed. Its id is equal for equal work. Pure.
 
-``plan.work`` owns the kinds of work.
+``plan.work`` defines the kinds of work.
 """
 
 from __future__ import annotations
@@ -160,7 +160,10 @@ class Trial(BaseModel):
 
     @property
     def expected_seconds(self) -> Decimal:
-        """Expected duration of the timing in seconds: the budget, or the usual time if longer."""
+        """Expected duration of the timing in seconds.
+
+        It is the time budget, or the usual duration of such work if that is longer.
+        """
         return max(self.budget_seconds, self.work.usual_seconds)
 
     @property
@@ -174,9 +177,9 @@ class Trial(BaseModel):
 
     @cached_property
     def variant(self) -> str:
-        """Settings that differ from the default trial of the work, in words; empty for that trial.
+        """The settings in which the trial differs from the default, as text; may be empty.
 
-        The installed runtime is the default in every version, since a newer one replaces it.
+        The version of the runtime is no such setting, since a newer version replaces the older.
         """
         session = self.session
         parts = {
@@ -191,6 +194,6 @@ class Trial(BaseModel):
 
     @property
     def title(self) -> str:
-        """The trial's name in a progress display."""
+        """The trial's name in displays of progress."""
         plain_title = f"{self.model} {self.work.title or self.mode} {self.provider}"
         return f"{plain_title} batch {self.batch_size}{self.variant and ', '}{self.variant}"

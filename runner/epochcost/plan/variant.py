@@ -1,4 +1,4 @@
-"""Variants of the work that a study names: numbers of CPUs and precisions. Pure.
+"""Variants of trials that a study names: numbers of CPUs and precisions. Pure.
 
 Each is a separate trial. This module excludes variants that a provider, a mode or a GPU does not
 support, with the reason; ``make`` excludes variants that the machine does not support. The GPUs
@@ -28,8 +28,8 @@ NO_BF16_ON_CPUS = (
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
     """Numbers of CPUs to which trials are pinned; None means that a trial is not pinned.
 
-    Only the CPU provider is pinned, and not to all ``cpus`` of the machine, since that would
-    emulate no smaller machine.
+    Only trials of the CPU provider are pinned, and only to fewer CPUs than the machine's ``cpus``,
+    since pinning emulates a smaller machine.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)
@@ -72,9 +72,9 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """Settings of ONNX Runtime for a trial of a study; a CPU gets no settings of GPUs.
+    """ONNX Runtime's settings for a trial of a study; settings of GPUs are left out for a CPU.
 
-    By default there are as many threads as CPUs to which the trial is pinned.
+    By default, a pinned trial has a thread for each CPU to which it is pinned.
     """
     cuda = study.cuda if provider == "cuda" else Cuda()
     limit = cuda.memory_limit_gib
@@ -105,7 +105,7 @@ _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
     """Reason why an ONNX Runtime package cannot compute on a GPU of this compute capability.
 
-    None if it can, or if that is unknown.
+    None if the package can compute there, or if that is unknown.
     """
     ranges = _ranges(runtime)
     if not ranges or capability is None or _serves(ranges, capability):

@@ -1,6 +1,6 @@
-"""The kinds of work of a trial: steps, a load by LoadGen, a decoder's phase, requests.
+"""The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, requests.
 
-Each kind owns its planning from a study, its title and its stored form. ``execute`` writes its
+Each kind defines its planning from a study, its title and its stored form. ``execute`` writes its
 files and estimates its memory, ``measure`` measures it.
 """
 
@@ -82,7 +82,7 @@ class Load(_Kind):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The work by its key in a stored trial."""
+        """The work as keys and values of a stored trial."""
         return {"load": self}
 
     @property
@@ -95,9 +95,9 @@ class Load(_Kind):
 
 
 class Phase(_Kind):
-    """A run of a decoder: it reads a prompt of ``tokens`` tokens, or decodes the next token.
+    """A phase of a decoder: reading a prompt of ``tokens`` tokens, or decoding the next token.
 
-    When it decodes, the cache already holds ``tokens`` tokens.
+    In decoding, the cache already holds ``tokens`` tokens.
     """
 
     scenario: ClassVar[Scenario] = "batch"
@@ -114,7 +114,7 @@ class Phase(_Kind):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The work by its key in a stored trial."""
+        """The work as keys and values of a stored trial."""
         return {"phase": self}
 
     @property
@@ -159,14 +159,14 @@ class Requests(spec.Requests):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The LoadGen scenario and the requests, by their keys in a stored trial."""
+        """The LoadGen scenario and the requests, as keys and values of a stored trial."""
         return {"load": self.load, "requests": self}
 
     @property
     def usual_seconds(self) -> Decimal:
         """Usual duration of all runs at their different rates, in seconds.
 
-        If requests are rare, the runs take longer.
+        At low rates, the runs take longer.
         """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
@@ -188,7 +188,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """The work other than steps that a study plans for a model in a mode, with its batch size."""
+    """The work that a study plans for a model in a mode, apart from steps, with its batch size."""
     if mode == "training":
         return
     if model.decoder is not None:

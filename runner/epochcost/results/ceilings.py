@@ -1,8 +1,8 @@
 """The measured peak rates ("ceilings") of a machine: multiplying matrices and copying memory.
 
-Owns the record, its versioned JSON form and its file. There is a file for each host and provider,
-``<hardware>/ceilings/<provider>-<host>.json``, which the next measurement replaces. Raw times are
-stored; readers derive the rates.
+This module defines the record, its versioned JSON form and its file. There is a file for each host
+and provider, ``<hardware>/ceilings/<provider>-<host>.json``, and the next measurement replaces it.
+Only raw times are stored; readers compute the rates from them.
 
 History of CEILINGS_VERSION:
 1  first form.
@@ -30,7 +30,7 @@ _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
 
 class MeasuredRate(Record):
-    """Operations or bytes per second at the slowest, the median and the fastest measured time."""
+    """Operations or bytes per second, by the slowest, the median and the fastest measured time."""
 
     low: float
     median: float
@@ -42,7 +42,7 @@ class Ceiling(Record):
 
     ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``;
     ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU ``threads`` is 1,
-    the host's thread.
+    the thread on the host.
     """
 
     threads: Count
@@ -80,18 +80,18 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The provider, after which the file is named."""
+        """The part of the file's name before the host: the provider."""
         return self.provider
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s in fp32 at the number of threads for which it is highest."""
+        """FLOP/s in fp32 at the number of threads with the highest rate."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """Bytes per second of the memory copy at the number of threads for which it is highest."""
+        """Bytes per second of the memory copy at the number of threads with the highest rate."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")

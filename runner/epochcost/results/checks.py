@@ -1,8 +1,8 @@
-"""Checks that refuse an implausible result, each with the mistake it catches and its message.
+"""Checks that refuse an implausible result; each catches one kind of mistake.
 
-They catch honest mistakes: a file under another machine's name, an edited number, a wrong unit, a
+They catch honest mistakes: a file under another machine's name, an edited number, a wrong unit or a
 wrong clock. A careful forgery passes; only measuring again reveals it. ``format`` and
-``submissions`` check the form of a file, ``sidecar_faults`` other records.
+``submissions`` check the form of a file; ``sidecar_faults`` checks other records.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """A message if the host differs from the declared machine beyond ``stated``, else None."""
+    """A message if the host differs from the declared machine, else None.
+
+    Differences in ``stated`` are accepted.
+    """
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
 

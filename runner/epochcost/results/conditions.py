@@ -1,6 +1,6 @@
-"""Records of the conditions during sampling: other programs, the CPU's clock, energy.
+"""Records of the conditions during sampling: load by other programs, lowered clocks, and energy.
 
-``measure.watch`` records them; ``results.stability`` warns of them.
+``measure.watch`` fills the records; ``results.stability`` derives warnings from them.
 """
 
 from __future__ import annotations
@@ -79,5 +79,5 @@ class Energy(Record):
 
     @property
     def meter(self) -> str:
-        """The names of the meters that gave a reading, joined by plus signs."""
+        """The names of all meters that gave a reading, joined by plus signs."""
         return " + ".join(reading.meter for reading in self.readings)

@@ -1,4 +1,4 @@
-"""Records of the machine and the software on which a trial ran, and the host's fingerprint."""
+"""Records of the machine and the software that ran a trial, and the fingerprint of the host."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 class Gpu(Record):
     """A GPU as its driver describes it; values that the driver does not state are None.
 
-    ``mig``: whether the device is partitioned. ``pci_address`` is the address in
-    ``Conditions.devices``; ``compute_capability`` is NVIDIA's, such as 8.9.
+    ``mig``: whether the device is partitioned. ``pci_address`` is the address that
+    ``Conditions.devices`` uses; ``compute_capability`` is NVIDIA's, such as 8.9.
     """
 
     name: str | None
@@ -55,11 +55,11 @@ class Instance(Record):
 class Environment(Record):
     """The machine and its software during a measurement; unknown values are None, never zero.
 
-    ``fingerprint`` is a hash of CPU, cores, memory and GPUs: figures of different fingerprints are
-    never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits of the control
-    groups, None without a limit. ``revision`` is the commit of the measuring checkout, ``modified``
-    whether it had uncommitted changes. ``timer_step_seconds`` is the smallest step of the timer
-    that was observed. ``unknown`` gives the reason for each field that is None.
+    ``fingerprint`` is a hash of CPU, cores, memory and GPUs: results with different fingerprints
+    are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits that the
+    control groups set, None without a limit. ``revision`` is the commit of the code that measured;
+    ``modified`` says whether that code had uncommitted changes. ``timer_step_seconds`` is the
+    smallest observed step of the timer. ``unknown`` gives the reason for each field that is None.
     """
 
     fingerprint: HexDigits
@@ -109,8 +109,8 @@ def fingerprint(
 ) -> str:
     """Hash a host's CPU, cores, memory in GiB and GPUs to 16 hexadecimal digits.
 
-    Drivers and kernels are left out, since a machine with another version is the same machine.
-    Memory is rounded because the part that a kernel reserves varies from boot to boot.
+    Drivers and kernels are left out, since an update does not make another machine. Memory is
+    rounded because the part that a kernel reserves varies from boot to boot.
     """
     parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
     parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]

@@ -1,4 +1,4 @@
-"""Types for the values of stored records, with bounds that every machine and clock respects.
+"""Types for the values of stored records, with bounds that no real machine or clock exceeds.
 
 The bounds keep later sums, products and dates from overflowing. ``checks`` compares the figures of
 a record with each other.

@@ -26,9 +26,10 @@ def write_atomically(
 ) -> None:
     """Write ``data`` to ``path`` so that a reader sees either the old file or the whole new file.
 
-    It goes through a synced temporary file in the same folder. The new file takes the mode of the
-    file that it replaces. If the disk is full or the folder cannot be written, raises
-    CapabilityError, or the error of ``refusal``, and leaves an existing file unchanged.
+    The function writes and syncs a temporary file in the same folder and then renames it. The new
+    file gets the permissions of the file that it replaces. If the disk is full or the folder cannot
+    be written, raises CapabilityError, or the error that ``refusal`` makes, and leaves an existing
+    file unchanged.
     """
     try:
         _write_and_replace(path, data)
@@ -62,7 +63,7 @@ def is_full(error: Exception) -> bool:
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder in which a file cannot be written; its message says what to do."""
+    """The error for a folder in which no file can be written; its message says what to do."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
@@ -99,7 +100,7 @@ def _write_and_replace(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a renamed file survive a power cut, if the file system supports it."""
+    """Sync a folder so that a renamed file survives a power cut, if the file system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -112,9 +113,9 @@ def _sync_folder(folder: Path) -> None:
 def exclusive_lock(folder: Path) -> Iterator[None]:
     """Lock ``folder``, which must exist, for this process.
 
-    The kernel unlocks it when the process ends. The folder itself is locked, so no lock file
-    stays behind. Raises CapabilityError if another process has the lock or the file system has
-    no locks.
+    The kernel unlocks it when the process ends. The lock is on the folder itself, so that no lock
+    file is left behind. Raises CapabilityError if another process has the lock or the file system
+    has no locks.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

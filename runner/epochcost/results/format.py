@@ -15,9 +15,9 @@ History of FORMAT_VERSION:
    denormals and input copies; a trial with such a setting differs from today's trials. Files of
    int8 are no longer read.
 
-A change of a record raises the version and adds a line above. New fields are optional and
-removed fields are ``Former``, so that files of all versions are read alike; stored files are
-never edited.
+Whoever changes a record raises the version and adds a line above. New fields are optional and
+removed fields have the type ``Former``, so that one parser reads the files of all versions; stored
+files are never edited.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A cache of computed values, each in a file.
 
 A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx, so
-that a changed input or code never gets an old value. Damaged files are ignored, nothing is stored
-in a folder that cannot be written, and the whole folder may be deleted at any time.
+that a value is never reused after the inputs or the code have changed. The cache ignores damaged
+files, stores nothing in a folder that cannot be written, and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 class Keep(Generic[ValueT]):
     """A cache of values of one kind.
 
-    ``form`` is the type of the pair of digest and value in a file. ``code`` names the modules and
-    folders that compute the value, relative to this package or absolute.
+    A file contains a pair of digest and value; ``form`` is the type of this pair. ``code`` names
+    the modules and folders that compute the value, relative to this package or absolute.
     """
 
     kind: str
@@ -90,7 +90,7 @@ class Keep(Generic[ValueT]):
 
 
 def _write(file: Path, data: str) -> None:
-    """Write a file atomically; it need not survive a power cut."""
+    """Write a file atomically, without syncing: the file need not survive a power cut."""
     file.parent.mkdir(parents=True, exist_ok=True)
     _make_room(file.parent)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
@@ -103,7 +103,10 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """Delete the oldest files if there are too many; called once in a process."""
+    """Delete the oldest files if there are too many.
+
+    Each process does so at most once.
+    """
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:
         for path in sorted(files, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:

@@ -38,8 +38,8 @@ class FailedSize(Record):
 class BatchLimit(HostSidecar):
     """The end of a sweep on one machine; ``trial`` is the trial of the smallest batch size.
 
-    ``sizes`` are those that ran, in ascending order. ``reason`` tells people why the sweep ended,
-    and which memory was full.
+    ``sizes`` are the batch sizes that ran, in ascending order. ``reason`` tells people why the
+    sweep ended, and which memory was full.
     """
 
     folder: ClassVar[str] = "limits"
@@ -57,7 +57,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The sweep's part of the file's name: model, mode, provider, and digits of its id."""
+        """The part of the file's name for the sweep: model, mode, provider, digits of its id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:_SWEEP_DIGITS]}"
 

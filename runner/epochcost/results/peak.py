@@ -1,8 +1,9 @@
-"""An upper bound of a machine's FLOP/s, to find measured times that are too short to be true.
+"""An upper bound of a machine's FLOP/s, to detect measured times that are too short to be true.
 
-The operations are counted from the model's graph, never taken from the result. Only operations that
-cannot be avoided count: even for training, the forward pass alone. The bound follows from the
-machine's spec, else from the fastest chip on the market; a result's host can only lower it.
+The operations are counted from the model's graph, never taken from the result. Only unavoidable
+operations count: even for training, only those of the forward pass. The bound comes from the
+machine's spec, else from the fastest chip on the market; facts of the host in a result can only
+lower it.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def peak_flops(catalogue: Catalogue, result: Result) -> float:
 
 
 def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
-    """Upper bound of the fp32 FLOP/s of ``cpus`` CPUs of this machine together."""
+    """Upper bound of the fp32 FLOP/s of ``cpus`` CPUs of a machine together."""
     count = min(cpus, environment.logical_cpus, hardware.vcpus or _MOST_CPUS)
     most = _FLOPS_A_CYCLE * MOST_HERTZ * count
     spec = hardware.peak_fp32_tflops
@@ -91,10 +92,10 @@ def gpu_copy(chips: Sequence[Accelerator]) -> float:
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The accelerators in the machine's spec.
+    """The accelerators of a machine by its spec.
 
-    If it has none, all accelerators in the catalogue with the name that the host's driver
-    states.
+    If the spec has none, these are all accelerators of the catalogue whose name fits the name that
+    the host's driver states.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None

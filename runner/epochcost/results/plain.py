@@ -1,4 +1,4 @@
-"""Read other people's result files, and refuse files that may do harm.
+"""Read result files of other people, and refuse files that may do harm.
 
 A file is refused if it is not a regular file, is too large, or has text that is unsafe to print.
 """

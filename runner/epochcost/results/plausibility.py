@@ -1,8 +1,8 @@
 """Check whether this machine can be the declared machine.
 
-A result under another machine's name would be priced wrongly for ever. So facts from the kernel,
-drivers and the metadata service are compared with the spec before measuring. A fact is compared
-only if both sides state it.
+A result that is stored under another machine's name would always get a wrong price. So before
+measuring, this module compares the spec with facts from the kernel, drivers and the cloud's
+metadata service. It compares a fact only if both the spec and the machine state it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """Differences of this machine from the spec, as texts; none if the spec was detected here."""
+    """Differences of this machine from the spec, as texts.
+
+    Empty if the spec was made from this machine.
+    """
     if hardware.detected:
         return ()
     return (
@@ -101,7 +104,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Differences of a GPU: its name, and its memory, which differs between variants of a name."""
+    """Differences of a GPU: its name, and its memory, since GPUs of one name differ in memory."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -111,10 +114,11 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 
 
 def same_chip(driver_name: str, spec_name: str) -> bool:
-    """Whether a driver's name of a GPU fits a chip's name: the model number is a word in both.
+    """Whether a GPU's name by its driver means a chip of the catalogue.
 
-    Form factors and memory sizes are spelled in too many ways to compare: ``NVIDIA A100-SXM4-40GB``
-    is an ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
+    It does if the model number is a word in both names. Form factors and memory sizes are not
+    compared, since they are spelled in many ways: ``NVIDIA A100-SXM4-40GB`` is an ``A100 SXM4 (40
+    GB)``, and an ``NVIDIA L40S`` is no ``L4``.
     """
     numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
     return not numbers or numbers[0] in _parts(driver_name)
@@ -137,7 +141,8 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 def _of_type(identifier: str, instance_type: str) -> bool:
     """Whether a machine's id is that of a cloud's instance type.
 
-    Ids are types in lower case; Azure's lack ``Standard_``, GCE's have the GPUs appended.
+    Such an id is the instance type in lower case. For Azure it lacks ``Standard_``; for GCE the
+    GPUs are appended.
     """
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
     return identifier == spelled or identifier.startswith(f"{spelled}-")

@@ -1,7 +1,7 @@
-"""Records of a measurement: raw samples, the reason for stopping, conditions.
+"""Records of a measurement: raw samples, the reason why sampling ended, and conditions.
 
-Readers derive statistics from the samples; they are never stored. ``environment`` describes the
-machine, ``served`` the records of LoadGen.
+Statistics are never stored; readers compute them from the samples. ``environment`` has the records
+of the machine, ``served`` those of LoadGen.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Pinning(Record):
 
     @property
     def affected_cpus(self) -> frozenset[int]:
-        """The worker's CPUs and their siblings, on which other programs would slow the trial."""
+        """The worker's CPUs and their hardware siblings: programs on any of them slow the trial."""
         return frozenset((*self.cpus, *self.siblings))
 
 
@@ -88,10 +88,10 @@ class OutputDifference(Record):
 
 
 class Agreement(Record):
-    """Comparison of outputs in the trial's precision with fp32, from equal parameters and inputs.
+    """Outputs in the trial's precision compared with fp32, for equal parameters and inputs.
 
     ``examples`` is the number of examples compared, from the trial's first batch. The comparison
-    says nothing of accuracy, since parameters drawn at random have none.
+    says nothing about accuracy, since the parameters are drawn at random.
     """
 
     examples: Count
@@ -100,7 +100,7 @@ class Agreement(Record):
 
     @property
     def summary(self) -> str:
-        """The output that differs most and by how much, in a line for people."""
+        """The output that differs most and its difference, in one line for people."""
         worst = max(self.outputs, key=lambda output: output.relative_to_norm or 0.0)
         changed = worst.largest_changed
         off = 100 * (worst.relative_to_norm or 0.0)
@@ -114,8 +114,9 @@ class Agreement(Record):
 class Round(Record):
     """A round of a trial; each round runs in a new process.
 
-    Its times are the next ``warmup_steps`` and ``samples`` in the lists of its measurement; all
-    other fields are as in a measurement, for this round alone.
+    ``warmup_steps`` and ``samples`` are counts: the measurement lists the times of all rounds one
+    after the other, and these counts divide them. All other fields are as in a measurement, for
+    this round alone.
     """
 
     started_at: Timestamp
@@ -134,14 +135,14 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of a trial's steps in order; those of the warm-up are in a separate list.
 
-    There are at least two samples, because one has no spread; none if LoadGen measured
-    (``served``), whose times are latencies. ``held_out_loss_before`` and ``_after`` are the losses
-    before and after the steps of a training. ``peak_memory_bytes`` is that of the worker's process.
-    ``conditions`` and ``energy`` cover the sampling phase alone, None if it was not watched.
-    ``agreement`` compares with fp32 if the trial has another precision. ``rounds`` is empty if one
-    process took all samples; else times and sums are of all rounds, losses and placement of the
-    last. ``pinning`` is None if the worker could run on every CPU. ``software`` is the worker's; a
-    result stores it in its environment.
+    There are at least two samples, because a single one has no spread. There are none if LoadGen
+    measured latencies instead, which are in ``served``. ``held_out_loss_before`` and ``_after`` are
+    the losses before and after the steps of a training. ``peak_memory_bytes`` is the peak memory of
+    the worker's process. ``conditions`` and ``energy`` cover only the sampling phase; None if
+    nothing watched it. ``agreement`` compares the outputs with fp32 if the trial has another
+    precision. ``rounds`` is empty if one process took all samples; else times and sums are of all
+    rounds, losses and placement of the last. ``pinning`` is None if the worker could run on every
+    CPU. ``software`` is that of the worker; a result stores it in its environment.
     """
 
     started_at: Timestamp
@@ -193,11 +194,11 @@ class Measurement(Record):
 
 
 class Result(Record):
-    """A trial's measurement on a machine, with everything needed to check it.
+    """A trial's measurement on a machine, with everything that is needed to check it.
 
     ``contradictions`` are differences of the machine from the spec of ``hardware`` that the user
-    accepted. ``spec_files`` are the SHA-256 of the TOML files of model and machine at that time, by
-    ``kind/id``; the trial holds that of the ONNX file.
+    accepted. ``spec_files`` maps ``kind/id`` of the model and the machine to the SHA-256 of their
+    TOML files at the time of the measurement; the trial has the SHA-256 of the ONNX file.
     """
 
     format_version: Count

@@ -1,7 +1,8 @@
 """Record of a run that a person measured with another tool, and its file.
 
 There is a file for each run: ``<hardware>/reported/<model>-<digest>-<position>.json``. The digest
-is that of the tool's file, so that importing it again, with another price, replaces the runs.
+is that of the tool's file, so that a second import of the file, for instance with another price,
+replaces the runs of the first.
 
 History of ``reported_version``:
 1  first form.
@@ -30,10 +31,10 @@ _DIGITS = 8
 
 
 class Terms(Record):
-    """The reporter's statements about a run: number of GPUs and machines, price, and software.
+    """What the person who reports a run states: number of GPUs and machines, price, and software.
 
-    ``price`` is the id of a price plan of the machine, ``gpu_hour`` the price of an hour of one GPU
-    in dollars; if both are None, the machine's usual price applies.
+    ``price`` is the id of a price plan of the machine. ``gpu_hour`` is the price of an hour of one
+    GPU in dollars. If both are None, the usual price of the machine applies.
     """
 
     gpus: Count | None = None
@@ -51,7 +52,7 @@ class Terms(Record):
 
 
 class ReportedRun(Sidecar):
-    """A run of a model from a tool's file with this digest, and its reporter's statements."""
+    """A run of a model, read from a tool's file with this digest, and what its reporter states."""
 
     folder: ClassVar[str] = "reported"
     described: ClassVar[str] = "a reported run of a model"
@@ -64,7 +65,7 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The run's part of the file's name: model, digits of the source's digest, position."""
+        """The part of the file's name for the run: model, digest, and position in the file."""
         return f"{self.model}-{self.source_digest[:_DIGITS]}-{self.position}"
 
 
@@ -97,10 +98,10 @@ def reported_runs(
 
 
 def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
-    """Complete the numbers of GPUs and machines; raises InputError if they contradict each other.
+    """Fill in missing numbers of GPUs and machines; raises InputError if they are contradictory.
 
-    The number of GPUs is the reporter's, else the file's, else that in its name (InferenceX:
-    ``…_gpus_16_…``), else that of all machines.
+    The number of GPUs is taken from the first of these that states it: the reporter, the file, the
+    file's name (``…_gpus_16_…`` of InferenceX), the specs of the machines.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:
@@ -122,7 +123,7 @@ def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
 
 
 def spec_faults(catalogue: Catalogue, record: ReportedRun) -> Iterator[str]:
-    """Messages about models, machines and prices that a record names but the catalogue lacks."""
+    """Messages for the models, machines and prices that a record names and the catalogue lacks."""
     model, plan = catalogue.models.get(record.model), record.terms.price
     if model is None or model.decoder is None:
         yield f"model: expected a model whose spec has [decoder], got {record.model!r:.80}"

@@ -1,8 +1,8 @@
-"""Join the rounds of a measurement into one measurement, and summarise it. Pure.
+"""Join the rounds of a trial into one measurement, and summarise it. Pure.
 
 The top-level fields of a measurement cover all its rounds, so that readers need not know of rounds;
-``Round`` keeps the details of each. Every page takes mean, interval and percentiles from
-``summary_of``, so that every interval covers the variance between rounds.
+``Round`` keeps the details of each. All pages take mean, interval and percentiles from
+``summary_of``, so that all intervals include the variance between rounds.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
-    ``demanded`` is the relative half width at which the measurement counts as precise. Differences
-    from fp32 are those of the first round; losses, placement and other fields that have no sum are
-    those of the new round.
+    ``demanded`` is the relative half width at which the measurement counts as precise. The result
+    keeps the first round's differences from fp32, and takes losses, placement and other fields that
+    cannot be summed from the new round.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
@@ -67,9 +67,9 @@ _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 
 def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
-    """Reason for stopping: all rounds together are precise, or a round ran out of time.
+    """Why the measurement stopped: all rounds together are precise, or a round ran out of time.
 
-    If neither holds, the reason is that all rounds are done.
+    If neither is true, the reason is that all rounds are done.
     """
     if relative_half_width(joined.samples_seconds, joined.samples_by_round) <= demanded:
         return "precise"
@@ -78,7 +78,7 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
 
 
 def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """Conditions over all rounds: means over time, the sum of frozen time, the largest memory."""
+    """Conditions over all rounds: mean loads, total frozen time, and the largest device memory."""
     if not watched:
         return None
     fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
@@ -97,7 +97,7 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
 
 
 def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
-    """The GPUs used in any round; None if those of a round are unknown."""
+    """The GPUs used in any round; None if the GPUs of a round are unknown."""
     devices = [conditions.devices for conditions in watched]
     return None if None in devices else _distinct(devices)
 
@@ -107,7 +107,7 @@ def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:
 
 
 def _mean(watched: Sequence[Conditions], name: str) -> float | None:
-    """A field's mean over the time of all rounds; None if it is unknown in a round."""
+    """A field's mean over all rounds, weighted by their time; None if a round lacks the field."""
     values = [getattr(conditions, name) for conditions in watched]
     if None in values:
         return None
@@ -117,14 +117,17 @@ def _mean(watched: Sequence[Conditions], name: str) -> float | None:
 
 
 def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
-    """Combine the values of all rounds by ``join``; None if a value is unknown."""
+    """Apply ``join`` to the values of all rounds; None if the value of a round is unknown."""
     every = list(values)
     present = [value for value in every if value is not None]
     return join(present) if len(present) == len(every) else None
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """Energy of each meter, summed over the rounds; meters that lack a reading are left out."""
+    """The energy of each meter, summed over the rounds.
+
+    A meter that has no reading for a round is left out.
+    """
     if not metered:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}
@@ -148,7 +151,10 @@ _summaries: dict[int, Summary] = {}
 
 
 def summary_of(measurement: Measurement) -> Summary:
-    """Summarise a measurement's samples; LoadGen's measurements have none and are not accepted."""
+    """Summarise a measurement's samples.
+
+    The function does not accept measurements by LoadGen, which have no samples.
+    """
     summary = _summaries.get(id(measurement))
     if summary is None:
         summary = summarise(measurement.samples_seconds, measurement.samples_by_round)

@@ -1,4 +1,4 @@
-"""Records of a scenario of LoadGen: its runs, their summaries and raw latencies.
+"""Records of a LoadGen scenario: its runs, with summaries and raw latencies.
 
 Percentiles are defined as in LoadGen: the latency at rank ``floor(count × share)``, counted from
 zero, of the sorted latencies (mlcommons/inference, loadgen/results.cc).
@@ -37,7 +37,7 @@ class Latency(Record):
         return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
-        """Raise ValueError if raw latencies do not have these percentiles.
+        """Raise ValueError if these raw latencies do not have the stored percentiles.
 
         An empty list is accepted.
         """
@@ -55,7 +55,7 @@ class TokenRun(Record):
 
     ``first`` is the time from a request's arrival to its first token, ``further`` the mean time of
     each later token of an answer. ``read`` and ``written`` are the numbers of tokens in prompts and
-    answers. The scored run also has raw times, in the order of arrival.
+    answers. The run that gives the result also has raw times, in the order of arrival.
     """
 
     first: Latency
@@ -100,11 +100,11 @@ class TokenRun(Record):
 class LoadGenRun(Record):
     """A run of LoadGen.
 
-    A run that measures the capacity sends all samples at once, like the scenario offline.
-    ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether the
-    latency bound was kept; both are None outside the scenario server. ``samples_per_second`` is the
-    rate of completed samples. ``valid`` says whether LoadGen accepts the run; ``summary`` is the
-    text of its summary.
+    A run that measures the capacity sends all samples at once, as the scenario "offline" does.
+    ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether latencies
+    stayed within their bound; both are None in scenarios other than "server".
+    ``samples_per_second`` is the rate at which samples were completed. ``valid`` says whether
+    LoadGen accepts the run; ``summary`` is the text of LoadGen's summary.
     """
 
     purpose: Purpose
@@ -123,10 +123,11 @@ class LoadGenRun(Record):
 class ServingRecord(Record):
     """All runs of a trial under LoadGen, in order.
 
-    ``reported`` is the index of the scored run; None: no rate kept the bound.
-    ``latencies_nanoseconds`` are those of that run in LoadGen's order, empty if there are more than
-    a result file holds. ``detail_log`` is LoadGen's log of that run (else of the last), gzip in
-    base64. ``start_seconds`` is the time in which an engine loaded its model and became ready.
+    ``reported`` is the index of the run that gives the result; None if latencies exceeded their
+    bound at every rate. ``latencies_nanoseconds`` are the latencies of that run in LoadGen's order;
+    the list is empty if they are too many for a result file. ``detail_log`` is LoadGen's log of
+    that run, or else of the last run, compressed with gzip and encoded in base64. ``start_seconds``
+    is the time that an engine took to load its model and become ready.
     """
 
     loadgen: str
@@ -138,7 +139,7 @@ class ServingRecord(Record):
 
     @property
     def run(self) -> LoadGenRun | None:
-        """The scored run; None if no rate kept the bound."""
+        """The run that gives the result; None if latencies exceeded their bound at every rate."""
         return None if self.reported is None else self.runs[self.reported]
 
     @model_validator(mode="after")
@@ -152,5 +153,5 @@ class ServingRecord(Record):
 
 
 def latency_percentile(ordered: Sequence[int], share: float) -> int:
-    """The latency at a share below 1 of ascending latencies, by LoadGen's definition."""
+    """The percentile of ascending latencies by LoadGen's definition, for a ``share`` below 1."""
     return ordered[int(len(ordered) * share)]

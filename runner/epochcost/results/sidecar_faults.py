@@ -1,7 +1,7 @@
 """Check stored records that are not results: sweeps, ceilings, trainings and reported runs.
 
-A peak rate (ceiling) that is too high would make every result of its machine look slow. The checks
-of results are in ``results.checks``.
+If a stored peak rate (ceiling) were too high, every result of its machine would look slow.
+``results.checks`` checks the results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """The first fault of each record below ``root`` that is not a result."""
+    """Find the first fault of each record below ``root`` that is not a result."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}
@@ -53,7 +53,7 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 
 def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
-    """Remarks for a reviewer on records of peak rates, on which predicted times depend.
+    """Remarks for a reviewer about records of peak rates, since predicted times depend on them.
 
     ``hosts`` are the pairs of machine and fingerprint that have results.
     """
@@ -82,7 +82,7 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages about a record that was measured on another machine than it names.
+    """Messages if a record was measured on another machine than the one it names.
 
     A wrong clock is reported, too.
     """

@@ -44,7 +44,7 @@ _FEWEST_TIMER_STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Instability:
-    """A reason why a measurement may not repeat, with its figure, and a remedy, both as phrases."""
+    """A reason why a second measurement may differ, with its figure, and a remedy, as phrases."""
 
     cause: Cause
     phrase: str
@@ -52,7 +52,7 @@ class Instability:
 
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
-    """All reasons why a measurement may not repeat, as far as its conditions were watched."""
+    """All reasons why a second measurement may differ, as far as the conditions are known."""
     watched, pinned = measurement.conditions, measurement.pinning
     cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
     return (
@@ -64,7 +64,7 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 
 def _alone(measurement: Measurement) -> Iterator[Instability]:
-    """Warn if one process took all samples: they do not show the variance between processes."""
+    """Warn if a single process took all samples: they do not show how much processes differ."""
     if measurement.samples_seconds and len(measurement.rounds) <= 1:
         yield Instability(
             "process",
@@ -75,7 +75,7 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
 
 
 def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
-    """Warn of more threads than CPUs: threads that wait in a busy loop slow the others."""
+    """Warn if there are more threads than CPUs: threads that wait in a busy loop slow others."""
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",

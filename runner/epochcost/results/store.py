@@ -1,9 +1,10 @@
 """The folder of results: ``<hardware>/<model>-<mode>-<provider>-b<batch>-<trial>-<host>.json``.
 
-``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. So a
-repeated measurement atomically replaces its predecessor, and results of other hosts stay. Other
-records of a machine, called sidecars, are in subfolders: ``ceilings``, ``limits``, ``trainings``
-and ``reported``. A process that writes holds the lock of ``results.files``.
+``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. So if
+a trial is measured again on a host, the new file atomically replaces the old one; results of other
+hosts stay. Other records of a machine, called sidecars, are in subfolders: ``ceilings``,
+``limits``, ``trainings`` and ``reported``. A process that writes holds the lock of
+``results.files``.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class ResultStore:
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
         """The stored result of a trial on a host; None if it is missing or damaged.
 
-        Raises NewerResultError for a result of a newer version.
+        Raises NewerResultError if a newer version of epochcost wrote the file.
         """
         path = self.path_of(trial, hardware, fingerprint)
         try:
@@ -122,7 +123,7 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
 
 
 def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
-    """Reasons to refuse a file before it is opened."""
+    """Yield the reasons to refuse a file, without opening it."""
     if _leaves(path, root):
         yield "expected a file inside the results folder, got a link to a file outside"
     elif path.exists():
@@ -134,7 +135,7 @@ def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
 
 
 def _leaves(path: Path, root: Path) -> bool:
-    """Whether links lead a path out of the folder ``root``.
+    """Whether symbolic links lead from a path to a place outside the folder ``root``.
 
     The path is resolved only if a part of it is a link.
     """
@@ -186,7 +187,7 @@ class HostSidecar(Sidecar):
 
     @property
     def file_stem(self) -> str:
-        """The name of the record's file without its suffix: the work and the host's fingerprint."""
+        """The name of the record's file without its suffix: ``work`` and the host's fingerprint."""
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 

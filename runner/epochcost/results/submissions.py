@@ -1,7 +1,7 @@
 """Read other people's result files and check them against the project.
 
-The checks are in ``results.checks``, those of sidecars in ``results.sidecar_faults``. Nothing is
-run, and no package for measuring is needed.
+The checks are in ``results.checks``, those of sidecars in ``results.sidecar_faults``. Checking runs
+no model and needs none of the packages for measuring.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _FEWEST_TO_COPY = 3
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A result that passed all checks, with statistics of its samples and remarks for a reviewer.
+    """A result that passed all checks, with a summary of its samples and remarks for a reviewer.
 
-    ``summary`` is None under LoadGen, and if it was not requested.
+    ``summary`` is None for a measurement by LoadGen, or if the caller did not request it.
     """
 
     path: Path
@@ -72,12 +72,12 @@ class ResultsCheck:
 
 @dataclass(frozen=True)
 class _Project:
-    """The project that results are checked against, and notes on the results checked so far.
+    """The project against which results are checked, and facts about the results checked so far.
 
-    ``named``: the user named the files one by one. ``summarised``: statistics of every result are
-    requested, which doubles the time. ``first`` maps a digest of samples to the first result with
-    them; ``hosts`` counts the results of each host. Results themselves are not kept, so that memory
-    stays small for a hundred thousand of them.
+    ``named`` says whether the user named the files one by one. ``summarised`` says whether the
+    caller wants statistics of every result, which doubles the time. ``first`` maps a digest of
+    samples to the first result that has them; ``hosts`` counts the results of each host. The
+    results themselves are not kept, so that a hundred thousand of them fit in memory.
     """
 
     catalogue: Catalogue
@@ -90,7 +90,10 @@ class _Project:
     hosts: Counter[_Host] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """The earlier result with exactly the same samples, or None; remembers this result."""
+        """The earlier result with exactly the same samples, or None.
+
+        Also records this result as an earlier result for later calls.
+        """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
             return None
@@ -111,9 +114,9 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``; if it is empty, all files below ``root``.
 
-    A named file is a submission and must be of the current model. In a whole folder, older results
-    only get a remark, and statistics are computed only if ``summarised``. Raises InputError for a
-    path without a result file.
+    A file that the user names is a submission: it must have been measured with the current ONNX
+    file and spec of its model. In a whole folder, older results only get a remark, and statistics
+    are computed only if ``summarised``. Raises InputError for a path without a result file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)
@@ -140,7 +143,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Note samples and host of each stored result that is not among the submitted files."""
+    """Record samples and host of each stored result that is not among the submitted files."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
@@ -158,7 +161,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 
 
 def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
-    """The hosts, and the ids of machines, that have at least ``results`` results."""
+    """The hosts with at least ``results`` results, and the ids of machines with as many."""
     machines = Counter[str]()
     for (machine, _), count in hosts.items():
         machines[machine] += count
@@ -228,7 +231,7 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
 
 
 def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
-    """Messages if the ONNX file or the model's spec has changed since the measurement."""
+    """Messages if a model's ONNX file or spec has changed since the measurement."""
     trial = result.trial
     graph, work = _works(result, project)
     if trial.graph_sha256 != graph:

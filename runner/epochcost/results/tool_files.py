@@ -2,7 +2,8 @@
 
 The tools are vLLM's ``bench serve --save-result`` (also SGLang's and InferenceX's own clients),
 GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's aggregate
-``agg_….json``, in today's formats. The keys of a file, not its name, decide the tool.
+``agg_….json``, in the formats of November 2026. A file's tool is recognised by the keys in the
+file, not by the file's name.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ _Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """A JSON object in a tool's file; a path of keys is written with slashes, such as ``a/b``."""
+    """A JSON object in a tool's file.
+
+    A path of keys is written with slashes, such as ``a/b``.
+    """
 
     values: Any
     path: Path
@@ -59,7 +63,7 @@ class _Export:
     def number(self, place: str) -> float | None:
         """The number at a path of keys.
 
-        None if missing, null, NaN or zero, which all mean unknown.
+        None if the value is missing, null, NaN or zero: all of these mean that it is unknown.
         """
         value = self.at(place)
         if not value or (isinstance(value, float) and math.isnan(value)):
@@ -89,9 +93,10 @@ class _Export:
     ) -> _Figures:
         """Times in seconds to the first token, between tokens, and of a whole request.
 
-        ``form`` is the path of a value, with placeholders for latency and statistic. ``units`` says
-        for each latency in how many parts of a second the file states it. Percentiles of too few
-        ``requests`` are left out; if that is None, all above the median.
+        ``form`` is the path of a value, with placeholders for the name of the latency and of the
+        statistic. ``units`` has the number of the file's units in a second, by latency. Percentiles
+        of too few ``requests`` are left out; if ``requests`` is None, all percentiles above the
+        median are.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
@@ -110,7 +115,7 @@ class _Export:
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
     """The runs in a tool's file, at least one; raises ResultError that says what was expected.
 
-    GuideLLM's runs without an answered request are left out if there are others.
+    Runs of GuideLLM in which no request was answered are left out, unless there are no other runs.
     """
     exports = [_Export(document, path) for document in _read(path)]
     try:

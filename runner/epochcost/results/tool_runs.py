@@ -79,7 +79,7 @@ class ToolRun(Record):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Reasons to doubt the figures: the reader's remarks, failed requests, contradictions."""
+        """Reasons to doubt the figures: remarks by the reader, failed requests, contradictions."""
         return (*self.remarks, *_failure_doubts(self), *_rate_doubts(self), *_latency_doubts(self))
 
     @model_validator(mode="after")
@@ -97,7 +97,7 @@ def _failure_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _rate_doubts(run: ToolRun) -> Iterator[str]:
-    """Doubts about rates that do not equal counts over the run's duration."""
+    """Reasons to doubt rates that differ from counts divided by the run's duration."""
     if run.seconds is None:
         return
     for noun, count, stated in (
@@ -120,7 +120,7 @@ def _rate_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _latency_doubts(run: ToolRun) -> Iterator[str]:
-    """Doubts about latencies that contradict the run's duration or each other."""
+    """Reasons to doubt latencies that contradict the run's duration or each other."""
     whole, first, token = run.whole.mean, run.first.mean, run.token.mean
     if run.requests is None or run.seconds is None or whole is None:
         return

@@ -1,8 +1,8 @@
 """Records of real trainings to an accuracy: learning curves and times, by repeat.
 
-Owns the record, its versioned JSON form, and its file in ``<hardware>/trainings/``. There is a file
-for each model, data set, batch size and aim on a host, to which repeats are added. Times are
-stored; readers compute costs.
+This module defines the record, its versioned JSON form, and its file in ``<hardware>/trainings/``.
+On each host there is one file for each combination of model, data set, batch size and aim; new
+repeats are added to it. The file has times only; readers compute the costs.
 
 History of TRAININGS_VERSION:
 1  first form.
@@ -56,8 +56,8 @@ class Point(Record):
 class Repeat(Record):
     """A training from a seed: its learning curve and its times.
 
-    ``reached_step`` is the step of the evaluation at which the aim was met. ``sessions`` counts
-    starts and resumptions. Steps that a crash lost were taken again; they count once.
+    ``reached_step`` is the step of the evaluation that met the aim. ``sessions`` counts how often
+    the training was started or resumed. Steps that were lost in a crash and repeated count once.
     """
 
     seed: NonNegativeInt
@@ -91,10 +91,10 @@ class Repeat(Record):
 
 
 class Trainings(HostSidecar):
-    """The repeats of a training on one host; ``aim`` is the aim as a person wrote it.
+    """The repeats of a training on one host; ``aim`` is the text in which the user stated the aim.
 
-    ``id`` is a digest of everything that decides the weights and when training stops, except the
-    seed.
+    ``id`` is a digest of everything except the seed that decides the weights and the end of the
+    training.
     """
 
     folder: ClassVar[str] = "trainings"
@@ -116,7 +116,10 @@ class Trainings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """Model, data set, provider, batch size and digits of the id, a part of the file's name."""
+        """The part of the file's name for the training.
+
+        It has the model, data set, provider, batch size and digits of the id.
+        """
         work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
         return f"{work}-{self.id[:8]}"
 
@@ -144,7 +147,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The mean and spread of at least one value; each value is that of one repeat."""
+    """The mean and spread of the values of all repeats, of which there is at least one."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)

@@ -1,4 +1,4 @@
-"""Token prices of language-model APIs, as single specs or as rows of a source's table."""
+"""Token prices of language-model APIs, as single specs or as rows of a CSV table."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class ApiPrice(PricedSpec):
 
 
 class ApiTable(NamedSpec):
-    """The source of a CSV table of token prices, with a row for each API."""
+    """The source of a CSV table of token prices; each row of the table is one API's price."""
 
     name: Text = Field(description="Name of the source.", examples=["models.dev"])
     table: TableName = Field(

@@ -1,8 +1,9 @@
-"""Base class of every spec, which is frozen and refuses unknown keys, and the types of its fields.
+"""The base class of all specs, and the types of their fields.
 
-Specs arrive from TOML as str, int, Decimal, bool, date, list and dict. Nothing is converted from
-text, so ``amount = "0.90"`` is a fault, not a number. A validator raises ValueError with only the
-demand ("should be …"); ``findings`` adds the file, the key and the value.
+A spec is frozen and refuses unknown keys. Its values come from TOML as str, int, Decimal, bool,
+date, list and dict. Nothing is converted from text, so ``amount = "0.90"`` is a fault, not a
+number. A validator raises a ValueError that states only the demand ("should be …"); ``findings``
+adds the file, the key and the value.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def _from_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Matching:
-    """A check that a whole text matches a pattern, which ``expected`` describes for people."""
+    """A validator that requires a whole text to match ``pattern``.
+
+    ``expected`` describes the pattern in the error message.
+    """
 
     pattern: re.Pattern[str]
     expected: str
@@ -78,7 +82,10 @@ class Matching:
 
 
 def matching(pattern: str, expected: str) -> Matching:
-    """Make a check that a whole text matches a pattern, which ``expected`` describes for people."""
+    """Make a validator that requires a whole text to match ``pattern``.
+
+    ``expected`` describes the pattern in the error message.
+    """
     return Matching(re.compile(pattern), expected)
 
 
@@ -91,7 +98,7 @@ def _legible(text: str) -> str:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """Make a check that ``of`` returns different values for all items of an array."""
+    """Make a validator that refuses an array if ``of`` returns equal values for two items."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
         earlier: set[Hashable] = set()
@@ -158,7 +165,7 @@ DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price, with the reason why it cannot be right if other prices contradict it."""
+    """A price. If other prices contradict it, it has the reason why it cannot be right."""
 
     _doubt: str = PrivateAttr("")
 

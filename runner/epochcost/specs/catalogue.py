@@ -1,6 +1,7 @@
 """The kinds of spec, and the catalogue, which holds every spec of a folder by kind and id.
 
-Owns the rule for current prices: a newer price of the same plan supersedes an older price.
+This module also decides which prices are current: a newer price of the same plan supersedes an
+older price.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Specs by kind and id; every reference in a spec leads to a spec of this catalogue.
+    """Specs by kind and id; every id that a spec refers to is in this catalogue.
 
     ``apis`` includes the rows of ``api_tables``. ``root`` is the folder with ``specs/``; ``files``
     maps ``kind/id`` to its TOML file.
@@ -117,7 +118,7 @@ class Catalogue:
         return self.root / "models"
 
     def tables_of(self, kind: Literal["examples", "tokens"]) -> tuple[ObservationTable, ...]:
-        """The tables of measured rates whose unit is examples, or tokens, per second."""
+        """The tables of measured rates in examples per second, or in tokens per second."""
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def graph_path(self, model: Model) -> Path:
@@ -134,7 +135,7 @@ class Catalogue:
     def machine(self, identifier: str) -> Hardware:
         """The machine with this id; raises InputError with the nearest ids if there is none.
 
-        The methods below raise it too.
+        The methods below raise this error for an unknown id, too.
         """
         return _named("hardware", self.hardware, identifier)
 
@@ -198,7 +199,10 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 
 
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The machine's on-demand price, else its price as an owned machine; None if it has neither."""
+    """The machine's on-demand price, else its price as an owned machine.
+
+    None if it has neither.
+    """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
     usual = [price for price in current if price.kind.usual]
@@ -212,7 +216,8 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``: it has the same plan at a later date.
 
-    An ``older`` price without a region or product name is replaced by a price with any.
+    If the ``older`` price states no region or product name, any region or product name of the newer
+    price counts as equal.
     """
     return (
         _plan(newer) == _plan(older)

@@ -21,7 +21,11 @@ _PARTS = ("key", "value")
 
 
 class Generation(Spec):
-    """Lengths of the prompts to read, and of the caches with which decoding a token is timed."""
+    """The lengths at which a decoder is timed.
+
+    They are the lengths of prompts that it reads, and the lengths of the cache when it decodes a
+    token.
+    """
 
     batch_sizes: Counts = Field((1, 4), description="Sequences in a batch.", examples=[[1, 4]])
     prompts: Counts = Field(
@@ -136,6 +140,6 @@ class Decoder(Spec):
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of names: a cache input of the graph, and the output that feeds it next."""
+        """Pairs of names: a cache input, and the output whose value it gets in the next run."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

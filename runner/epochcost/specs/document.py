@@ -1,8 +1,8 @@
 """A TOML file: its bytes, its UTF-8 text, its parsed table, and the positions of its keys.
 
-This module does not know the keys of specs. A file that is not valid TOML has one fault. Values
-come from tomli, which keeps no positions; if there is a fault, tree-sitter parses the text for
-positions.
+This module does not know the keys of specs. For a file that is not valid TOML, it reports a single
+fault. Values come from tomli, which keeps no positions; if there is a fault, tree-sitter parses the
+text for positions.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def offset_position(text: str, offset: int) -> Position:
 
 
 def key_position(text: str, path: KeyPath) -> Position:
-    """The position of a key in a TOML text; if the key is missing, that of the table around it."""
+    """The position of a key in a TOML text; if the key is missing, the position of its table."""
     places = key_positions(text)
     while path and path not in places:
         path = path[:-1]
@@ -97,7 +97,7 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Children of a syntax node that may contain keys, each with the key path of its place."""
+        """Children of a syntax node that may contain keys, each with its key path."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -187,7 +187,10 @@ class Document:
         return Fault(self.path, *key_position(self.text, finding.key), str(finding))
 
     def place(self, key: KeyPath) -> str:
-        """``path:line:col`` of a key of this file, for a fault in another file that mentions it."""
+        """The position of a key of this file as ``path:line:col``.
+
+        It is for faults in another file that mention this key.
+        """
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"
 
@@ -208,7 +211,10 @@ def read(kind: str, path: Path, within: Path) -> Document:
 
 
 def guess_ids(path: Path, within: Path) -> frozenset[str]:
-    """Probable ids of a spec whose file cannot be parsed, so that references to it are valid."""
+    """Probable ids of a spec whose file cannot be parsed.
+
+    With them, other specs that refer to this spec get no fault.
+    """
     try:
         text = _contents(path, within).decode(errors="replace")
     except SpecError:
@@ -217,7 +223,7 @@ def guess_ids(path: Path, within: Path) -> frozenset[str]:
 
 
 def file_error(path: Path, message: str, position: Position = START) -> SpecError:
-    """The error for a file or folder that cannot be used at all."""
+    """The error for a file or folder that cannot be read."""
     return SpecError([Fault(path, *position, message)])
 
 

@@ -39,7 +39,10 @@ def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def require(options: Mapping[str, object]) -> None:
-    """Raise UsageError that names every option without a value; do nothing if all have one."""
+    """Raise a UsageError that names every option without a value.
+
+    Does nothing if all options have a value.
+    """
     missing = [f"--{key.replace('_', '-')}" for key, value in options.items() if not value]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
@@ -64,9 +67,9 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    ``values`` are by key, in TOML's types; keys with None are left out. Raises InputError if the
-    values make no valid spec or the file exists, and SpecError if the spec contradicts other specs;
-    then no file is written.
+    ``values`` maps keys to values of TOML's types; a key whose value is None is not written. Raises
+    InputError if the values are no valid spec or if the file exists already, and SpecError if the
+    spec contradicts other specs. No file is written then.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)

@@ -66,7 +66,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The missing key that an unknown key seems to misspell, so that one fault covers both."""
+    """The missing key that an unknown key seems to misspell; a single fault then reports both."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
@@ -92,7 +92,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
 
 
 def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
-    """The key path of a fault in the file; pydantic's path also contains the names of variants."""
+    """The key path of a fault as in the file, without the names of variants in pydantic's path."""
     path: list[str | int] = []
     value: Any = table
     for part in detail["loc"]:

@@ -1,6 +1,6 @@
 """Machines with their CPUs, memory and accelerators; and accelerators as separate specs.
 
-``price`` has the costs of machines, ``published`` the times that others measured.
+The module ``price`` has the costs of machines; ``published`` has the times that others measured.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Capability = Annotated[
 
 
 class Accelerator(Spec):
-    """Identical GPUs in a machine; memory, peak rates and power are of one GPU."""
+    """Identical GPUs in a machine; memory, peak rates and power are those of a single GPU."""
 
     name: Text = Field(description="Make and form of the device.", examples=["V100 SXM2 (16 GB)"])
     count: PositiveInt = Field(1, description="Devices in the machine.", examples=[8])

@@ -88,7 +88,7 @@ def _tree_of(path: Path) -> Path:
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
     """Yield the spec files below a folder in the order of their names.
 
-    For each unexpected file or folder, a fault is yielded instead.
+    For each other file or folder that should not be there, the function yields a fault.
     """
     for entry in _entries(tree):
         if isinstance(entry, Fault):
@@ -192,10 +192,11 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """The faults of spec files, and of all spec files below folders.
+    """The faults of the spec files in ``paths``; a folder stands for all spec files below it.
 
-    References are resolved in the whole folder of specs around a path; faults of other files are
-    left out. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.
+    A spec may refer to any other spec in the same folder of specs, but only the faults of the given
+    files are returned. ``judge_graph`` checks ONNX files. Raises InputError for a path without
+    specs.
     """
     requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
@@ -252,7 +253,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Add to each price that other prices contradict the reason why it cannot be right."""
+    """Add the reason why it cannot be right to each price that other prices contradict."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -289,7 +290,10 @@ def _tabled(
 def _documents(
     files: Iterable[SpecFile], tree: Path
 ) -> tuple[list[Document], list[SpecFile], list[Fault]]:
-    """Parse files: returns parsed documents, files that cannot be parsed, and all faults."""
+    """Parse files into documents.
+
+    Also returns the files that cannot be parsed, and all faults.
+    """
     documents: list[Document] = []
     unparsed: list[SpecFile] = []
     faults: list[Fault] = []
@@ -305,9 +309,9 @@ def _documents(
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """The spec of a document, None if it is invalid, and all its faults.
+    """The spec of a document (None if it is invalid), and all faults of the document.
 
-    Faults in comparison with other specs are included, except for keys that are faulty already.
+    The faults include contradictions of other specs, except for keys that already have a fault.
     """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:

@@ -1,4 +1,4 @@
-"""Models: an ONNX file, the values of its inputs, and settings of its training and serving."""
+"""Models: an ONNX file, the values of its inputs, and settings for its training and serving."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Input(Spec):
     """A graph input and the values to feed.
 
     The values are random numbers in a range ``[low, high)``, random token indices in ``[0,
-    vocabulary)``, or all equal to ``value``, as in a mask that hides nothing.
+    vocabulary)``, or all equal to ``value``: for instance 1 in an attention mask that hides no
+    token.
     """
 
     name: Text = Field(description="The name of the input in the graph.", examples=["image"])
@@ -84,7 +85,7 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """A graph output that the next step or run reads as this input; it starts at zero."""
+    """A graph input whose value is an output of the step or run before; it starts at zero."""
 
     input: Text = Field(
         description="The graph's input that reads the state; it starts at zero.", examples=["h0"]
@@ -96,9 +97,9 @@ class CarriedState(Spec):
 
 
 class Training(LossTerm):
-    """Training as the model's source describes it.
+    """The settings of a training, as the model's source describes them.
 
-    An epoch is ``examples_per_epoch // batch`` steps.
+    An epoch has ``examples_per_epoch // batch`` steps.
     """
 
     auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = Field(
@@ -154,7 +155,9 @@ class Inference(Spec):
 
 
 class DeclaredModel(Spec):
-    """The size of a model without a graph, whose training is priced from its FLOPs.
+    """The size of a model without an ONNX graph.
+
+    The program estimates the cost of its training from the training's floating-point operations.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
     2020, arXiv 2001.08361).
@@ -244,16 +247,20 @@ class Model(NamedSpec):
 
     @property
     def fed(self) -> tuple[Input, ...]:
-        """The graph inputs to feed; for a decoder, tokens and a mask that hides none of them."""
+        """The graph inputs that the program feeds.
+
+        For a decoder they are the tokens, and an attention mask that hides no token.
+        """
         if self.decoder is None:
             return self.inputs
         tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The graph inputs to feed, plus random positions if a decoder's graph reads positions.
+        """The inputs that the program feeds to a graph; ``names`` are all inputs of the graph.
 
-        ``names`` are the graph's inputs. The values of positions do not change the time.
+        If a decoder's graph reads positions, they are fed as random numbers: their values do not
+        change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed

@@ -60,9 +60,9 @@ Plan = Literal[
 class PlanKind:
     """A kind of price plan; ``table`` names the table that only specs of this kind have.
 
-    A reader of the site chooses all kinds of a ``group`` together. ``interruptible``: the provider
-    may take the machine back. If no plan is requested, a machine's price is that of the first kind
-    with ``usual`` for which it has a price.
+    On the site, a reader selects or hides all kinds of the same ``group`` together.
+    ``interruptible``: the provider may take the machine back. If the user requests no plan, the
+    program uses the first kind that is ``usual`` and for which the machine has a price.
     """
 
     group: str
@@ -119,8 +119,8 @@ class Range(Spec):
 class Price(PricedSpec):
     """A price plan of one machine at one date.
 
-    A rented plan has ``amount`` per hour or a ``commitment``, and ``components`` that are added to
-    it or replace it; an owned machine has the table ``owned``.
+    A rented plan has an ``amount`` per hour or a ``commitment``; its ``components`` are added to
+    that or replace it; an owned machine has the table ``owned``.
     """
 
     hardware: Identifier = Field(
@@ -287,7 +287,7 @@ class Price(PricedSpec):
 
     @property
     def plan_words(self) -> str:
-        """The plan in words, with the length of a commitment."""
+        """The plan in words; for a commitment, with its length."""
         terms = self.commitment
         return f"{self.plan}, {terms.term_months} months" if terms else self.plan
 
@@ -311,13 +311,16 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """Share of the hourly price that is charged in each of a month's equal parts.
+        """The share of the hourly price that is charged in each part of a month.
 
-        Empty if the plan has no discount for sustained use.
+        All parts are equally long. Empty if the plan has no discount for sustained use.
         """
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule from used time to billed time, looked up if the spec only names it."""
+        """The rule that turns used time into billed time.
+
+        If the spec only names a rule, the rule is looked up.
+        """
         return rule_of(self.billing)

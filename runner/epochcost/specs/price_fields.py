@@ -1,6 +1,6 @@
-"""Read a figure of a price plan by its key path, or replace it and validate the plan again.
+"""Read a number of a price plan by its key path, or replace it and validate the plan again.
 
-Paths are written as in faults: ``owned.utilisation``, ``components[0].amount``.
+Paths are written as in error messages: ``owned.utilisation``, ``components[0].amount``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
 
 
 def value_at(price: Price, path: str) -> Decimal:
-    """The figure at a key path of a price, or its default; raises InputError if there is none."""
+    """The number at a key path of a price, or the key's default.
+
+    Raises InputError if there is neither.
+    """
     try:
         return figure_at(_table(price, key_path(path)), key_path(path))
     except ValueError as error:
@@ -54,9 +57,10 @@ def value_at(price: Price, path: str) -> Decimal:
 
 
 def with_value(price: Price, path: str, value: Decimal) -> Price:
-    """A copy of the price with another figure at a key path, validated as a spec.
+    """A copy of the price with another number at a key path, validated as a spec.
 
-    Raises InputError if the path leads to no figure, or with all faults of the new price.
+    Raises InputError if there is no number at the path, or if the new price is invalid; the error
+    then lists all its faults.
     """
     value_at(price, path)
     keys = key_path(path)
@@ -81,7 +85,7 @@ def _table(price: Price, path: KeyPath) -> dict[str, Any]:
 
 
 def _opened(value: Any) -> Any:
-    """Copy frozen tables and arrays into dicts and lists that can be changed."""
+    """Copy read-only tables and arrays into dicts and lists that can be changed."""
     if isinstance(value, Mapping):
         return {key: _opened(item) for key, item in value.items()}
     if isinstance(value, tuple):

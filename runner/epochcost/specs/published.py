@@ -1,4 +1,4 @@
-"""Published figures of others: measurements, claims, and tables of measured times.
+"""What other people published: measurements, claims, and tables of measured times.
 
 ``predict.rates`` reads the rows of a table of times from a CSV file in the spec's folder.
 """
@@ -56,17 +56,17 @@ Printed = Annotated[
 
 
 def half_unit(value: Decimal) -> Decimal:
-    """Half a unit of a number's last digit, which is the largest rounding error."""
+    """Half a unit of a number's last digit: the largest error that rounding can cause."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "specs hold finite numbers"
     return Decimal(5).scaleb(exponent - 1)
 
 
 class Claim(Spec):
-    """A figure of the source that a function of `cost.claims` recomputes from the row's inputs.
+    """A number in a source, which a function of `cost.claims` recomputes from its row's inputs.
 
-    A drawn value is in a chart whose data the source publishes. ``relation`` is ``at-least`` if the
-    source only says that the figure is larger.
+    A number that is ``shown`` as drawn comes from a chart whose data the source publishes.
+    ``relation`` is ``at-least`` if the source only says that the number is larger.
     """
 
     label: Text = Field(description="Quantity of the value.", examples=["cost of 12 epochs"])
@@ -94,12 +94,12 @@ class Claim(Spec):
 
     @property
     def value(self) -> Decimal:
-        """The printed figure as a number; its digits show its precision."""
+        """The printed number; its digits show how precise it is."""
         return Decimal(self.printed.replace(",", ""))
 
 
 class Timing(Spec):
-    """A row of a source's table: a workload on ``count`` machines at a price.
+    """A row of a source's table: the time and the price of a workload on ``count`` machines.
 
     The source states the time of one epoch, or of the whole work in seconds or hours, rounded to
     its last digit.
@@ -184,7 +184,10 @@ class Timing(Spec):
 
     @property
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
-        """Bounds of the whole work's time in seconds, given the rounding of the source's time."""
+        """The least and the greatest time of the whole work, in seconds.
+
+        Every time between them rounds to the time that the source states.
+        """
         half = half_unit(self._source_time)
         return self._total(self._source_time - half), self._total(self._source_time + half)
 
@@ -273,7 +276,10 @@ class Published(NamedSpec):
 
 
 class ObservationTable(NamedSpec):
-    """The source of a table of measured rates, and its licence's demands on pages with the rows."""
+    """The source of a table of measured rates.
+
+    It also states what the source's licence demands of pages that show the rows.
+    """
 
     name: Text = Field(description="Name of the source.", examples=["timm results"])
     kind: Literal["examples", "tokens"] = Field(

@@ -1,8 +1,8 @@
 """Other reference data: currencies, electricity grids and data sets.
 
-A grid has a source's figures for a year. The spec of a data set has no examples; if trainings can
-read the data set, it names the files, which ``train.datasets`` reads, or a generator of
-``train.generated``.
+The spec of a grid states its carbon intensity in a year. The spec of a data set contains no
+examples. If the data set can be trained on, the spec names its files, which ``train.datasets``
+reads, or a generator in ``train.generated``.
 """
 
 from __future__ import annotations
@@ -122,7 +122,10 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file, or two copies of its entry if it has both training and held-out members."""
+        """The file as entries of one part each.
+
+        A file with both training and held-out members gives two entries, one for each part.
+        """
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -159,7 +162,10 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings for generating examples from a seed, with a best possible result that is known."""
+    """Settings for generating examples from a seed.
+
+    The best possible result of a training on them is known.
+    """
 
     generator: Literal["markov-text", "textured-shapes"] = Field(
         description="Characters of a Markov chain of order 2, or coloured images of shapes."
@@ -192,7 +198,7 @@ class Generated(Spec):
 
 
 class Dataset(NamedSpec):
-    """A data set: the kind and the number of its examples, and where they come from."""
+    """A data set: what its examples are, how many there are, and where they come from."""
 
     name: Text = Field(description="Name for people.", examples=["CIFAR-10"])
     example: Text = Field(

@@ -1,7 +1,7 @@
 """Check specs against each other: unique ids, references to existing specs, consistent figures.
 
-Works on parsed tables and not on specs, so that a fault in one key hides none in another; values of
-a wrong type are skipped, since ``findings`` reports them.
+The checks work on parsed tables, not on validated specs, so that all faults of a file are reported
+together. They skip values of a wrong type, which ``findings`` reports.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class Neighbours(NamedTuple):
     """All parsed files by kind and id, to which a spec may refer.
 
     ``presumed`` are the probable (kind, id) of files that cannot be parsed. ``graphs`` is the
-    folder of ONNX files, None if there is none; ``judge`` checks the files. ``unseen`` are kinds
-    whose folder cannot be read, so that their ids are unknown.
+    folder of ONNX files, None if it does not exist; ``judge`` is the function that checks an ONNX
+    file. ``unseen`` are the kinds of spec whose folder cannot be read, so that their ids are
+    unknown.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
@@ -95,7 +96,10 @@ def neighbours(
     unseen: Iterable[str] = (),
     judge: JudgeGraph | None = None,
 ) -> Neighbours:
-    """Index parsed files by kind and id; ``presumed``: probable (kind, id) of unparsed files."""
+    """Index parsed files by kind and id.
+
+    ``presumed`` are the probable (kind, id) of files that cannot be parsed.
+    """
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
@@ -103,7 +107,7 @@ def neighbours(
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
-    """Faults of a spec that only show in comparison with the other specs."""
+    """Find the faults of a spec that only a comparison with other specs can show."""
     yield from _duplicates(document, context)
     yield from _unknown_unconfirmed(document)
     for reference in _REFERENCES:
@@ -193,7 +197,7 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """A fault if the file that a key names is not in the spec's folder."""
+    """A fault if a key names a file that is not in the spec's folder."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return

@@ -1,4 +1,4 @@
-"""Replays: trainings on spot machines of the past, priced by a trace in the spec's folder."""
+"""Replays: trainings on spot machines, priced with a trace of past prices in the spec's folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TraceName = Annotated[
 
 
 class ReplayedJob(NamedSpec):
-    """A training on a machine of the past, whose prices and availability follow a trace.
+    """A training on a spot machine whose prices and availability come from a trace of the past.
 
     It saves checkpoints and may move between zones.
     """

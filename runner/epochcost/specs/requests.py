@@ -1,6 +1,6 @@
 """Requests to a language model: lengths of prompts and answers, and latency bounds.
 
-All numbers are integers, so that equal requests are the same trial however they are written.
+All numbers are integers, so that two spellings of the same requests give the same trial.
 ``execute.requests`` draws the lengths, ``measure`` sends the requests to an engine.
 """
 
@@ -28,8 +28,8 @@ Percents = Annotated[
 class Lengths(Spec):
     """Lengths of texts in tokens: a log-normal distribution, or a table of lengths with counts.
 
-    Half of a log-normal distribution is below ``median`` and nine in ten below ``p90``; longer
-    texts are cut at ``most``.
+    Half of a log-normal distribution is below ``median`` and nine in ten below ``p90``; lengths
+    above ``most`` become ``most``.
     """
 
     tokens: Tokens | None = Field(
@@ -82,7 +82,7 @@ class Lengths(Spec):
 
     @property
     def summary(self) -> str:
-        """The lengths in words: median and 90th percentile, or all lengths of a table."""
+        """The lengths as text: median and 90th percentile, or all lengths of a table."""
         if self.tokens is None:
             return f"about {self.median} (90 % below {self.p90})"
         return " or ".join(map(str, self.tokens))
@@ -131,5 +131,5 @@ class Requests(Spec):
 
     @property
     def lengths_words(self) -> str:
-        """The lengths of prompts and answers in words."""
+        """The lengths of prompts and answers as text."""
         return f"prompts of {self.prompt.summary} tokens and answers of {self.answer.summary}"

@@ -1,8 +1,9 @@
 """JSON Schemas (draft 7) of the spec files for editors, made from the classes that validate specs.
 
-The reference of all keys, docs/reference/specs.md, is written from the same schemas. They lack the
-rules between keys ("either amount or components") and between files, which `epochcost check`
-applies. They have no references, since editors show the description of the nearest table.
+The reference of all keys, docs/reference/specs.md, is written from the same schemas. The schemas
+lack the rules between keys ("either amount or components") and between files; `epochcost check`
+applies these rules. Every table is written out in place instead of by reference (``$ref``), since
+editors would show the description of the referenced table.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def schema_files() -> dict[str, str]:
 
 
 class _OfToml(GenerateJsonSchema):
-    """A generator of schemas for TOML's values: numbers are exact, and there is no null."""
+    """pydantic's schema generator, adapted to TOML: decimals are numbers, and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number: JsonSchemaValue = {"type": "number"}
@@ -108,8 +109,8 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
     """Rename pydantic's bounds to JSON Schema's.
 
-    If a minimum is both inclusive and exclusive, only the exclusive bound stays; likewise a
-    maximum.
+    If a value has both an inclusive and an exclusive minimum, only the exclusive minimum is kept;
+    likewise for maxima.
     """
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
@@ -120,7 +121,7 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write choices as ``enum`` and descriptions in Markdown, and remove empty defaults."""
+    """Write choices as ``enum``, write descriptions in Markdown, and remove empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
         del schema["const"]
@@ -166,7 +167,10 @@ _TYPES = {
 
 
 class _Table(NamedTuple):
-    """A table of the reference page; ``same_as``: header of an earlier table with equal keys."""
+    """A table of the reference page.
+
+    ``same_as`` is the header of an earlier table that has the same keys.
+    """
 
     header: str
     schema: Schema
@@ -212,7 +216,7 @@ def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Tab
 
 
 def _variant(table: Schema) -> str:
-    """The header's suffix for one of several tables that differ by the key ``name``; else empty."""
+    """A suffix for the header of a table that has variants with different ``name``; else empty."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 

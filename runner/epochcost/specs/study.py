@@ -30,9 +30,8 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 class BudgetLimit(Spec):
     """A demand that ``goal`` of ``model`` cost at most the amount ``at_most`` in ``currency``.
 
-    Without ``hardware`` and ``price``, it applies to the cheapest machine and plan. With
-    ``accuracy_percent``, it applies only to trainings that reach this accuracy according to their
-    source.
+    Without ``hardware`` and ``price``, the limit applies to the cheapest machine and plan. With
+    ``accuracy_percent``, it applies only to trainings whose source states at least this accuracy.
     """
 
     model: Identifier = Field(description="A model of the study, by id.", examples=["mnist-cnn"])
@@ -64,7 +63,7 @@ class BudgetLimit(Spec):
 class Budget(Spec):
     """The highest allowed costs of a study's models.
 
-    `epochcost check --budgets` fails above them.
+    `epochcost check --budgets` fails if a cost is higher.
     """
 
     limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = Field(
@@ -102,7 +101,7 @@ Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DIST
 class Sampling(Spec):
     """Conditions that end a trial: its mean is precise enough, or its time budget is used up.
 
-    The budget does not include building the graph and starting the worker.
+    The time budget does not include the time to build the graph and to start the worker process.
     """
 
     relative_half_width: Annotated[Positive, Field(lt=1)] = Field(

@@ -32,10 +32,10 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 
 
 class Billing(Spec):
-    """Rounding of billed time: shorter use than the minimum counts as the minimum.
+    """The rule by which used time is rounded to billed time.
 
-    Longer use is rounded up to whole increments. Each start is rounded separately. The smallest
-    increment is a millisecond.
+    Use below the minimum counts as the minimum; longer use is rounded up to whole increments. Each
+    start of a machine is rounded separately. The smallest allowed increment is a millisecond.
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
@@ -79,7 +79,10 @@ BillingNameOrTable = Annotated[
 
 
 def rule_of(billing: BillingName | Billing) -> Billing:
-    """The billing rule, looked up by name unless the spec writes it out."""
+    """The billing rule.
+
+    If the spec names a rule instead of stating it, the rule is looked up.
+    """
     return billing if isinstance(billing, Billing) else BILLING_RULES[billing]
 
 
@@ -157,10 +160,10 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed for the time of use; the usage
-    states the gigabytes moved; a run costs the same for any duration. A premium refers to the
-    plan's ``amount`` as ``compute`` and to its commitment as ``commitment``. A premium is never a
-    percentage of another premium.
+    The unit decides the quantity. A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed
+    for the time of use. Moved data is billed by the gigabytes that the usage states. A run costs
+    the same whatever its duration. A premium refers to the plan's ``amount`` as ``compute`` and to
+    its commitment as ``commitment``. A premium is never a percentage of another premium.
     """
 
     label: Text = Field(description="Text of its line in the bill.", examples=["NVIDIA T4"])
@@ -207,9 +210,9 @@ class Component(Spec):
 class Commitment(Spec):
     """A commitment to pay for machines for a whole term, used or not.
 
-    An hour of use costs both payments, spread over the used share of the term. With
-    ``on_demand_hourly`` the commitment covers ``machines`` at once, and each further machine costs
-    that price; without it, every machine needs a commitment.
+    The upfront and the hourly payments are spread over the hours in which the machine is used. With
+    ``on_demand_hourly`` the commitment covers ``machines`` machines at a time, and each further
+    machine costs that price; without it, every machine needs a commitment.
     """
 
     term_months: Positive = Field(
@@ -271,7 +274,7 @@ class Commitment(Spec):
 class Start(Spec):
     """Duration of a machine's start, whether it is billed, and how often it fails.
 
-    A failed start takes the time too, but costs only ``failure_charge``.
+    A failed start takes as long as a successful start, but costs only ``failure_charge``.
     """
 
     seconds: NonNegative = Field(
@@ -289,7 +292,7 @@ class Start(Spec):
 
 
 class Interruptions(Spec):
-    """Rate at which the provider takes the machine back, and times of checkpoints and restarts."""
+    """How often the provider takes the machine back, and how long checkpoints and restarts take."""
 
     rate_per_hour: NonNegative = Field(
         description="Interruptions in an hour, on average.", examples=[0.05]
@@ -313,7 +316,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Money that the provider gives to new customers and that pays the bill first."""
+    """Free credit that a provider gives to new customers; it pays a bill first."""
 
     amount: Positive = Field(description="The credit, in the plan's currency.", examples=[300])
     label: Text = Field("free credit", description="Text of its line in the bill.")

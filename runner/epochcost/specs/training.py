@@ -96,7 +96,10 @@ class Adagrad(Spec):
 
 
 class Adadelta(Spec):
-    """Adadelta: scale gradients by the running root mean square of steps over that of gradients."""
+    """Adadelta: scale gradients by the ratio of two running root mean squares.
+
+    They are that of the steps and that of the gradients.
+    """
 
     name: Literal["adadelta"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(Decimal(1), description="Factor of the step.", examples=[1])
@@ -153,8 +156,8 @@ _OF_NUMBERS = ("mse", "l1", "huber")
 class Target(Spec):
     """Targets of a loss: class indices in ``[0, classes)``, or numbers in a range.
 
-    A masked language model does not predict the tokens of ``ignored_share``. ``label_smoothing`` is
-    defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
+    ``ignored_share`` is the share of tokens that a masked language model does not predict.
+    ``label_smoothing`` is defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
     """
 
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
@@ -181,9 +184,9 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """A key that is set here although only softmax_cross_entropy supports it.
+        """The name of a key that is set although only the loss softmax_cross_entropy supports it.
 
-        None if none is.
+        None if there is no such key.
         """
         return next(
             (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
@@ -320,7 +323,7 @@ class InverseSquareRoot(Spec):
 
 
 class InverseTime(Spec):
-    """The rate divided by 1 + decay × step, which was Keras's ``decay`` in 2017."""
+    """The rate divided by 1 + decay × step, like the ``decay`` of Keras in 2017."""
 
     name: Literal["inverse-time"] = Field(description="The schedule.")
     decay: Positive = Field(

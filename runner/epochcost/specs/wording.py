@@ -1,6 +1,6 @@
 """Texts for the messages of faults: values and key paths as in TOML, and suggestions.
 
-Other modules find the faults; these texts are short and printable for any content of a file.
+Other modules find the faults. The texts are short and printable whatever a file contains.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """The nearest choice as a suggestion, else a list of all choices; empty without choices."""
+    """Suggest the nearest choice, else list all choices; an empty text if there are no choices."""
     ordered = sorted(choices)
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """``; did you mean "x"?`` if a choice is close to the word, else an empty text."""
+    """The text ``; did you mean "x"?`` if a choice is similar to the word, else an empty text."""
     near = closest(word, choices)
     return "" if near is None else f"; did you mean {describe(near)}?"
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice nearest to a misspelt word, else the shortest choice that contains the word."""
+    """The choice most like a misspelt word, else the shortest choice that contains the word."""
     by_folded = {choice.casefold(): choice for choice in choices}
     folded = word[:_LONGEST_TEXT].casefold()
     if _MEANT.get(folded) in by_folded:

@@ -1,8 +1,8 @@
-"""Token prices that cannot be right, each with the reason.
+"""Find token prices that cannot be right, each with the reason.
 
 An API's price is compared with its last price, the same model at other providers, and the
-provider's other models. The allowed factor between two prices is the largest that occurs among the
-committed prices of November 2026, rounded up.
+provider's other models. Two prices may differ by at most a fixed factor: the largest factor among
+the prices in this repository in November 2026, rounded up.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
 
 
 def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
-    """Reasons why an API's new price cannot be right, judged by its last price."""
+    """Reasons why an API's new price cannot be right, compared with its last price."""
     last, now = _total(before), _total(after)
     if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
         times = f"{short(now / last)} times its last {short(last)}"
@@ -50,7 +50,7 @@ def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
 
 
 class ApiMarket:
-    """The prices of APIs with which a price is compared."""
+    """The prices with which an API's price is compared."""
 
     def __init__(self, apis: Iterable[ApiPrice]) -> None:
         self.apis = tuple(apis)

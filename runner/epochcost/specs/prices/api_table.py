@@ -1,7 +1,8 @@
-"""Tables of token prices: a CSV file in the spec's folder, with a row for each API.
+"""Read tables of token prices: CSV files in which each row is the price of one API.
 
-The columns are the keys of ``ApiPrice`` except the id, which follows from provider and name. Keys
-of the table ``long`` are written ``long.input_per_million``. An empty cell is a missing key.
+The CSV file is in the folder of its spec. Its columns are the keys of ``ApiPrice`` except ``id``,
+which is made from the provider and the name. Keys of the table ``long`` are written
+``long.input_per_million``. An empty cell means that the key is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LONGEST_ID = 80
 
 
 class ApiRow(NamedTuple):
-    """A valid row as an API's price, and its line in the file."""
+    """A valid row: its API's price, and its line in the file."""
 
     line: int
     price: ApiPrice

@@ -1,9 +1,9 @@
-"""Prices of rented machines that cannot be right, each with the reason.
+"""Find prices of rented machines that cannot be right, each with the reason.
 
 A price is compared with its own last price, the other plans of its machine, the same accelerator in
-other machines, and the provider's other prices. The allowed factor between two prices is the
-largest that occurs among the committed prices of November 2026, rounded up. ``api_doubts`` has the
-rules for token prices.
+other machines, and the provider's other prices. Two prices may differ by at most a fixed factor:
+the largest factor among the prices in this repository in November 2026, rounded up. ``api_doubts``
+has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ def rented_doubts(
 ) -> dict[str, str]:
     """The reason for each price that cannot be right, by the price's id.
 
-    ``judged`` are the ids to judge, None for all. If two prices contradict each other, the price
-    with more contradictions is doubted; if both have as many, the newer price; if both are as old,
-    both. The remaining prices are then compared again.
+    ``judged`` are the ids of the prices to judge, None for all. If two prices contradict each
+    other, the price with more contradictions is the wrong price. If both have equally many, it is
+    the newer price; if both have the same date, both are wrong. The remaining prices are then
+    compared again.
     """
     listed = {
         price.id: rent for price in prices if (rent := _rent(price, hardware[price.hardware]))
@@ -78,7 +79,7 @@ def rented_doubts(
 
 @dataclass(frozen=True)
 class _Rent:
-    """A rented price: the cost of its hour, and the accelerators or vCPUs that the hour pays for.
+    """The cost of an hour of a rented machine, and the accelerators or vCPUs that this buys.
 
     ``part`` names an accelerator or "vCPU", ``count`` is their number.
     """
@@ -115,7 +116,7 @@ def _rent(price: Price, machine: Hardware) -> _Rent | None:
 def hour_of(price: Price) -> Decimal | None:
     """The cost of an hour of a rented machine before rounding by its billing rule.
 
-    None for a machine that is not rented, and for an assumed price.
+    None if the machine is not rented or its price is an assumption.
     """
     if price.owned is not None or price.assumed:
         return None
@@ -212,7 +213,7 @@ class _Market:
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
         """A contradiction if an accelerator is too cheap or too dear for its memory bandwidth.
 
-        A provider's accelerators, old or new, cost about the same per GB/s.
+        A provider's accelerators, old or new, cost about the same for each GB/s of bandwidth.
         """
         rates = {
             peer.price.id: peer.of_part / peer.gb_per_second
@@ -245,7 +246,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """The price of each group whose date is nearest to that of ``rent``."""
+    """For each group of prices, the price whose date is nearest to the date of ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)
@@ -253,7 +254,10 @@ def _nearest_by(
 
 
 def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
-    """Least and greatest plausible ratio of the hourly price of ``cheap``'s plan to ``dear``'s."""
+    """The smallest and the largest plausible ratio of two hourly prices.
+
+    The ratio is the price under the plan of ``cheap`` divided by the price under that of ``dear``.
+    """
     (plan, currency, months), (second_plan, second_currency, shorter) = cheap.plan, dear.plan
     if currency == second_currency and second_plan == "on-demand" and plan in PLAN_SHARES:
         return PLAN_SHARES[plan]
@@ -264,7 +268,10 @@ def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
 def _too_far_apart(
     rent: _Rent, peer: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """A reason if ``rent`` is further above or below ``peer`` than ``most`` (rise, fall) allows."""
+    """Yield a reason for doubt if ``rent`` differs too much from ``peer``.
+
+    ``most`` has two factors: by how much ``rent`` may be above ``peer``, and by how much below.
+    """
     rise, fall = most
     if not 1 / fall < ratio < rise:
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"
@@ -275,5 +282,5 @@ def _too_far_apart(
 
 
 def short(value: Decimal) -> str:
-    """A price or ratio with four significant digits."""
+    """Format a price or ratio with four significant digits."""
     return plain(_SHORT.plus(value))

@@ -1,9 +1,10 @@
-"""Specs of imported prices, each with the reason for doubt if other prices contradict it.
+"""Make specs of imported prices; a price that others contradict gets the reason for doubt.
 
-A new price's spec is a copy of an earlier spec, comments included, with the changed values. Pure:
-results have the paths and texts of the files; the command line writes them. A stored amount never
-changes: another amount becomes a new spec with its date, and the newest ``as_of`` of a plan is the
-current price. An old price that a table lists unchanged gets the date and source of the table.
+The spec of a new price is a copy of an earlier spec with its comments, in which the changed values
+are replaced. This module writes no files: it returns paths and texts, which the command line
+writes. A stored amount is never edited: a different amount becomes a new spec with a later
+``as_of``, and the spec with the latest ``as_of`` is the current price of its plan. If a table lists
+an old price unchanged, that spec gets the date and source of the table.
 """
 
 from __future__ import annotations
@@ -62,16 +63,17 @@ class NewSpec:
 
     @property
     def state(self) -> str:
-        """The outcome of the import for this row, in a word or two."""
+        """What the import did with this row, in a word or two."""
         return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
 
 
 def new_specs(
     result: ImportResult, catalogue: Catalogue, request: ImportRequest
 ) -> tuple[NewSpec, ...]:
-    """The specs to write: all new prices, and old prices that the tables list unchanged.
+    """The specs to write.
 
-    Raises UsageError if the source is missing, and InputError if a spec would be invalid.
+    They are the specs of all new prices, and of old prices that the tables list unchanged. Raises
+    UsageError if the source is missing, and InputError if a spec would be invalid.
     """
     used_ids = set(catalogue.prices)
     specs = []
@@ -92,14 +94,14 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a row lists an old stored price unchanged at a later date, which renews its date."""
+    """Whether the date of a stored price is renewed: a row lists the same price at a later date."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < price.key.as_of
 
 
 def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:
-    """An id for the new spec: that of the copied spec with the new month.
+    """The id of the new spec: the id of the copied spec, with the new month.
 
     If plan or region differ from the copied spec's, the id names them.
     """
@@ -132,7 +134,7 @@ def _new_spec(
 
 
 def _terms_of_another_plan(price: MatchedPrice) -> _Values:
-    """Changes of terms if a spec is copied for another plan of its machine."""
+    """The changes of terms that are needed if a spec is copied for another plan of its machine."""
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

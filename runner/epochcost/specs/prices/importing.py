@@ -1,4 +1,7 @@
-"""Import price tables: compare rows with the catalogue; ``imported_specs`` writes the specs."""
+"""Import price tables: compare their rows with the prices of the catalogue.
+
+The module ``imported_specs`` makes the new specs.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Options of an import: filters for rows, and defaults for columns that tables lack.
 
-    With ``provider`` or ``region`` only their rows are imported, also for machines that are new in
-    the region. No price may be later than ``today``.
+    If ``provider`` or ``region`` is set, only rows of that provider or region are imported,
+    including machines that have no price in the region yet. No price may be later than ``today``.
     """
 
     today: dt.date
@@ -58,9 +61,9 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """Identity of a price on a date, unique in the tables; ``region`` "" means all regions.
+    """The identity of a price on a date; tables may not list it twice with different amounts.
 
-    ``months`` is the term of a commitment, else 0.
+    ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
     """
 
     hardware: str
@@ -74,8 +77,8 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row whose machine is in the catalogue.
 
-    ``model`` is the price whose spec is copied; ``previous`` is the catalogue's amount on the row's
-    day, and ``previous_id`` the id of that price, None if there is none.
+    ``model`` is the price whose spec is copied. ``previous`` is the amount in the catalogue on the
+    row's day, and ``previous_id`` the id of that price; both are None if there is no such price.
     """
 
     key: Key
@@ -94,9 +97,9 @@ class MatchedPrice:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """Outcome of an import: prices of the catalogue's machines, and the rows that were not used.
+    """The outcome of an import: prices of machines in the catalogue, and counts of unused rows.
 
-    ``unmatched`` counts machine types by the reason why their rows were skipped; ``faults`` are
+    ``unmatched`` counts the machine types whose rows were skipped, by the reason. ``faults`` are
     errors in rows.
     """
 
@@ -106,7 +109,7 @@ class ImportResult:
 
 
 class _Machines:
-    """The catalogue's machines, found by their names in price tables, and their rented prices."""
+    """The machines of the catalogue, by their names in price tables, and their rented prices."""
 
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
@@ -123,7 +126,7 @@ class _Machines:
             self._named[machine.provider, _plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row belongs to the requested provider, region and zone."""
+        """Whether the user requested the provider, region and zone of a row."""
         request = self._request
         same = self._provider is None or self._provider_of(row) == self._provider
         here = request.region is None or row.region in {None, request.region}
@@ -187,8 +190,8 @@ def sort_rows(
 ) -> ImportResult:
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
-    Raises UsageError if neither the rows nor the request name the provider or date, and InputError
-    if no row has a machine of the catalogue.
+    Raises UsageError if the provider or the date is missing in both the rows and the request, and
+    InputError if no row has a machine of the catalogue.
     """
     machines = _Machines(catalogue, request)
     prices: dict[Key, MatchedPrice] = {}
@@ -220,9 +223,10 @@ def sort_rows(
 
 
 def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
-    """Match a row to a catalogue price; raises ValueError for a faulty amount or a future day.
+    """Match a row to a price of the catalogue.
 
-    Raises UsageError if neither row nor request has a date.
+    Raises ValueError for an invalid amount or a day in the future, and UsageError if neither the
+    row nor the request has a date.
     """
     amount, as_of = amount_of(row.amount), row.as_of or request.as_of
     if as_of is None:
@@ -258,9 +262,10 @@ def amount_of(text: str) -> Decimal:
 def _compared(
     rows: Iterable[MatchedPrice], machines: _Machines
 ) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
-    """Add to each row the price valid on its day, from the catalogue or from earlier rows.
+    """Add to each row the price that was valid on its day.
 
-    Also returns faults for rows that contradict a price of the same day.
+    That price comes from the catalogue or from an earlier row. Also returns a fault for each row
+    that contradicts a price of the same day.
     """
     matches: list[MatchedPrice] = []
     faults: list[Fault] = []
@@ -287,7 +292,7 @@ def _compared(
 
 
 def _amount(price: Price) -> Decimal | None:
-    """The price of an hour if a single amount states it; None for a price with components."""
+    """The amount of a price per hour; None for a price that consists of components."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -297,12 +302,12 @@ def _amount(price: Price) -> Decimal | None:
 
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
 def _plain_name(name: str) -> str:
-    """A machine type in a common form, equal for ``Standard_NC6s_v3`` and ``NC6s v3``."""
+    """A machine type in a normal form: ``Standard_NC6s_v3`` and ``NC6s v3`` give the same text."""
     return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))
 
 
 def _full_name(name: str, catalogue: Catalogue) -> str:
-    """The provider's name as specs spell it."""
+    """The name of a provider as the specs spell it."""
     providers = {machine.provider for machine in catalogue.hardware.values()}
     full = PROVIDERS.get(name.lower(), name)
     if full not in providers:

@@ -29,10 +29,10 @@ _REPOSITORY = "anomalyco/models.dev"
 
 @dataclass(frozen=True)
 class Renewal:
-    """The new text of a table, and the ids of rows that changed and of rows whose file is gone.
+    """The new text of a table, the ids of changed rows, and the ids of rows whose file is gone.
 
-    ``doubted`` has the reason for each row whose change cannot be right; the text omits the
-    change.
+    ``doubted`` has a reason for each row whose new price cannot be right; in the text, such a row
+    keeps its old price.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Renewal:
 
 
 class Stated(NamedTuple):
-    """The commit of a checkout of models.dev, and its date."""
+    """The commit of a checkout of models.dev, and the commit's date."""
 
     commit: str
     day: dt.date
@@ -51,7 +51,7 @@ class Stated(NamedTuple):
 def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
     """Update a table with the prices of a checkout; rows with unchanged prices stay as they are.
 
-    Each change is checked against the prices ``apis``; if there are none, no change is doubted.
+    Each new price is compared with the prices ``apis``; without them, every new price is accepted.
     Raises InputError if the folder has no providers, or one of its files cannot be read.
     """
     if not (folder / "providers").is_dir():
@@ -127,7 +127,10 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 
 
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
-    """The price columns of a table of costs; a ``cache_write`` of 0 adds nothing to the input."""
+    """The price columns from the table of costs in a model's file.
+
+    A ``cache_write`` of 0 means that writing to the cache costs no more than the input itself.
+    """
     return {
         f"{prefix}{column}_per_million": f"{_PRINTED.plus(Decimal(cost[key])).normalize():f}"
         for key, column in _KEYS.items()

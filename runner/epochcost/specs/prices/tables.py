@@ -1,8 +1,8 @@
 """Read the prices of a provider's price table, a CSV file, row by row.
 
-A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue.
-``importing`` interprets the rows; here an amount stays text. Files may have any length: one row is
-in memory at a time.
+A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue. This
+module leaves amounts as text; ``importing`` interprets the rows. Files may have any length, since
+only one row at a time is in memory.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPri
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read a CSV file row by row, each with the number of its last line.
+    """Read a CSV file row by row; yields each row with the number of its last line.
 
-    Raises InputError if the file cannot be read or is no UTF-8 CSV.
+    Raises InputError if the file cannot be read or is not CSV in UTF-8.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -130,5 +130,5 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def shown_sku(sku: str) -> str:
-    """The machine type in printable form; a placeholder if it is empty."""
+    """The machine type as printable text, or a placeholder if it is empty."""
     return printable(sku) or "(no machine type)"

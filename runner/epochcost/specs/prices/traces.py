@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Zones whose rows equal those of an earlier zone, each with the earlier zone."""
+        """The zones whose rows equal those of an earlier zone, each with that earlier zone."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
@@ -84,7 +84,7 @@ class _Row:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read the trace of a CSV file; raises InputError with file and line of the first bad row."""
+    """Read the trace of a CSV file; raises InputError with the line of the first bad row."""
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)
@@ -128,7 +128,10 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _row(cells: Mapping[str, str]) -> _Row:
-    """Parse a row; like all functions below, raises ValueError that says what was expected."""
+    """Parse a row.
+
+    This function and those below raise a ValueError that says what was expected.
+    """
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
@@ -161,7 +164,7 @@ def _price(text: str) -> float:
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
-    """Raise ValueError unless a row follows the earlier rows in time and has their currency."""
+    """Raise ValueError unless a row is later than the rows before and has the same currency."""
     if of_zone and row.time == of_zone[-1].time:
         raise ValueError(f"expected one row for a zone and time, got two of {describe(row.zone)}")
     for latest in before:
