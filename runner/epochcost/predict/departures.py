@@ -1,14 +1,15 @@
-"""A Gaussian process over departures: logarithms of observed times over those of a physical law.
+"""Learn the logarithm of observed time over the time by a law, with a Gaussian process.
 
-Each term of the process is a departure that rows with equal labels share, for example a chip that
-is faster than the law on every model. It fades as features of the rows, such as model size, differ
-more. Callers bring the law, the rows and the terms. ``process`` does the same for rates of graphs,
-which have no such law.
+This logarithm is called the row's departure. Each term of the process is a part of the departure
+that rows with equal labels share: for example, a chip may be faster than the law on every model.
+The more the rows' features (such as model size) differ, the less of the part they share. Callers
+supply the law, the rows and the terms. ``process`` predicts rates of graphs, for which there is no
+such law.
 
-Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2; groups of rows
-are left out by a formula, without a new fit, as in ``process``. Laws are fitted by Levenberg and
-Marquardt's method (Marquardt 1963) under a loss that grows only linearly for residuals far above
-``softness``.
+Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2. Groups of
+rows are left out by a formula, without a new fit, as in ``process``. Laws are fitted by Levenberg
+and Marquardt's method (Marquardt 1963) under a loss that grows only linearly for residuals far
+above ``softness``.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _CONVERGED = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A departure of standard deviation ``scale``, shared by rows whose ``same`` labels all agree.
+    """A part of the departure, with standard deviation ``scale``, shared by rows with equal labels.
 
-    ``near`` has pairs of a feature's name and a length scale: the correlation of two rows falls
-    with their distance in each of these features.
+    ``same`` names the labels that must be equal. ``near`` has pairs of a feature's name and a
+    length scale: the correlation of two rows falls with their distance in each of these features.
     """
 
     scale: float
@@ -59,7 +60,7 @@ class Traits:
         labels: Mapping[str, Callable[[RowT], Hashable]],
         features: Mapping[str, Callable[[RowT], float]],
     ) -> Traits:
-        """Compute each label and feature of the rows by the function under its name."""
+        """Compute each label and feature of the rows with the function of that name."""
         return cls(
             {name: _objects([label(row) for row in rows]) for name, label in labels.items()},
             {
@@ -69,7 +70,7 @@ class Traits:
         )
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Traits:
-        """Labels and features of the ``chosen`` rows only."""
+        """The labels and features of the ``chosen`` rows."""
         return Traits(
             {name: values[chosen] for name, values in self.labels.items()},
             {name: values[chosen] for name, values in self.features.items()},
@@ -96,7 +97,7 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 
 
 def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
-    """Correlation [n, m] of rows and columns by the distances of their features.
+    """The correlation [n, m] of rows and columns, which falls with the distance of their features.
 
     It is [1, 1] if a term has no features.
     """
@@ -116,14 +117,14 @@ def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Errors [n] of rows predicted from all other groups, and their standard deviations [n]."""
+    """Errors [n] of rows that were predicted from other groups, and standard deviations [n]."""
 
     errors: Vector
     deviations: Vector
 
 
 class Departures:
-    """Learn the departures [n] of observed rows from their law, and predict those of new rows.
+    """Learn how far observed rows [n] depart from their law, and predict it for new rows.
 
     ``noise`` is the standard deviation of an observation's error: [n], or a number for all rows.
     """
@@ -161,7 +162,8 @@ class Departures:
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
         """Errors of left-out groups, from which the width of intervals is calibrated.
 
-        ``features`` [n, k] are those of the rows; rows close to a question in them count more.
+        ``features`` [n, k] belong to the rows. The closer a row's features are to a question's, the
+        more the row counts.
         """
         left_out = self.left_out(groups)
         weights, count = np.empty_like(left_out.errors), 0
@@ -233,7 +235,7 @@ def _loss(residual: Vector, counts: Vector, departures: Vector, softness: float)
 
 
 def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) -> Matrix:
-    """Derivatives [n, k] of a law by its parameters; ``level`` [n] is the law's value."""
+    """Derivatives [n, k] of a law with respect to its parameters; ``level`` [n] is its value."""
     columns = []
     for at in range(len(parameters)):
         moved = parameters.copy()
@@ -243,7 +245,7 @@ def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) 
 
 
 def _objects(values: Sequence[Hashable]) -> NDArray[np.object_]:
-    """An array of objects [n]; numpy itself would turn tuples into a second axis."""
+    """Make an array [n] of objects; numpy itself would turn tuples into a second axis."""
     result = np.empty(len(values), dtype=np.object_)
     result[:] = values
     return result

@@ -34,7 +34,7 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate on a device of the catalogue, with its workload's ``profile`` if known."""
+    """A published rate on a device of the catalogue; ``profile`` is its workload's, if known."""
 
     rate: Rate
     device: Device
@@ -71,7 +71,7 @@ class Devices:
         return self._median_of(devices, "cache_mib"), self._median_of(devices, "power_watts")
 
     def _median_of(self, devices: Sequence[Device], fact: str) -> float:
-        """The median of an attribute over ``devices``, or over all devices, or 1 if unknown."""
+        """The median of an attribute over ``devices``, else over all devices, else 1."""
         for group in (devices, self.all):
             if facts := [float(value) for device in group if (value := getattr(device, fact))]:
                 return statistics.median(facts)
@@ -79,7 +79,7 @@ class Devices:
 
 
 def precision_of(text: str) -> Precision:
-    """The precision that a source's text means; mixed precision if the text names none."""
+    """The precision that a source's text names; mixed precision if the text names none."""
     label = text.casefold()
     if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"
@@ -100,7 +100,7 @@ def computes_in(device: Device, precision: Precision) -> bool:
 
 
 def peak_of(device: Device, precision: str) -> float:
-    """Peak TFLOP/s of a device at a precision, given in the text of a source."""
+    """The peak TFLOP/s of a device at a precision, which is a text from a source."""
     peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
     peak = peaks[precision_of(precision)] or device.peak_fp32_tflops or device.peak_fp16_tflops
     assert peak is not None, "a device has a peak"
@@ -113,7 +113,7 @@ def group_of(device: Device) -> tuple[str, str]:
 
 
 def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
-    """Build the process's arrays: first ``learnt``, then ``queries``; rates are per device."""
+    """Build the process's arrays: rows of ``learnt``, then of ``queries``; rates are per device."""
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])
@@ -141,7 +141,7 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """Everything in rows and devices that can change results; its repr is a cache's key."""
+    """Collect everything in rows and devices that can change results; its repr is a cache's key."""
     return devices.all, [(_FIELDS(row.rate), row.device.id, row.profile) for row in placed]
 
 
@@ -153,7 +153,7 @@ def model_family(model: str) -> str:
 def work_features(profile: Profile | None) -> Vector:
     """Features [7] of a workload, from the operations, bytes and parameters of its graph.
 
-    Most are logarithms, some are shares. All are NaN without a profile.
+    Most of the features are logarithms, some are shares. All are NaN if there is no profile.
     """
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)
@@ -171,7 +171,7 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """Subtract from all rows the mean of the learnt rows whose graphs are known.
+    """Subtract from every row the mean of those learnt rows whose graphs are known.
 
     The first ``learnt`` rows are those from which the process learns.
     """

@@ -1,8 +1,8 @@
-"""Forecast the rates of workloads on devices without a measurement, or say why that is impossible.
+"""Forecast the rates of workloads on devices without measurements, or say why that fails.
 
-All published rates are learnt from together. The software of a question is treated as yet another
-software: it differs from the others as much as they differ among each other, until its own rates
-are measured. Machines, memory and prices belong to ``analysis``.
+One process learns from all published rates. Until rates of the question's software are measured,
+the process assumes that this software differs from the others as much as they differ from each
+other. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A workload on ``count`` devices of one machine; ``batch`` is that of the whole machine.
+    """A workload on ``count`` devices of one machine, which together process ``batch`` examples.
 
     Our runtime, named ``software``, runs the workload. If ``program`` is set, the program that
     published this rate runs it instead.
@@ -102,11 +102,11 @@ _KEPT = Keep(
 
 
 class Forecaster:
-    """Forecast from published rates; workloads in question must have a known graph.
+    """Forecast from published rates; every workload in a question must have a known graph.
 
-    ``measured`` are our own rates, as ``as_rate`` makes them. The forecaster learns from them too,
-    but calibrates intervals on published rates only. ``cache`` is the folder of earlier forecasts,
-    keyed by all inputs.
+    ``measured`` has our own rates, which ``as_rate`` creates. The forecaster also learns from
+    these, but calibrates intervals on published rates only. ``cache`` is the folder of earlier
+    forecasts, keyed by all inputs.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Forecaster:
 
     @cached_property
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """Calibrations, and the rows' inverse covariance (None if some rows are our own)."""
+        """The calibrations, and the rows' inverse covariance (None if some rows are our own)."""
         design = designed(self._published, self._devices)
         covariances = with_noise(design, self._scales)
         inverse = inverted(covariances)
@@ -140,7 +140,7 @@ class Forecaster:
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
-        """Forecast the answer to each question, in order; the device's peak rate bounds it."""
+        """Forecast the rate for each question, in order; it is at most the device's peak rate."""
         # Machines with the same devices ask the same question.
         distinct = tuple(dict.fromkeys(questions))
         key = self._scales, len(self._published), distinct
@@ -153,7 +153,7 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast each row from everything learnt; the rows' own rates are not used."""
+        """Forecast each row from everything that was learnt; the rows' own rates are not used."""
         if not rows:
             return ()
         design = designed(self._placed, self._devices, rows)
@@ -175,9 +175,9 @@ class Forecaster:
 
 
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
-    """The forecast of a rate whose logarithm has a normal distribution, cut off at ``ceiling``.
+    """Forecast a rate whose logarithm is normally distributed and cut off at ``ceiling``.
 
-    ``mean`` is that of a device's rate; ``half`` is half of the interval, both as logarithms.
+    ``mean`` is the mean logarithm of a device's rate, ``half`` half the width of its interval.
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
@@ -188,7 +188,7 @@ def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draw
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """Mean amount by which a normal value with mean 0 falls below ``least``."""
+    """The mean amount by which a normal variable with mean 0 falls below ``least``."""
     if math.isinf(least):
         return 0.0
     standard = NormalDist(0.0, deviation)
@@ -196,7 +196,7 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether the graph of a published workload needs nearly the same operations and bytes.
+    """Whether a published workload's graph needs nearly the same operations and bytes.
 
     Recurrent networks, which run step by step, are compared with recurrent networks only.
     """
@@ -210,7 +210,7 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
 
 
 def _peak_rate(row: Placed) -> float:
-    """Examples a second if the devices computed matrix products at their peak rate all the time."""
+    """Examples a second if the devices always computed matrix products at their peak rate."""
     if row.profile is None:
         return math.inf
     passes = PASSES if row.rate.mode == "training" else 1
@@ -221,7 +221,7 @@ def _peak_rate(row: Placed) -> float:
 def _calibrations(
     design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
 ) -> tuple[Calibration, ...]:
-    """Calibrate intervals on left-out devices, and on left-out models whose graphs are known."""
+    """Calibrate intervals by leaving out devices, and by leaving out models with known graphs."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
@@ -258,7 +258,7 @@ def _posteriors(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """The question's workload as a published row that states the rate ``per_second``."""
+    """Make a row, like a published one, of the question's workload and the rate ``per_second``."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program
@@ -305,8 +305,8 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 class Program:
     """The software whose published results are nearest to a workload; ``rate`` is one of them.
 
-    ``same`` are all published rates of that nearest workload in this mode and precision, by any
-    source; those of the nearest software come first.
+    ``same`` has the published rates of that workload by all sources, in this mode and precision;
+    those of this software come first.
     """
 
     rate: Rate
@@ -314,7 +314,7 @@ class Program:
 
     @property
     def software(self) -> str:
-        """The framework that ran the published workload, and the source of its rates."""
+        """The framework that ran the published workload, and the source that published it."""
         return software_of(self.rate)
 
     def published_on(self, device: Device, count: int) -> Rate | None:
@@ -333,7 +333,7 @@ def software_of(rate: Rate) -> str:
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """The published program whose graph needs the most similar operations and bytes, or None.
+    """Find the published program whose graph needs the most similar operations and bytes, if any.
 
     Programs for images come last if ``task`` has no images. Among equals PyTorch comes first, then
     the program with the most rates. A recurrent workload needs a recurrent program.

@@ -1,10 +1,10 @@
-"""Correlated draws of predicted times: errors that machines share cancel when they are compared.
+"""Draw predicted times of several machines together, so that shared errors cancel.
 
 The process gives the covariance of all predictions. The error of one job on several machines is
 split into the mean over the machines, which is an error of the job and its software, and the
-departure of each machine from it. Departures are scaled so that intervals of ratios between
-machines are right as often as they claim. The mean is scaled so that each machine's interval is
-too.
+departure of each machine from it. The departures are scaled so that 90 % of the intervals of ratios
+between machines contain the true ratio. The mean is scaled so that the same holds for the interval
+of each machine.
 
 Each draw is a weighted sum of standard normals from a seed. The site publishes the weights instead
 of the draws, and ``site_templates/assets/odds.js`` computes the same draws.
@@ -37,10 +37,10 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draws of the logarithm of a time, relative to the predicted time: ``values`` [DRAWS].
+    """Draws ``values`` [DRAWS] of the logarithm of a time, relative to the predicted time.
 
-    They are ``shift`` plus ``weights`` times standard normals from ``seed``. Values below ``least``
-    are raised to it: no time is shorter than at the peak rate of the devices.
+    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. A value
+    below ``least`` is replaced by ``least``, the time at the peak rate of the devices.
     """
 
     seed: int
@@ -57,10 +57,10 @@ class Draws:
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Yield the draws for each of n predictions; equal rows of the covariance get equal draws.
+    """Yield draws for each of n predictions; predictions with equal rows of covariance share them.
 
-    ``covariance`` [n, n] is that of the predictions' errors, as logarithms. ``factors`` [n] is the
-    number of standard deviations within which nine of ten errors lie.
+    ``covariance`` [n, n] is the covariance of the errors, as logarithms. Nine of ten errors of a
+    prediction lie within ``factors`` [n] standard deviations.
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()
@@ -78,15 +78,15 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def seed_of(text: str) -> int:
-    """A seed that only depends on the text."""
+    """Compute a seed from a text; equal texts have equal seeds."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
 
 def standard_normals(seed: int, count: int) -> Matrix:
     """Independent standard normals [DRAWS, count]; column i is the same for every ``count``.
 
-    Box and Muller's transform (1958) of a counter whose bits are mixed by the last step of
-    MurmurHash3.
+    Method: the last step of MurmurHash3 mixes the bits of a counter; Box and Muller's transform
+    (1958) makes normals from them.
     """
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)
     uniform = (_mixed(counter).astype(np.float64) + 0.5) / 2**32

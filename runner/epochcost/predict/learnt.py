@@ -1,8 +1,8 @@
 """Select the rows that predictions learn from: a project's tables without implausible rows.
 
-A row is compared with its prediction from all others, which reveals mixed-up units, tokens counted
-as samples, duplicates, and a machine under two names. Doubted rows are listed and not learnt from;
-no figure is corrected.
+Each row is compared with its prediction from all other rows. This reveals mixed-up units, tokens
+counted as samples, duplicates, and one machine under two names. Implausible rows are listed, and
+predictions do not learn from them; no figure is corrected.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _EQUAL_FIGURES = 3
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """Published rates of untuned frameworks: one for each workload and device.
+    """Published rates of frameworks without vendor tuning: one for each workload and device.
 
     ``software`` of each rate is the framework; rates of all its versions are merged. Programs that
     vendors tuned for a device are left out, because they say little about an untuned runtime.
-    ``cache`` is a folder that stores which rows are doubted. Raises InputError for a table that
+    ``cache`` is a folder that stores which rows are implausible. Raises InputError for a table that
     cannot be read.
     """
     rows = [
@@ -74,7 +74,7 @@ def learnt_rates(
 
 
 def framework_of(software: str) -> str:
-    """The framework that the text of a source names, or the text itself if it names none."""
+    """The framework that a source's text names; the text itself if it names none."""
     text = software.casefold()
     if text.startswith("pt"):
         return "PyTorch"
@@ -91,7 +91,7 @@ def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) ->
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """Rates of examples on devices of the catalogue, and the names of unknown accelerators.
+    """Rates in examples a second on devices of the catalogue, and names of unknown accelerators.
 
     Times to reach an accuracy are left out: they depend on the training as much as on the machine.
     """
@@ -124,7 +124,7 @@ def placed_tables(
 
 
 def table_faults(spec: Path) -> tuple[Fault, ...]:
-    """Faults of the files that a spec of observations names; none if the spec itself is invalid."""
+    """Faults of the tables that a spec of observations names; none if the spec is invalid."""
     try:
         named = ObservationTable.model_validate(tomli.loads(spec.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
@@ -149,7 +149,7 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A row that is not learnt from: its file and line (``where``), and the reason."""
+    """A row from which predictions do not learn: its file and line (``where``), and the reason."""
 
     where: str
     reason: str
@@ -184,7 +184,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows of a device that repeat another's figures: one device under two names."""
+    """Yield rows that repeat the figures of another device, probably one device under two names."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -200,7 +200,7 @@ def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _improbable(design: Design) -> Iterator[tuple[int, float]]:
-    """Yield rows that the others contradict, the worst first, and the factor by which each is off.
+    """Yield rows that other rows contradict, the worst first, each with the factor of its error.
 
     Rows are removed one at a time, because an outlier distorts the predictions of similar rows.
     """
@@ -220,9 +220,10 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """The row farthest from its prediction by the others, and the factor between them.
+    """Find the row that differs most from its prediction by the others, and the factor of this.
 
-    The row is None if all are plausible. Rows that were removed before have zeros in both arrays.
+    The row is None if all rows are plausible. Both arrays contain zeros for rows that were removed
+    earlier.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

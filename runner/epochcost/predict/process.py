@@ -1,19 +1,19 @@
-"""A Gaussian process over logarithms of rates: how rates differ between machines.
+"""Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-The logarithm of a rate is the level of its workload, plus half of log(peak · bandwidth) as a
-roofline suggests, plus departures. Some departures are shared by all workloads (by the device's
-features), some by the rows of one model, of one device, or of one number of devices. Each has a
-scale. Left-out groups are predicted by a formula, without a new fit (Sundararajan and Keerthi 2001,
-"Predictive approaches for choosing hyperparameters in Gaussian processes", for single points; here
-for whole groups).
+The logarithm of a rate is a sum: the level of its workload, half of log(peak · bandwidth) of the
+device (which a roofline suggests), and departures from these. Some departures depend on the
+device's features and are the same for all workloads. Others are the same for all rows of one model,
+of one device, or of one number of devices. Each departure has a standard deviation. Left-out groups
+are predicted by a formula, without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches
+for choosing hyperparameters in Gaussian processes", for single points; here for whole groups).
 
 Intervals are calibrated on left-out rows: each group is predicted from the others. The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals
 (cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Groups similar to the
 question count more, and a group does not count more because it has many rows.
 
-Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4. ``design``
-builds the rows and their features; this module works on arrays only.
+Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4.
+``design`` builds the rows and their features; this module works on arrays only.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ PASSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Published rates as arrays of one length n: ``rate`` is the logarithm of a rate per device.
+    """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
     ``device_features`` [n, 4] are logarithms of a device's peak rate, memory bandwidth, cache and
-    power less their medians. ``work_features`` [n, 7] describe the workload's graph, NaN if
+    power, each minus its median. ``work_features`` [n, 7] describe the workload's graph, NaN if
     unknown. ``count`` is the logarithm of the number of devices, ``batch`` that of the batch size,
     0 if unknown. ``training`` is 1 for training steps, else 0.
 
-    The other fields are labels: two rows have the same number if they share the workload with all
-    its settings (``work``), model and software (``setting``), a model in one edition of a source
-    (``edition``), model and mode (``model_mode``), the model, the source and mode (``stack``),
-    software and precision (``software``), the device, chip and memory size (``group``), or the chip
-    generation.
+    The other fields are labels. Two rows have the same number in a label if they agree in the facts
+    that it stands for. ``work``: the workload and all its settings. ``setting``: model, mode,
+    precision and software. ``edition``: the model in one edition of a source. ``model_mode``: model
+    and mode. ``stack``: source and mode. ``software``: source, mode, software and precision.
+    ``group``: chip and memory size. The labels for the model, the device and the chip's generation
+    have these names.
     """
 
     rate: Vector
@@ -75,13 +76,13 @@ class Design:
     training: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
-        """Arrays of the ``chosen`` rows only."""
+        """The arrays of the ``chosen`` rows."""
         return Design(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Standard deviations of the parts of a rate's logarithm, and length scales of its features.
+    """Standard deviations of the terms that add up to a rate's logarithm, and length scales.
 
     ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1.
     """
@@ -115,9 +116,9 @@ class Scales:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """Rows predicted from all other groups; ``departure`` [n] is observed less predicted.
+    """Rows that were predicted from the other groups; ``departure`` [n] is observed − predicted.
 
-    ``covariance`` [n, n] is that of the predictions' errors.
+    ``covariance`` [n, n] is the covariance of the predictions' errors.
     """
 
     rows: Labels
@@ -126,7 +127,7 @@ class LeftOutRows:
 
 
 def roofline(design: Design) -> Vector:
-    """Rate that a roofline suggests for each row [n], as a logarithm up to a constant.
+    """The logarithm of the rate that a roofline suggests for each row [n], up to a constant.
 
     It is half of log(peak · bandwidth) of the device, less half of log(operations · bytes) of the
     workload. A training step needs three times the work of a forward pass.
@@ -140,7 +141,7 @@ def roofline(design: Design) -> Vector:
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
-    The labels of both designs must be numbered together.
+    A label must have the same number in both designs.
     """
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
@@ -157,7 +158,7 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 
 
 def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
-    """Covariance [n, m] of the levels of workloads, which are the same on every device.
+    """Covariance [n, m] of the levels of workloads; a level is the same on every device.
 
     The level of a model without a known graph may be anything. A model with a graph has a level
     near those of models with similar operations and bytes, except for an effect that no graph
@@ -239,14 +240,14 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
-    """Logarithms of rates over the roofline's, less their mean; and that mean."""
+    """Logarithms of each rate over its roofline rate, minus their mean; and that mean."""
     departures = design.rate - roofline(design)
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Indices within ``rows`` of those whose workload has a known graph or rates in other rows."""
+    """The indices in ``rows`` of rows whose workload has a known graph, or rates in other rows."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
@@ -255,7 +256,7 @@ def predictable(design: Design, rows: Labels) -> list[int]:
 class Calibration:
     """Errors of left-out rows, in predicted standard deviations, and the weight of each row.
 
-    ``features`` [n, k] are those of the rows; ``groups`` is the number of groups left out.
+    ``features`` [n, k] belong to the rows; ``groups`` is the number of groups that were left out.
     """
 
     deviations: Vector
@@ -264,9 +265,10 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Standard deviations that an interval needs to contain the true rate in 90 % of cases.
+        """Number of standard deviations on each side within which 90 % of true rates lie.
 
-        Left-out rows on devices near ``features`` count most. Infinite if no row was left out.
+        Left-out rows whose features are close to ``features`` count most. Infinite if no row was
+        left out.
         """
         if not len(self.deviations):
             return math.inf
@@ -285,7 +287,8 @@ def calibrate(
 ) -> Calibration:
     """Predict each group from the others and collect the errors, to scale intervals.
 
-    ``inverse`` is that of ``held_out``. Rows whose level cannot be predicted are left out.
+    ``inverse`` has the same meaning as for ``held_out``. Rows whose level cannot be predicted are
+    left out.
     """
     deviations, weights, rows = [], [], []
     left_out = held_out(design, scales, groups, inverse=inverse)

@@ -1,4 +1,4 @@
-"""Read published rates from tables with the columns of ``COLUMNS``.
+"""Read published rates from tables that have the columns in ``COLUMNS``.
 
 A row states examples a second or the time of an iteration. ``design`` maps names to devices,
 ``learnt`` lists doubtful rows.
@@ -42,8 +42,8 @@ class Rate:
     """A published figure: ``per_second`` examples (or other ``unit``) on the whole machine.
 
     ``batch`` is the number of examples in a step, None if the source does not state it. ``size`` is
-    the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is the
-    source's; ``path`` and ``line`` are the row's place in our table.
+    the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is a
+    file of the source; ``path`` and ``line`` are the row's place in our table.
     """
 
     source: str
@@ -66,7 +66,7 @@ class Rate:
 
     @property
     def work(self) -> tuple[str, ...]:
-        """The workload and all its settings: rates with an equal value differ by machine only."""
+        """The workload with all its settings; rates with the same value differ in machine only."""
         batch = "" if self.batch is None else f"{self.batch:g}"
         return (*self.setting, self.task, self.size, batch, self.unit)
 
@@ -77,7 +77,7 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """The model and task in one version of a source, with any precision, batch or software."""
+        """The model and task in one version of a source, for any precision, batch and software."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property
@@ -97,15 +97,16 @@ class Rate:
 
 
 def read_rates(path: Path) -> tuple[Rate, ...]:
-    """Rates of a table, in order.
+    """Read the rates in a table, in their order.
 
-    Raises SpecError that lists every missing column and every value that is not a positive number.
+    Raises a SpecError that lists every missing column and every value that is not a positive
+    number.
     """
     return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """Profiles of graphs by model and size; raises SpecError as ``read_rates`` does."""
+    """Read profiles of graphs, by model and size; raises SpecError as ``read_rates`` does."""
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
     return dict(read_table(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 
@@ -115,7 +116,7 @@ def read_table(
 ) -> list[RowT]:
     """Apply ``read_row`` to the line number and cells of each row of a CSV file.
 
-    Raises SpecError that lists every missing column and every row that ``read_row`` refuses.
+    Raises a SpecError that lists every missing column and every row that ``read_row`` refuses.
     """
     values, faults = [], []
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")

@@ -1,8 +1,8 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
 Forecasts use every published rate except the withheld ones, and no measurement of the machine in
-question. Regret tells how much more the machine costs that is forecast as the cheapest, compared
-with the machine that really is; the caller gives the hourly prices.
+question. The regret is the extra cost of the machine that is predicted to be cheapest, compared
+with the machine that really is cheapest; callers supply the hourly prices.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _WITHIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast from all rows whose ``name`` (say, the device's) differs.
+    """A published rate, and its forecast from rows with another ``name`` (of the device, say).
 
-    ``forecast`` is None if none is possible. ``roofline`` is the logarithm of the published rate
-    over the rate that the roofline predicts, NaN or infinite if the roofline predicts none.
+    ``forecast`` is None if no forecast is possible. ``roofline`` is the logarithm of the published
+    rate divided by the roofline's rate, NaN or infinite if the roofline gives no rate.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Tried:
 
     @property
     def error(self) -> float:
-        """The logarithm of the published rate over the forecast; NaN without a forecast."""
+        """The logarithm of published rate / forecast rate; NaN without a forecast."""
         rate = self.placed.rate.per_second
         return math.log(rate / self.forecast.per_second) if self.forecast else math.nan
 
@@ -62,7 +62,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of ``rows`` forecasts, in percent of time (the larger over the smaller, less 1).
+    """Errors of ``rows`` forecasts, in percent: larger time over smaller time, minus 1.
 
     ``refused`` is the number of further rows without a forecast. ``coverage`` is the share of
     intervals that contain the published rate, ``half_width`` the median ratio between the end of an
@@ -103,8 +103,8 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
     """Forecast every row without the rows of its accelerator, generation, model or source.
 
-    ``withheld`` says which of the four. If models or sources are withheld, only rows with a known
-    graph are forecast.
+    ``withheld`` chooses one of these four. If models or sources are withheld, only rows with a
+    known graph are forecast.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -128,7 +128,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield ``rows`` that the rest can predict: it has the model's rates or a similar graph."""
+    """Yield ``rows`` whose model, or a model with a similar graph, has rates in the rest."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -137,11 +137,11 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors [n] of the roofline, √(peak · bandwidth) times a constant fitted to the other rows.
+    """Errors [n] of a roofline: c · √(peak · bandwidth), with c fitted to the other rows.
 
-    There is a constant for each model; for each device if models are withheld, and a single
-    constant if sources are. The error is NaN if no other row has the workload, infinite if none
-    shares the constant.
+    Each model has its own constant c. If models are withheld, each device has its own; if sources
+    are withheld, there is only one. The error is NaN if no other row has the workload, and infinite
+    if c has no other row.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)
@@ -159,7 +159,7 @@ def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -
 
 
 def percent(logarithm: float) -> float:
-    """Percent by which the larger of two times exceeds the smaller, whose log ratio is given."""
+    """Convert the log ratio of two times to the percent by which the larger exceeds the smaller."""
     return 100 * (math.exp(abs(logarithm)) - 1)
 
 
@@ -170,7 +170,7 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Extra cost of the devices that predictions pick as the cheapest.
+    """The extra cost of the devices that predictions pick as the cheapest.
 
     ``choices`` is the number of picks, each among at least five devices. ``within_a_tenth`` is the
     share of picks that cost at most 10 % more than the cheapest device. ``median_percent`` and
@@ -186,7 +186,7 @@ class Regret:
 def regrets(
     rows: Sequence[Tried], devices: Devices, hourly: Mapping[str, float]
 ) -> tuple[Regret, Regret]:
-    """Regret of picking the cheapest device by the forecasts, and by the roofline.
+    """Compute the regret of picking the cheapest device by forecasts, and by the roofline.
 
     ``hourly`` is the price of an hour by the device's id.
     """
@@ -198,10 +198,10 @@ def regrets(
 
 
 def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
-    """Regret of picking devices by their predicted rates.
+    """Compute the extra cost of picking devices by their predicted rates.
 
-    ``predicted`` [n] are logarithms of rates per device, ``prices`` [n] those of an hour of a
-    device; NaN means unknown. An example costs price over rate.
+    ``predicted`` [n] are logarithms of rates per device, ``prices`` [n] logarithms of the price of
+    a device's hour; NaN means unknown. The cost of an example is price / rate.
     """
     usable = np.isfinite(predicted) & np.isfinite(prices)
     choices: dict[tuple[int, float], list[int]] = defaultdict(list)
@@ -226,7 +226,7 @@ def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
 
 
 def _costs(design: Design, costs: Vector, rows: Sequence[int]) -> dict[int, float]:
-    """The median logarithm of the cost on each group of devices, by the group's number."""
+    """The median logarithm of the cost in each group of devices, by the number of the group."""
     groups: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         groups[int(design.group[row])].append(float(costs[row]))

@@ -1,7 +1,7 @@
-"""Rates of a device or a processor that the laws of ``decoders`` need: memory, products and links.
+"""Compute the peak rates of devices and processors that the laws of ``decoders`` need.
 
-Rates of devices come from ``specs/devices``. If a table does not state a fact of a processor, it
-follows from the processor's generation, which its name contains.
+Rates of devices come from ``specs/devices``. If a table does not state a fact about a processor,
+this module derives the fact from the generation in the processor's name.
 """
 
 from __future__ import annotations
@@ -86,14 +86,15 @@ _INSTRUCTIONS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """Rates of a device, or of all processors of a machine together.
+    """The peak rates of a device, or of all processors of a machine together.
 
-    Operations a second: ``products`` of the matrix units at a precision, ``operations`` of the
-    ordinary units. Bytes a second: ``bandwidth`` of the memory, ``link`` to another device of the
-    machine. ``hops`` is the number of links on the way to that device. ``unpacking`` is the number
-    of operations that unpack a quantised weight, relative to most chips. ``memory`` is in bytes,
-    infinite for processors. ``cores`` is 0 for a device. Chips that agree in ``kind``, ``maker``,
-    ``generation`` or ``instructions`` are expected to behave alike.
+    ``products`` is the operations a second of the matrix units at a precision, ``operations`` those
+    of the ordinary units. ``bandwidth`` is the bytes a second of the memory, ``link`` those to
+    another device of the machine. ``hops`` is the number of links on the way to that device.
+    ``unpacking`` is the number of operations that unpack a quantised weight, relative to their
+    number on most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a
+    device. Chips that agree in ``kind``, ``maker``, ``generation`` or ``instructions`` are expected
+    to behave alike.
     """
 
     name: str
@@ -203,6 +204,6 @@ def _threads_of_core(generation: str) -> int:
 
 
 def _read(generation: str, cores: float, sockets: float) -> float:
-    """Gigabytes a second that ``cores`` of a processor read together from memory."""
+    """Compute the gigabytes a second that ``cores`` of a processor read together from memory."""
     share = math.sqrt(min(1.0, cores / sockets / _CORES_OF_SOCKET))
     return _READ_OF_SOCKET.get(generation, _READ_OF_OTHERS) * sockets * share

@@ -1,9 +1,9 @@
-"""Find implausible published rows: faster than the chip can be, or entered twice.
+"""Find published rows that are implausible: faster than the chip can be, or entered twice.
 
-Decoding a token reads the weights, at most at the bandwidth in the device's spec, and takes two
-operations for each parameter, at most at the peak in the spec. The limits are loose on purpose: the
-chip's cache may hold weights, keys and values may be cached in eight bits, and only the experts
-that random routing selects are read.
+To decode a token, a device reads the weights and computes two operations for each parameter. It
+cannot exceed the bandwidth and the peak in its spec. The limits are loose on purpose. The chip's
+cache may contain a part of the weights. A server may store keys and values in eight bits. A model
+with experts reads only those that its (random) routing selects.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _EIGHT_BITS: frozenset[Precision] = frozenset({"fp8", "int8", "int4"})
 
 
 def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
-    """Plausible rows of serving, in order."""
+    """The plausible serving measurements, in their order."""
     doubts = doubted_token_rows(rows)
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
 
 def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
-    """Implausible rows of serving, by their index in ``rows``, with the reasons."""
+    """The reason why a serving measurement is implausible, by its index in ``rows``."""
     doubts = {at: Doubt(row.where, reason) for at, row in enumerate(rows) if (reason := _why(row))}
     for places in _tables(rows):
         impossible = [at for at in places if at in doubts]
@@ -58,13 +58,13 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
 
 
 def sound_training_rows(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
-    """Plausible rows of training, in order."""
+    """The plausible training measurements, in their order."""
     doubts = doubted_training_rows(rows)
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
 
 def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
-    """Implausible rows of training, by their index in ``rows``, with the reasons."""
+    """The reason why a training measurement is implausible, by its index in ``rows``."""
     doubts = {}
     for at, row in enumerate(rows):
         if row.device is None or row.tokens_per_second is None:
@@ -90,7 +90,7 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 
 def _why(row: TokenRow) -> str | None:
-    """The reason why no device of this kind can reach a row's rate, or None."""
+    """The reason why no device of this kind can reach a row's rate; None if one can."""
     if row.device is None:
         return None
     peak = _operations(row) / (row.count * peak_flops(row.device, row.precision))
@@ -104,7 +104,7 @@ def _why(row: TokenRow) -> str | None:
 
 
 def _operations(row: TokenRow) -> float:
-    """Fewest operations a second that a row's rate takes.
+    """The fewest operations a second that a device needs to reach a row's rate.
 
     Embeddings are looked up instead of multiplied, and the scores of the vocabulary are computed
     for only one token of a prompt.
@@ -122,7 +122,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """Fewest bytes a second that decoding at a row's rate reads: weights, keys and values."""
+    """The fewest bytes (weights, keys, values) that a device reads a second at a row's rate."""
     if row.kind == "first":
         return 0.0
     form, sequences = row.form, row.sequences

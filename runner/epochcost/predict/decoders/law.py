@@ -1,4 +1,4 @@
-"""Physical law of a language model's steps: seconds from bytes read, operations and fixed costs.
+"""Compute a language model's seconds from the bytes it reads, its operations and fixed times.
 
 To decode one token of each of c sequences takes
 
@@ -10,11 +10,19 @@ seconds, and the prefill of n tokens takes
     (2 · active · n + 2 · n² · hidden · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
-e, ef, τ, τp, w, s and t0 are efficiencies of the software, fitted to published rows. Only the
-experts that the tokens select are read. Sequences that do not fit into memory together run one
-group after the other. If the server reads prompts of other requests between tokens, each token
-waits for a share of them. With more bandwidth no step takes longer, and with more sequences none
-takes less, for all efficiencies.
+The model has ``layers`` layers, ``hidden`` numbers in its hidden state and ``active`` parameters
+that a token uses. It stores ``cache`` bytes for each token of the ``context``. ``split`` devices
+share each layer; ``exchange`` is the time of their exchanges. ``peak`` is the rate of the matrix
+units, ``operations`` that of the ordinary units.
+
+The other symbols are parameters of the software, fitted to published rows (see `Efficiencies`): e
+and ef are the reached shares of bandwidth and peak, τ and τp the seconds of a layer, w the
+operations to unpack a weight, s the seconds of a sequence, t0 those at the start of a prefill.
+
+Only the experts that the tokens select are read. Sequences that do not fit into memory together run
+one group after the other. If the server reads prompts of other requests between tokens, each token
+waits for a share of them. Whatever the fitted parameters, more bandwidth never makes a step slower,
+and more sequences never make it faster.
 """
 
 from __future__ import annotations
@@ -46,7 +54,7 @@ _PRODUCTS_AN_OPERATION = 10
 
 
 class Step(NamedTuple, Generic[NumberT]):
-    """Numbers of one step (model's dimensions, chip's rates, workload), or arrays of n steps."""
+    """Numbers of a step (dimensions of the model, rates of the chip, workload), or arrays [n]."""
 
     layers: NumberT
     hidden: NumberT
@@ -77,7 +85,7 @@ class Step(NamedTuple, Generic[NumberT]):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A prefill or a decoding step of a model under a software.
+    """A prefill or a decoding step that a serving software executes for a model.
 
     If ``token``, one token of each sequence is decoded. Otherwise the prompts of all ``sequences``
     are read, except ``cached`` tokens of each prompt. If ``interleaved``, prompts of other requests
@@ -133,7 +141,7 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
 
 
 def bytes_of_cached(software: str, precision: str) -> float:
-    """Bytes of each number in the cache of keys and values, by the software's default."""
+    """The bytes of a number in the cache of keys and values, as the software sets it by default."""
     halved = software == "TensorRT-LLM" and precision in ("fp8", "fp4")
     return BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
 
@@ -141,19 +149,21 @@ def bytes_of_cached(software: str, precision: str) -> float:
 class Efficiencies(NamedTuple):
     """Parameters of the law for one software.
 
-    ``read``, ``products`` and ``link`` are the reached shares of the peak rates of memory, products
-    and links. Ordinary units execute an operation for every 10 · ``ordinary`` products, and
-    ``weights`` operations to unpack a quantised weight.
+    ``read``, ``products`` and ``link`` are the reached shares of the peak rates of memory, matrix
+    units and links. For every 10 · ``ordinary`` products, the ordinary units execute one operation.
+    To unpack a quantised weight, they execute ``weights`` operations.
 
-    Seconds: ``layer`` of a layer in a decoding step, ``prompt_layer`` of a layer in a prefill,
-    ``start`` of a prefill, ``sequence`` of each sequence in a decoding step, ``hop`` of a link, and
-    ``threads`` of waiting in a layer for each core. Those of layers and sequences fall with the
-    chip's own operations a second to the power ``clock``.
+    The following are fixed seconds: ``layer`` for each layer in a decoding step, ``prompt_layer``
+    for each layer in a prefill, ``start`` for each prefill, ``sequence`` for each sequence in a
+    decoding step, ``hop`` for each link, and ``threads`` for each core in a layer, in which cores
+    wait for each other. On devices, those of layers and sequences are divided by the power
+    ``clock`` of the ordinary units' operations a second.
 
-    Products reach half of their rate for ``warm`` tokens of a prompt, and for a hidden state of
-    ``narrow`` numbers. ``between`` is the share of other requests' prompts that tokens wait for.
-    The bandwidth of a processor with n sockets is divided by n to the power ``socket``; its
-    products grow with those of all cores to the power ``core``.
+    The matrix units reach half of their rate if a prompt has ``warm`` tokens, or if the hidden
+    state has ``narrow`` numbers. ``between`` is the share of other requests' prompts that tokens
+    wait for. If processors have n sockets, their bandwidth is divided by n to the power ``socket``.
+    Their reached rate of products is proportional to the peak rate of all cores to the power
+    ``core``.
     """
 
     read: float
@@ -192,7 +202,7 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 
 
 class Law:
-    """The predicted time of n steps, as a function of the logarithms of efficiencies."""
+    """Predict the times of n steps from the logarithms of the efficiencies."""
 
     def __init__(self, steps: Sequence[Step[float]]) -> None:
         columns = np.array(steps, dtype=np.float64).reshape(-1, len(Step._fields)).T
@@ -270,7 +280,7 @@ class _Phases:
         return result
 
     def _overhead(self) -> Vector:
-        """Seconds of a prefill that do not depend on the tokens in a part of the prompt."""
+        """Fixed seconds of a prefill: at the start, and for each part of the prompt."""
         s = self._s
         parts = np.where(np.isfinite(s.part), np.ceil((s.prompt - s.cached) / s.part), 1.0)
         products = self._e.warm * 2 * s.active / self._products
@@ -289,7 +299,7 @@ class _Phases:
         return result
 
     def _exchange(self, tokens: Vector) -> Vector:
-        """Seconds of the two reductions in each layer between devices that split the weights."""
+        """Seconds that devices with split weights need for the two reductions in each layer."""
         s = self._s
         volume = 2 * BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
         hop = self._e.hop * s.hops

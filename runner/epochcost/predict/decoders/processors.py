@@ -50,12 +50,12 @@ class CpuForm:
 
 
 def is_processor(chip: str) -> bool:
-    """Whether the name of a chip is a processor's."""
+    """Whether a chip is a processor, by its name."""
     return _PROCESSOR.match(chip) is not None
 
 
 def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
-    """Processors of machines without an accelerator, by provider and machine in published rows."""
+    """The processor of each machine without an accelerator, by provider and machine's name."""
     forms: dict[str, CpuForm] = {}
     for table in catalogue.tables_of("tokens"):
         if table.machines:
@@ -88,8 +88,9 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
     """The processor of a machine without accelerators; None if its spec names no processor.
 
-    It comes from ``processors`` (see ``catalogue_processors``) or, if the machine is missing there,
-    from the spec; chip and instructions are then those of another machine of the same family.
+    If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
+    Otherwise the numbers come from the spec, and chip and instructions from another machine of the
+    same family.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -106,7 +107,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processor of a published row: the row's machine's, or the best guess from the names.
+    """The processor of the machine in a published row, or the best guess from the row's names.
 
     A note such as "8 threads" comes from llama.cpp, which runs one thread on each core.
     """
@@ -118,7 +119,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """A processor with the instructions and threads per core of other machines with this chip."""
+    """Copy instructions and threads per core to a processor from other machines with this chip."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores

@@ -1,4 +1,4 @@
-"""Fit the law's efficiencies for programs: a software on the chips of one maker, in one edition.
+"""Fit the law's efficiencies for each program: an edition of a software for one maker's chips.
 
 The fit is hierarchical. All rows are fitted together. Each software is then fitted near that fit,
 its rows on chips of other makers near its fit on NVIDIA's chips, and each edition near its
@@ -25,7 +25,7 @@ _FEWEST_TO_LEARN = 8
 
 
 class Program(NamedTuple):
-    """A software in one edition, on the chips of one maker, for which its kernels were written."""
+    """An edition of a software for the chips of one maker, for which its kernels were written."""
 
     software: str
     maker: str
@@ -48,7 +48,7 @@ class Programs(NamedTuple):
     named: dict[str, tuple[float, ...]]
 
     def law(self, steps: Sequence[Step[float]], programs: Sequence[Program]) -> Vector:
-        """Logarithms of the predicted seconds of steps, by the efficiencies of their programs."""
+        """Logarithms of the seconds that the law predicts with the efficiencies of each program."""
         result = np.empty(len(steps))
         places: dict[Program, list[int]] = defaultdict(list)
         for at, program in enumerate(programs):
@@ -61,7 +61,7 @@ class Programs(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Published steps [n]: their numbers, logarithms of seconds, programs and chips."""
+    """Published steps [n]: inputs of the law, logarithms of seconds, programs and chips."""
 
     steps: Sequence[Step[float]]
     seconds: Vector
@@ -99,7 +99,7 @@ def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Progr
 def _fit(
     rows: Rows, at: list[int], groups: Sequence[str], start: Vector, deviations: Vector
 ) -> Vector:
-    """Fit efficiencies to the rows with indices ``at``; a group of n rows weighs √n in total."""
+    """Fit efficiencies to the rows with indices ``at``; n rows of one group together weigh √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([rows.steps[i] for i in at])

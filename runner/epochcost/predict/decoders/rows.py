@@ -58,12 +58,13 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A published figure of serving: ``seconds`` to the first token, or between two tokens.
+    """A published serving measurement: ``seconds`` to the first token, or between two tokens.
 
     If ``kind`` is ``first``, the prompts of ``sequences`` are read together without waiting. If it
     is ``token``, ``sequences`` are continued together. An ``interleaved`` time between tokens
-    includes the reading of prompts: it is ``(first + (output - 1) * token) / output`` of a request,
-    so that ``sequences / seconds`` is the throughput in tokens a second.
+    includes the time to read the prompt. It is ``(first + (output - 1) * token) / output``, from
+    the request's time to the first token and between two tokens. So ``sequences / seconds`` is the
+    throughput in tokens a second.
 
     ``sequences`` and ``seconds`` are None for a rate at full load, ``tokens_per_second`` is None
     for a time. ``prompt`` and ``output`` are tokens of a request, 0 if unknown. The model runs on
@@ -114,7 +115,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The cells of a published row, and the model's dimensions if its name is known.
+    """The cells of a published row, and the dimensions of its model if the model is known.
 
     Every column has a cell, an empty one if the table omits the column.
     """
@@ -131,10 +132,10 @@ class Line:
 
 
 def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """Rows of serving in all token tables of a project, doubtful rows included.
+    """Read the serving measurements in all token tables of a project, implausible ones included.
 
-    Rows of models with unknown dimensions, and rows that state no such time, are omitted. Raises
-    InputError for a table that cannot be read.
+    Rows without a time or a rate of serving are omitted, and so are rows of models with unknown
+    dimensions. Raises InputError for a table that cannot be read.
     """
     names = names_of(catalogue)
     return tuple(
@@ -145,15 +146,16 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 def read_token_rows(
     path: Path, names: Names, columns: Mapping[str, str] | None = None
 ) -> tuple[TokenRow, ...]:
-    """Rows of serving in a table; ``columns`` has values for columns that the table omits.
+    """Read the serving measurements of a table; ``columns`` has values for the omitted columns.
 
-    Raises SpecError that lists every missing column and every value that is not a positive number.
+    Raises a SpecError that lists every missing column and every value that is not a positive
+    number.
     """
     return tuple(_rows_of(read_lines(path, names, columns or {}), names))
 
 
 def names_of(catalogue: Catalogue) -> Names:
-    """A project's devices, model dimensions and processors, by their names in published rows."""
+    """Read a project's devices, model dimensions and processors, by the names that sources use."""
     return Names(
         Devices(catalogue.devices.values()),
         catalogue_forms(catalogue),
@@ -169,12 +171,12 @@ def catalogue_lines(catalogue: Catalogue, names: Names) -> Iterator[tuple[Line, 
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """Columns that a token table may omit, with the value that holds for all its rows."""
+    """The columns that a token table may omit, each with the value for all of its rows."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
 def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
-    """Lines of a table; ``columns`` has values for columns that the table omits.
+    """Read the lines of a table; ``columns`` has values for columns that the table omits.
 
     Without ``names`` no line has model dimensions.
     """
@@ -192,13 +194,13 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 
 def precision_of(text: str) -> Precision:
-    """The precision of weights that a source's text means; 16 bits if the text names none."""
+    """The precision of weights that a source's text names; 16 bits if the text names none."""
     folded = text.casefold()
     return next(name for pattern, name in _PRECISIONS if re.search(pattern, folded))
 
 
 def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
-    """Bytes of all weights, by the bits per weight in a source's text or the usual ones."""
+    """Bytes of all weights, from the source's bits per weight, else from the usual ones."""
     stated = _BITS_PER_WEIGHT.search(text)
     return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
 
@@ -227,7 +229,7 @@ class _Timed:
 
 
 def _timed(line: Line) -> _Timed | None:
-    """The time that a line states, in seconds; None if it states another figure."""
+    """The time in seconds that a line states; None if the line states another figure."""
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
     prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
@@ -259,7 +261,7 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """A throughput of requests, reading of prompts included, as seconds between tokens."""
+    """Convert a throughput of requests to seconds between tokens, which include reading prompts."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None
@@ -319,7 +321,7 @@ def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow
 
 
 def placed_on(cells: Mapping[str, str], names: Names) -> tuple[Device | None, CpuForm | None]:
-    """The accelerator or the processor of a row; both are None for an unknown chip."""
+    """The accelerator or the processor of a row; both are None if the chip is unknown."""
     device = names.devices.named(cells["chip"])
     if device is not None:
         return device, None

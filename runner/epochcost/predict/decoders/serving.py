@@ -1,9 +1,10 @@
-"""Forecast seconds to the first token and between tokens, of any model on any machine.
+"""Forecast the seconds to the first token and between tokens for any model on any machine.
 
-``law`` gives the time from efficiencies fitted for each software. A Gaussian process learns how
-published rows depart from the law: by software, generation, chip, model, precision and number of
-devices. No term of the process depends on bandwidth, memory or the number of sequences, so the law
-alone decides how times change with them. Devices and processors are learnt separately.
+``law`` gives the time from efficiencies fitted for each software. A Gaussian process learns how far
+published times are from the law for each software, chip generation, chip, model, precision and
+number of devices. No term of the process depends on bandwidth, memory or the number of sequences,
+so the law alone decides how times change with these. Devices and processors have separate
+processes.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ _KIND_DISTANCE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ServingQuestion:
-    """The prefill or the decoding of a model on ``count`` devices of one kind, or on processors.
+    """A question for the time of a prefill or a decoding step on some devices or processors.
 
-    If ``kind`` is ``first``, the question is the time to read the prompts of ``sequences``
-    together. If it is ``token``, the question is the time between tokens of each sequence, in
-    answers of ``output`` tokens. The server reads prompts of later requests in between if there are
-    several sequences, unless ``interleaved`` says otherwise. ``edition`` is a version of the
-    software as published rows name it, the newest if empty. ``cached`` tokens of each prompt need
-    no prefill.
+    The model runs on ``count`` devices of one kind. If ``kind`` is ``first``, the question is the
+    time to read the prompts of ``sequences`` together. If it is ``token``, the question is the time
+    between tokens of each sequence, in answers of ``output`` tokens. The server reads prompts of
+    later requests in between if there are several sequences, unless ``interleaved`` says otherwise.
+    ``edition`` is a version of the software as published rows name it, the newest if empty.
+    ``cached`` tokens of each prompt need no prefill.
     """
 
     form: DecoderForm
@@ -96,7 +97,7 @@ class SecondsForecast:
 
 
 class Case(NamedTuple):
-    """Properties of a question on which its departure from the law depends."""
+    """Properties of a question that decide how far its time is expected to be from the law's."""
 
     software: str
     maker: str
@@ -115,7 +116,7 @@ class Case(NamedTuple):
 
     @property
     def program(self) -> Program:
-        """The software, edition and maker of chips whose efficiencies apply."""
+        """The program (software, edition and maker of chips) whose efficiencies apply."""
         return Program(self.software, self.maker, self.edition)
 
 
@@ -154,7 +155,7 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of tokens from published rows, without doubtful rows and unknown chips.
+    """Forecast times of tokens from published rows, except implausible ones and unknown chips.
 
     ``cache`` is the folder of earlier fits, keyed by all inputs.
     """
@@ -181,7 +182,7 @@ class ServingForecaster:
         return _Side(rows, ON_PROCESSORS, SPREAD_ON_PROCESSORS, ON_PROCESSORS_TERMS, self._cache)
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[SecondsForecast, ...]:
-        """Forecast the seconds that each question asks for, in order."""
+        """Forecast the answer to each question, in the order of the questions."""
         groups: dict[tuple[DecoderForm, bool], list[int]] = defaultdict(list)
         for at, question in enumerate(questions):
             groups[question.form, isinstance(question.device, CpuForm)].append(at)
@@ -219,9 +220,10 @@ def serving_question(row: TokenRow) -> ServingQuestion:
 
 
 def _timed(row: TokenRow) -> TokenRow | None:
-    """The row with ``seconds`` set, or None if they cannot be derived.
+    """The row with ``seconds`` set; None if the row does not determine the seconds.
 
-    A rate at full load is converted by the largest power of two of sequences that fit into memory.
+    For a rate at full load, the number of sequences is taken as the largest power of two that fits
+    into memory.
     """
     if row.seconds is not None:
         return row
@@ -291,7 +293,7 @@ def _traits(cases: Sequence[Case]) -> Traits:
 
 
 class _Fit(NamedTuple):
-    """Fitted efficiencies of programs; factors that scale the intervals of each kind of time."""
+    """The fitted efficiencies of programs, and the factors that scale each kind of interval."""
 
     programs: Programs
     factors: dict[str, float]
@@ -301,7 +303,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """Forecaster for devices only, or for processors only, learnt from rows on these."""
+    """A forecaster for devices only or for processors only, which learns from such rows only."""
 
     def __init__(
         self,

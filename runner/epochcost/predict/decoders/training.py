@@ -1,15 +1,15 @@
-"""Forecast the tokens a second at which devices train a language model, with intervals.
+"""Forecast the rate (tokens a second) at which devices train a language model, with intervals.
 
-A step multiplies at a share of the peak rate, reads the weights, unpacks quantised weights, starts
-each layer's kernels and, if weights are sharded, exchanges them. These shares and times are fitted
-to published trainings. A Gaussian process learns how software, chips and models depart from this
-law. None of the terms of the process depends on a device's rates, so a higher peak never makes a
-training slower.
+The law of a step adds the times to multiply at a share of the peak rate, to read the weights, to
+unpack quantised weights, to start each layer's kernels and, if weights are sharded, to exchange
+them. The shares and times are fitted to published trainings. A Gaussian process learns how much
+software, chips and models differ from this law. None of the terms of the process depends on a
+device's rates, so a higher peak never makes a training slower.
 
-Operations per token: 2 for each parameter in a forward pass (Kaplan et al. 2020, arXiv 2001.08361),
-and those of attention, which grow with the sequence length. A backward pass counts as two forward
-passes, or as one if the weights are frozen. Checkpointing repeats the forward pass (Chen et al.
-2016, arXiv 1604.06174).
+A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
+2001.08361). To these are added the operations of attention, which grow with the sequence length. A
+backward pass counts as two forward passes, or as one if the weights are frozen. Checkpointing
+repeats the forward pass (Chen et al. 2016, arXiv 1604.06174).
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ _BYTES = 2
 
 
 class Efficiencies(NamedTuple):
-    """Positive parameters of the law; their logarithms are fitted.
+    """Positive parameters of the law, whose logarithms are fitted.
 
     ``products`` is the reached share of the peak in 16 bits; ``eight`` is the share in fewer bits,
-    relative to it. ``layer`` is the seconds of a layer in a pass. ``weights`` is the number of
-    times that a pass reads the weights, ``unpacking`` the number of bytes that unpacking a weight
-    costs. ``experts`` multiplies the time of models with experts, ``doubling`` that of twice the
-    devices. ``attention`` is the efficiency of attention relative to products, ``link`` the reached
-    share of a link's rate, ``traffic`` the bytes that a number of the residual stream or a score
-    costs. ``balance`` is the power of peak / bandwidth with which the time of products grows.
+    divided by ``products``. ``layer`` is the seconds that a layer adds to each pass. ``weights`` is
+    the number of times that a pass reads the weights. To unpack a weight takes as long as to read
+    ``unpacking`` bytes. ``experts`` multiplies the time of models with experts; ``doubling``
+    multiplies the time each time that the number of devices doubles. ``attention`` is the
+    efficiency of attention relative to products, ``link`` the reached share of a link's rate. Each
+    number of the residual stream and each score takes as long as ``traffic`` bytes from memory. The
+    time of products grows with peak / bandwidth to the power ``balance``.
     """
 
     products: float
@@ -99,7 +100,7 @@ _TERMS = (
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestion:
-    """A training of a model on ``count`` devices of one kind.
+    """A question for the rate at which ``count`` devices of one kind train a model.
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens.
     ``recomputed`` is the share of the forward pass that the backward pass repeats. If ``sharded``,
@@ -136,7 +137,7 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """Number of passes over the weights in a step, as multiples of a forward pass."""
+        """The operations of a step on the weights, as a multiple of those of a forward pass."""
         return 2 + (not self.frozen) + self.recomputed
 
 
@@ -157,7 +158,8 @@ class TrainingForecast:
 class TrainingForecaster:
     """Forecast rates of trainings from published trainings.
 
-    Rows that are doubtful or lack a figure are left out. Raises InputError if none is left.
+    Implausible rows and rows without a necessary figure are left out. Raises InputError if no row
+    is left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -187,7 +189,7 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> tuple[TrainingForecast, ...]:
-        """Forecast the rate of each training in question, in order; draws are correlated."""
+        """Forecast the answer to each question, in their order; the draws are correlated."""
         if not questions:
             return ()
         level, unknown = self._predicted(questions)
@@ -210,20 +212,20 @@ class TrainingForecaster:
         return Law(questions)(np.log(self.efficiencies)) + departures, unknown + noise
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds per token by the law alone [n], to compare layouts on one machine."""
+        """Seconds per token [n] by the law alone, to compare layouts on one machine."""
         result: Vector = np.exp(Law(questions)(np.log(self.efficiencies)))
         return result
 
 
 class Amounts(NamedTuple):
-    """Time that a token takes on one device if every part ran at its full rate.
+    """The time of each part of the law for a token on one device, if it ran at its full rate.
 
-    Seconds at the peak rate: ``products``, ``attention``. Seconds at the memory bandwidth: ``read``
-    weights, ``unpacked`` weights, ``numbers`` of activations. Seconds on the link: ``moved``
-    weights. ``balance`` is peak / bandwidth relative to an A100's. ``layers`` is the number of
-    layer passes that start. ``few_bits`` and ``experts`` are 1 if the model is multiplied in fewer
-    than 16 bits or has experts, else 0. ``devices`` is their number, ``doublings`` its logarithm to
-    base 2.
+    ``products`` and ``attention`` are seconds at the peak rate. ``read`` (weights), ``unpacked``
+    (weights) and ``numbers`` (of activations) are seconds at the memory bandwidth. ``moved``
+    (weights) is seconds on the link. ``balance`` is peak / bandwidth relative to an A100's.
+    ``layers`` is the number of layer passes that start. ``few_bits`` and ``experts`` are 1 if the
+    model is multiplied in fewer than 16 bits or has experts, else 0. ``devices`` is their number,
+    ``doublings`` its logarithm to base 2.
     """
 
     products: float
@@ -241,7 +243,7 @@ class Amounts(NamedTuple):
 
 
 class Law:
-    """The predicted time of n trainings, as a function of the logarithms of efficiencies."""
+    """Predict the times of n trainings from the logarithms of the efficiencies."""
 
     def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
         amounts = [_amounts(question) for question in questions]
@@ -367,5 +369,5 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Features by which a question's interval is calibrated on similar rows: method and devices."""
+    """Method and number of devices: rows similar in these calibrate a question's interval most."""
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

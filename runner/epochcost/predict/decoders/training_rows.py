@@ -34,12 +34,12 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A published training: its tokens a second on all devices, or a device's peak memory.
+    """A published training with its tokens a second on all devices, or a device's peak memory.
 
     ``sequence`` is the length of a sequence in tokens, 0 if unknown. ``batch`` is the number of
-    sequences as the source counts them (of a step or of a device), None if unknown.
-    ``checkpointing`` is None if unknown. ``settings`` is the source's text on how it distributes
-    the work.
+    sequences as the source counts them (in a step or on a device), None if unknown.
+    ``checkpointing`` is None if unknown. ``settings`` is the source's text on the distribution over
+    devices.
     """
 
     source: str
@@ -71,7 +71,7 @@ class TrainingRow:
 
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
-    """Rows of trainings in all token tables of a project; raises as ``rows.token_rows`` does."""
+    """Published trainings in all token tables of a project; raises as ``rows.token_rows`` does."""
     names = names_of(catalogue)
     return tuple(
         row for lines in catalogue_lines(catalogue, names) for row in training_rows_of(lines, names)
@@ -79,7 +79,7 @@ def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
 
 
 def training_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TrainingRow]:
-    """Yield the rows of trainings among the lines of a table."""
+    """Yield the published trainings among the lines of a table."""
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
             continue
