@@ -1,4 +1,4 @@
-"""Answer questions on results, published figures and prices, as typed rows.
+"""Answer questions about results, published figures and prices, as typed rows.
 
 Stored results and published timings become observations. Observations with prices become rows, each
 with its kind of evidence. Answers, differences, budgets and rooflines are computed from rows. The

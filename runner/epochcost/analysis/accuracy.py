@@ -1,4 +1,4 @@
-"""Time and cost of real trainings to an accuracy, from ``results.trainings``."""
+"""Compute time and cost of real trainings to an accuracy, from ``results.trainings``."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class AccuracyTraining:
-    """A model's training on a host, with its repeats.
+    """A training of a model on a host, with all its repeats.
 
-    ``price`` is the machine's, on demand or owned, None if unknown.
+    ``price`` is the price of the machine, on demand or owned; None if unknown.
     """
 
     record: Trainings
@@ -47,7 +47,7 @@ class AccuracyTraining:
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
-        """Repeats over which time and cost are averaged: those that met the aim, or all."""
+        """The repeats to average: those that reached the target, or all if none did."""
         reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
@@ -82,7 +82,7 @@ class AccuracyTraining:
 
 
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
-    """Stored trainings whose model, data set and machine have specs, by model and batch size."""
+    """Stored trainings whose model, data set and machine have specs, by model and batch."""
     catalogue = inputs.catalogue
     trainings = [
         AccuracyTraining(

@@ -1,6 +1,6 @@
-"""Answers that commands and pages show: times, priced rows, and the cheapest way to do a job.
+"""Answer the questions of commands and pages: times, costs, and where a job costs least.
 
-Only the workloads in question are observed, counted and predicted. Callers render the answers.
+Only the workloads in the question are read, counted and predicted. Callers render the answers.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Times:
 def times_of(
     inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
 ) -> Times:
-    """Times of some workloads, by id, in ``precision`` or in each machine's usual precision.
+    """Times of the workloads with these ids, in ``precision`` or in each machine's usual precision.
 
-    Raises as ``predict_times`` does.
+    Raises the errors of ``predict_times``.
     """
     timed = [
         work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
@@ -74,16 +74,16 @@ def times_of(
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
-    """Times of some workloads with their costs at today's prices; raises as ``times_of`` does."""
+    """Times of workloads with their costs at today's prices; raises as ``times_of`` does."""
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A question for the cheapest machine: a model, the kind of work, limits and software.
+    """A question for the cheapest machine: it names a model, the kind of work, limits and software.
 
-    An inference is on ``examples`` examples of ``tokens`` tokens each, by default as many as in the
-    model's spec.
+    An inference processes ``examples`` examples of ``tokens`` tokens each. The default of
+    ``tokens`` is the number in the model's spec.
     """
 
     model: str
@@ -96,12 +96,12 @@ class Demand:
 
     @property
     def quantity(self) -> Quantity:
-        """The quantity that decides between candidates: time for the fastest, else cost."""
+        """The quantity by which candidates compete: time if the fastest is demanded, else cost."""
         return "time" if self.limits.fastest else "cost"
 
     @property
     def phrase(self) -> str:
-        """The demand in words, such as "a full training of lenet within 2 h"."""
+        """Describe the demand, for example "a full training of lenet within 2 h"."""
         work = f"a {_MODES[self.mode][1]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
@@ -109,10 +109,11 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """Millions of the model's own examples that take as long as the demanded examples.
+        """How many millions of the model's own examples take as long as the demanded examples.
 
-        A text of twice the tokens counts as two: the part that grows faster, attention, is small in
-        an encoder. Raises InputError for a number of tokens if the model's examples have none.
+        A text of twice the tokens counts as two texts. This neglects that attention grows faster,
+        because its share is small in an encoder. Raises InputError if the demand states a number of
+        tokens and the model's examples have none.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -124,7 +125,7 @@ class Demand:
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probabilities that a candidate meets each limit, and both; None if its time is exact."""
+        """Probabilities that a candidate meets each limit, and all; None if its time is exact."""
         job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
@@ -142,7 +143,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """The value of an input at which the ``changed`` candidate costs as much as the ``rival``."""
+    """The value of an input (a price, say) at which ``changed`` costs as much as its ``rival``."""
 
     changed: Candidate[Offer]
     rival: Candidate[Offer]
@@ -151,7 +152,7 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The cheapest (or fastest) candidate, how sure the choice is, and machines without a time.
+    """The cheapest (or fastest) candidate, the odds of the choice, and the machines without a time.
 
     ``other_stacks`` has the cheapest candidate of each other software.
     """
@@ -206,12 +207,12 @@ class CheapestAnswer:
 
 
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
-    """Machine and price plan: equal for candidates that differ only in batch size or software."""
+    """Machine and price plan, which candidates that differ only in batch size or software share."""
     return candidate.key.row.observed.machine, candidate.key.job.price.id
 
 
 def name_of(candidate: Candidate[Offer]) -> str:
-    """Machine, batch size and price plan, for readers."""
+    """Name machine, batch size and price plan for readers."""
     row = candidate.key.row
     return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
 
@@ -240,7 +241,7 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 
 
 def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """Offers of each software stack, and machines without a time.
+    """The offers of each software stack, and the machines without a time.
 
     The demanded stack comes first, otherwise the stack with the best evidence.
     """

@@ -1,8 +1,9 @@
-"""Count the operations of a model for one example, and of the parts of a training step.
+"""Count the operations of a model on one example, and those of each part of a training step.
 
-Operations are counted from the graph, which needs onnx but no runtime. The parts of a step
-(forward, backward, update) are estimated from them or partly measured. The exact operations and
-memory of a step need a differentiated graph: `epochcost plan --verbose` shows them.
+Operations are counted in the graph, for which onnx is necessary but no runtime. The parts of a step
+(forward, backward, update) are estimated from this count, or partly measured. Exact operations and
+memory of a step can only be counted in a differentiated graph; `epochcost plan --verbose` shows
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _KEPT = Keep(
 def arithmetic_of_model(
     catalogue: Catalogue, model: Model, cache: Path | None = None
 ) -> Arithmetic | None:
-    """Count a model's operations; None if it has no graph or cannot be counted."""
+    """Count a model's operations; None if the model has no graph or its graph cannot be counted."""
     return arithmetic_of_models(catalogue, [model], cache)[model.id]
 
 
@@ -89,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached under ``kept_in``, keyed by all inputs. Counts in a file beside the graphs are
-    trusted: a test compares ours with the graphs.
+    Counts are cached in the folder ``kept_in``, keyed by all inputs. If a file next to the graphs
+    has counts, these are used without a check; a test compares our own file with the graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -102,7 +103,7 @@ def arithmetic_of_graphs(
 
 @functools.cache
 def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
-    """The counts stored beside the graphs of a folder; empty if there is no valid file."""
+    """Read the counts that are stored next to a folder's graphs; empty without a valid file."""
     with contextlib.suppress(OSError, ValidationError):
         counts = COUNTS_FORM.validate_json((folder / COUNTS).read_bytes())
         return {Graph(digest, sizes, folder): counted for digest, sizes, counted in counts}
@@ -110,7 +111,7 @@ def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count graphs in copies of this process, each of which answers in a line of JSON."""
+    """Count graphs in other processes; each of them answers with a line of JSON."""
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.
@@ -128,7 +129,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 @dataclass(frozen=True)
 class StepPart:
-    """A part of a training step: its operations, and the fewest bytes of parameters that it moves.
+    """A part of a training step: its operations, and the fewest bytes of parameters it can move.
 
     Embedding tables are left out, because a step moves only some of their rows. ``share`` is the
     part's share of the step's operations. ``flops`` and ``share`` are None for the update, whose
@@ -143,7 +144,7 @@ class StepPart:
 
 @dataclass(frozen=True)
 class ForwardShare:
-    """A training step and inference at its batch size; ``share`` is inference / training time."""
+    """A training step, and inference at the same batch size; ``share`` divides their times."""
 
     training: Observation
     inference: Observation
@@ -180,7 +181,7 @@ def optimizer_states(optimizer: Optimizer) -> int:
 
 
 def forward_shares(observed: Iterable[Observation]) -> Iterator[ForwardShare]:
-    """Yield each measured training step for which inference was measured at the same batch size."""
+    """Yield every measured training step that has a measured inference of the same batch size."""
     measured = [step for step in observed if step.kind == "measured"]
     served = {_key(step): step for step in measured if step.mode == "inference"}
     for step in measured:

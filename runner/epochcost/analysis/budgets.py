@@ -1,7 +1,7 @@
-"""Compare the budgets of studies with costs: each limit is kept, exceeded or unknown.
+"""Compare the budgets of studies with costs: each limit is kept, exceeded or undecided.
 
-The mean cost decides; the message says so if the cost's range extends above the limit. The limit is
-unknown for work that is unmeasured or has no price, and an unknown limit does not pass.
+The mean cost decides; if the high end of the cost is above the limit, the message says so. A limit
+is unknown if the work was not measured or has no price. An unknown limit does not pass.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A limit of a study's budget, and whether the cost keeps it.
+    """A limit in a study's budget, and whether the cost is within the limit.
 
     ``place`` is the limit's place in the file, with the figures as its message. ``cost``,
-    ``hardware`` and ``price`` are those of the cheapest way that meets the limit's conditions, None
-    without one.
+    ``hardware`` and ``price`` belong to the cheapest row that meets the limit's conditions; they
+    are None if there is no such row.
     """
 
     study: str
@@ -123,7 +123,7 @@ def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
 
 
 def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
-    """The reason why a limit is unknown, with a remedy if there is one."""
+    """Explain why a limit is unknown, and how to change that if possible."""
     if priced:
         percent = plain(limit.accuracy_percent or Decimal(0))
         return f"no source states {percent} % for a timed training"

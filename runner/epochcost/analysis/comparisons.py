@@ -1,8 +1,8 @@
-"""Compare measurements of the same job: speed-ups and costs.
+"""Compare measurements of the same job by speed and cost.
 
-There are two questions, each at one batch size. How does a variant (precision, runtime, session
-option, CUDA graph) compare with the plain trial? How does the job scale with vCPUs, that is, does a
-larger machine cost less?
+Two questions are answered for each batch size. How does a variant (another precision, runtime,
+session option, or a CUDA graph) compare with the plain trial? How does the job scale with the
+number of vCPUs: does a larger machine cost less?
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _Key = tuple[Machine, Mode, int]
 class JobCost:
     """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    ``basis`` says how the price was derived; it is empty for a price of the machine itself.
+    ``basis`` says how the price was derived from another one; it is empty for a price of the
+    machine itself.
     """
 
     cost: Cost
@@ -55,7 +56,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
 
 
 def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -> JobCost:
-    """Cost at the machine's price of a job on only the vCPUs to which the trial was pinned."""
+    """Cost of a job on the vCPUs to which the trial was pinned, from the machine's price."""
     machine, vcpus = observed.machine, observed.vcpus
     if price is None:
         return JobCost(Unpriced("no price is known"), None)
@@ -74,7 +75,7 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
 def _cost(
     price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
 ) -> Cost:
-    """Cost of an epoch or of a million inferences on a machine, or on a ``share`` of it."""
+    """The cost of an epoch or of a million inferences on a machine, or on a ``share`` of it."""
     work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
     if share is not None:
         # A share of a machine for a time costs as much as the machine for that share of the time.
@@ -85,7 +86,7 @@ def _cost(
 def _family_plans(
     catalogue: Catalogue, machine: Machine, vcpus: int, price: Price
 ) -> Iterator[tuple[Hardware, Price]]:
-    """Yield smaller machines of the same family, with the price of the same plan and region."""
+    """Yield the smaller machines of a family, with their prices in the same plan and region."""
     stem = family_stem(catalogue.hardware[machine.hardware])
     for hardware in catalogue.hardware.values():
         if stem is None or hardware.vcpus != vcpus or family_stem(hardware) != stem:
@@ -110,9 +111,10 @@ def family_stem(hardware: Hardware) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """A trial with the cost of its job.
+    """A variant of a trial, with the cost of its job.
 
-    ``speedup`` is relative to the plain trial; it is None for the plain trial or without one.
+    ``speedup`` is relative to the plain trial. It is None for the plain trial itself, or if there
+    is none.
     """
 
     observed: Observation
@@ -122,7 +124,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class VariantComparison:
-    """Variants of one job on a machine; the plain trial, if any, comes first."""
+    """The variants of a job on a machine; if there is a plain trial, it comes first."""
 
     machine: Machine
     mode: Mode
@@ -132,10 +134,10 @@ class VariantComparison:
 
 @dataclass(frozen=True, slots=True)
 class VcpuPoint:
-    """A job on ``vcpus`` vCPUs.
+    """The time and cost of a job on ``vcpus`` vCPUs.
 
-    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs. Without a known cost, vCPUs
-    times seconds count. ``efficiency`` is the speed-up divided by the factor between the numbers of
+    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs. If a cost is unknown, vCPUs
+    × seconds replace it. ``efficiency`` is the speed-up divided by the ratio of the numbers of
     vCPUs. ``whole`` marks the plain trial on all CPUs.
     """
 
@@ -150,7 +152,7 @@ class VcpuPoint:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A job on a machine, on several numbers of vCPUs in ascending order."""
+    """A job that was measured on several numbers of a machine's vCPUs, in ascending order."""
 
     machine: Machine
     mode: Mode
@@ -169,12 +171,12 @@ class Scaling:
 
     @property
     def larger_speeds(self) -> Bounded:
-        """Speed on the most vCPUs, relative to the speed at the cheapest number of vCPUs."""
+        """The speed on the most vCPUs, divided by the speed on the cheapest number of vCPUs."""
         return ratio(self.largest.speedup, self.cheapest.speedup)
 
     @property
     def larger_costs(self) -> Bounded:
-        """Cost on the most vCPUs, relative to the lowest cost."""
+        """The cost on the most vCPUs, divided by the lowest cost."""
         return ratio(self.largest.relative_cost, self.cheapest.relative_cost)
 
 
@@ -203,7 +205,7 @@ def scalings(
 
 
 def only_vcpus(observed: Observation) -> bool:
-    """Whether a trial differs from the plain one in its vCPUs only."""
+    """Whether a trial differs from the plain trial only in the number of vCPUs."""
     return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
 
 
@@ -239,7 +241,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """Trials by number of vCPUs; the plain trial counts for all vCPUs if none was pinned to all."""
+    """Trials by number of vCPUs. If no trial was pinned to all, the plain trial takes its place."""
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus
@@ -266,7 +268,7 @@ def _scaled(
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The jobs' costs, or vCPUs times seconds if a cost is unknown."""
+    """The costs of the jobs; vCPUs × seconds if the cost of any is unknown."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

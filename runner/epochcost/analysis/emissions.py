@@ -1,6 +1,7 @@
-"""Energy and emissions of a job on each machine: metered, declared, or unknown with a reason.
+"""Compute energy and emissions of a job on each machine, or give the reason why they are unknown.
 
-The electricity grid of a machine is seldom known, so emissions are a range over all declared grids.
+The energy comes from meters, or from the power that a spec declares. The electricity grid of a
+machine is seldom known, so emissions are a range over all declared grids.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class MachineEnergy:
-    """Energy and emissions of a job on one machine, at the batch size and plan that cost least.
+    """Energy and emissions of a job on a machine, with the cheapest batch size and price plan.
 
-    ``least`` and ``most`` are at the declared grids with the lowest and highest emissions. If both
-    are None, ``unknown`` says why.
+    ``least`` and ``most`` are the emissions on the cleanest and on the dirtiest declared grid. If
+    both are None, ``unknown`` says why.
     """
 
     row: Row
@@ -45,7 +46,7 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """Energy of each machine with a time for the goal, the least first; unknown energies last."""
+    """The energy on each machine with a time for the goal, the least first, the unknown last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
     return tuple(
@@ -74,7 +75,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
-    """Power that meters read, or else the power that the price or the machine's spec declares."""
+    """The power that meters read, else the power that the price or the machine's spec declares."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         meter = observed.meters or "an unnamed meter"

@@ -1,8 +1,8 @@
 """Estimate the cost of models that cannot be timed here, from their number of operations.
 
-A declared model has no graph, and a large model does not fit the machines on which we can measure.
-Both are priced on machines whose accelerators suit such models. The results are ranges, which are
-never mixed with timed rows.
+Some models have no graph, only a spec. Others do not fit the machines on which we can measure. The
+training of both is priced on machines whose accelerators suit such models. The results are ranges
+and are never mixed with timed rows.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _LEAST_DEVICE_GIB = 40
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRow:
-    """A full training on one kind of machine under one price plan; ``cost`` is that of ``time``.
+    """A full training on a kind of machine under a price plan; ``cost`` is the cost of ``time``.
 
-    ``flops`` is the number of operations, ``peak_flops`` the machine's peak a second. The low, mean
-    and high ``time`` are at the highest, middle and lowest assumed utilisation of the peak.
+    ``flops`` is the number of operations, ``peak_flops`` the machine's peak rate in operations a
+    second. Low end, mean and high end of ``time`` assume the highest, the middle and the lowest
+    utilisation of that peak.
     """
 
     hardware: Hardware
@@ -53,15 +54,16 @@ class EstimatedRow:
 
     @property
     def utilisation(self) -> str:
-        """The assumed share of the peak rate, as a phrase."""
+        """The assumed shares of the peak rate, as a phrase."""
         return UTILISATION
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """Rows of each model that has to be estimated, by its id, the cheapest first.
+    """Estimate the models that have no time: rows by the model's id, the cheapest first.
 
-    Rows whose price has a caveat come last. Left out are models with a timed training, models
-    whose operations cannot be counted, and machines whose accelerators a model does not fit.
+    Rows whose price has a caveat come last. Models with a timed training are left out, and so are
+    models whose operations cannot be counted. A model has no row on machines whose accelerators it
+    does not fit.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -81,7 +83,7 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
     """Bytes that a training stores for a model's parameters, without activations.
 
-    0 if the number of parameters is neither declared nor counted.
+    Returns 0 if the number of parameters is neither declared nor counted.
     """
     if model.declared is not None:
         return int(model.declared.parameters * _BYTES_PER_PARAMETER)
@@ -96,7 +98,7 @@ def _memory_bytes(hardware: Hardware) -> float:
 
 
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
-    """Price the training under each current plan; none if it takes over a century."""
+    """Price a training under each current plan; no rows if it takes more than a century."""
     peak = peak_flops(hardware, "fp16")
     if peak is None:
         return
@@ -110,7 +112,7 @@ def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[Es
 
 
 def _flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """Operations of the full training; None for a model that is small or cannot be counted."""
+    """Operations of the full training; None if the model is small or cannot be counted."""
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)

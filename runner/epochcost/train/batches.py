@@ -1,6 +1,6 @@
-"""Generate the batches of a trial, decide their number and write them into an .npz file.
+"""Decide the number of a trial's batches, generate them and write them into an .npz file.
 
-An array of the file is [pool, batch, ...]: all batches of an input or a target.
+The file has an array [pool, batch, ...] for each input and target, with all its batches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HELD_OUT_FLOPS = 10**11
 
 
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
-    """The data inputs of a bound graph, in its order, with the value ranges in the model's spec.
+    """The data inputs of a bound graph, in its order, each with its range of values from the spec.
 
     Inputs that are carried from step to step are not data. Raises ModelError if spec and graph name
     different inputs, a shape is not bound, or the first dimension is not the batch.
@@ -60,7 +60,7 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 def step_targets(
     step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
 ) -> tuple[TargetField, ...]:
-    """The targets that the loss terms of a step compare outputs with, in the order of the terms.
+    """The targets with which the loss terms of a step compare outputs, in the order of the terms.
 
     ``graph`` is the bound graph from which the step was made. Raises ModelError if a target that
     the spec declares does not fit the output.
@@ -91,10 +91,10 @@ def training_batches(
 
 
 def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) -> Iterator[Batch]:
-    """Yield batches that training never sees, of ``HELD_OUT_EXAMPLES`` examples together.
+    """Yield batches that training never sees, with ``HELD_OUT_EXAMPLES`` examples in total.
 
-    There are fewer if their evaluation would exceed ``HELD_OUT_FLOPS``, but at least one batch.
-    ``batch_flops`` is the number of operations that evaluate a batch.
+    If their evaluation would exceed ``HELD_OUT_FLOPS`` operations, there are fewer, but at least
+    one batch. ``batch_flops`` is the number of operations that evaluate a batch.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     for index in range(max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))):
@@ -125,7 +125,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 
 
 def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
-    """Raise ModelError if an input indexes an axis, and its declared range exceeds the axis.
+    """Raise ModelError if an input indexes an axis and its declared range goes beyond the axis.
 
     ONNX silently counts negative indices from the end; PyTorch accepts none for labels and tokens.
     """

@@ -1,8 +1,8 @@
-"""Load the examples of a data set, from verified files or generated as its spec says.
+"""Load the examples of a data set from verified files, or generate them as its spec says.
 
-Files have the formats in which data sets are published. Members of an archive are read without
-unpacking it to disk, and found by file name in any folder of the archive. The spec declares the
-form of a file; readers raise InputError if the file differs.
+Files have the formats in which data sets are published. Members of an archive are found by their
+file name, in whatever folder, and read without unpacking the archive to disk. The spec declares the
+shape and size of a file's contents; readers raise InputError if the file differs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
 
     ``folder`` has a folder for each data set. The label of a text at each of its positions is the
     next character; if the model predicts a single position, only the last label is used. Raises
-    InputError if files differ from the spec, and CapabilityError if there are none.
+    InputError if a file differs from the spec, and CapabilityError if a file is missing.
     """
     if dataset.generated is not None:
         return _made_up(dataset, dataset.generated, length, positions)
@@ -95,7 +95,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a data file: fetched or imported, else in the Python package that has it."""
+    """The path of a fetched or imported data file, else of the same file in a Python package."""
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
         if not path.exists():
@@ -118,7 +118,7 @@ def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
 def _joined(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """Training and held-out examples: as the spec assigns files to them, or split at random."""
+    """Training and held-out examples, from the files that the spec names or by a random split."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
@@ -172,7 +172,7 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
 
 
 def _split_in_order(dataset: Dataset, whole: Part, overlapping: int) -> tuple[Part, Part]:
-    """Hold out the end of a text; windows that overlap the end are not used for training."""
+    """Hold out the end of a text; windows that overlap this end are not used for training."""
     held_out = dataset.held_out_examples or 0
     if held_out + overlapping >= len(whole.labels):
         raise InputError(
@@ -216,7 +216,7 @@ def verify(path: Path, declared: DataFile) -> str:
 
 
 def _contents(path: Path, declared: DataFile) -> list[bytes]:
-    """The contents of the members that the spec names, in its order, or of the unpacked file."""
+    """The contents of the archive's members that the spec names, in its order, or of the file."""
     if not declared.members:
         content = path.read_bytes()
         return [gzip.decompress(content) if content.startswith(_GZIP) else content]
@@ -230,7 +230,7 @@ def _contents(path: Path, declared: DataFile) -> list[bytes]:
 
 
 def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
-    """The path in an archive of each member that the spec names."""
+    """The path of each member that the spec names, inside the archive."""
     by_name = {path.rpartition("/")[2]: path for path in paths}
     missing = [name for name in declared.members if name not in by_name]
     if missing:
@@ -239,7 +239,7 @@ def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
 
 
 def _idx(path: Path, declared: DataFile) -> Read:
-    """Read an array in the format of MNIST: magic number, sizes, numbers, and no further byte."""
+    """Read an array in MNIST's format: a magic number, the sizes, the numbers, no further byte."""
     content = b"".join(_contents(path, declared))
     if content[:2] != b"\0\0" or content[2] not in _IDX_TYPES or not content[3]:
         raise ValueError("no IDX header")

@@ -1,8 +1,8 @@
-"""Generate data whose best attainable result is known: text of a Markov chain, images of shapes.
+"""Generate texts by a Markov chain, and images of shapes; the best possible result is known.
 
 No model predicts the chain's next character better than the chain's entropy permits. A declared
-share of the labels of images is wrong, in the held-out part too, so no model can honestly exceed
-the share of right labels in accuracy. The seed decides all numbers.
+share of the labels of images is wrong, in the held-out part too. So a model's accuracy can exceed
+the share of right labels only by chance. The seed decides all numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MarkovChain:
     probabilities: NDArray[np.float64]
 
     def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """A text of ``count`` characters, as their indices."""
+        """Draw a text of ``count`` characters, as indices."""
         bounds = np.cumsum(self.probabilities, axis=2)
         bounds[..., -1] = 1.0
         thresholds = rng.random(count)
@@ -54,7 +54,7 @@ def markov_chain(declared: Generated) -> MarkovChain:
 
 
 def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Images [count, channels, side, side] and their labels, a declared share of them wrong."""
+    """Draw images [count, channels, side, side] and labels, of which a declared share is wrong."""
     rng = np.random.default_rng([declared.seed, 1])
     labels = rng.integers(0, CLASSES, count)
     images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
@@ -66,9 +66,9 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
 def _drawn(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Draw shapes with random place, size and angle, striped or chequered, on a noisy ground.
+    """Draw striped or chequered shapes of random place, size and angle on a noisy background.
 
-    Colours of shape and ground are independent, but the shape is always brighter.
+    The colours of shape and background are independent, but the shape is always brighter.
     """
     assert declared.side is not None, "the schema demands it of images"
     count, side = len(labels), declared.side
@@ -92,7 +92,7 @@ def _drawn(
 
 
 def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """For each shape (disc, square, triangle, cross, ring), a mask of the points inside it."""
+    """Compute a mask of the points inside each shape (disc, square, triangle, cross, ring)."""
     radius = np.hypot(x, y)
     across = np.maximum(np.abs(x), np.abs(y))
     triangle = (y < 0.8) & (np.abs(x) * 1.7 < y + 0.9)

@@ -1,8 +1,9 @@
-"""The training loop: take steps, evaluate and save states until the training's end.
+"""Train a model: take steps, evaluate the model and save the state, until the training ends.
 
 A training that is interrupted and resumed ends with the same weights as an uninterrupted training:
 the inputs of a step depend only on its number, and the saved state contains everything else.
-``measure.training`` owns sessions, ``state`` the file of the state, ``pipeline`` the inputs.
+``measure.training`` runs the sessions, ``state`` writes and reads the file of the state, and
+``pipeline`` prepares the inputs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class TrainingDiverged(InputError):  # noqa: N818 - the field's name for this ou
 
 @dataclass(frozen=True)
 class Target:
-    """A limit on the held-out accuracy (at least) or loss (at most) at which training ends."""
+    """The least held-out accuracy, or the largest held-out loss, at which a training ends."""
 
     measure: str
     value: float
@@ -66,7 +67,7 @@ def parse_target(text: str) -> Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a training: learning rate, epochs, steps between evaluations, and aim."""
+    """Settings of a training: learning rate, epochs, steps between evaluations, and target."""
 
     schedule: Schedule
     learning_rate: Decimal
@@ -77,10 +78,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Watch:
-    """Callbacks of a training: one saves its state, one follows each step, one can stop it.
+    """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` gets the progress before the current run of steps, the step's number and its loss.
-    The state is saved every ``save_seconds``.
+    ``on_step`` gets the progress at the start of the current series of steps, the number of the
+    step and its loss. The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -92,9 +93,9 @@ class Watch:
 def train(
     recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress, watch: Watch
 ) -> Progress:
-    """Train until the end or until ``watch`` stops the training, and save the last state.
+    """Train until the recipe's end or until ``watch`` stops the training; save the last state.
 
-    Raises TrainingDiverged; the state that was saved before is kept.
+    Raises TrainingDiverged if the training diverges; the state that was saved before then remains.
     """
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
@@ -109,7 +110,7 @@ def train(
 
 
 def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """The step before which the next evaluation is due; the first evaluation precedes all steps."""
+    """The step before which the next evaluation is due; the first one is due before all steps."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every
@@ -125,7 +126,7 @@ def _stepped(
     watch: Watch,
     saved: float,
 ) -> Progress:
-    """Take steps until the next evaluation, the end of the epoch, a stop or a save is due."""
+    """Take steps until an evaluation or a save is due, the epoch ends, or a stop is requested."""
     step, (total, count) = progress.step, progress.losses
     epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
     end = min(_next_evaluation(recipe, feed, progress), epoch_end)
@@ -175,7 +176,7 @@ def _evaluated(
 
 
 def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
-    """The mean loss over all held-out examples, and the share of right answers.
+    """Compute the mean loss over all held-out examples, and the share of right answers.
 
     Raises TrainingDiverged if the loss is not finite.
     """
@@ -192,7 +193,7 @@ def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
 
 
 def _saved(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
-    """Save the state; raises TrainingDiverged instead if a weight is not finite."""
+    """Save the state, or raise TrainingDiverged if a weight is not finite."""
     begun, values = time.perf_counter(), session.carried_values()
     for name, value in values.items():
         if not np.isfinite(value).all():

@@ -1,8 +1,8 @@
 """Prepare the inputs of a step: shuffle, augment and scale examples, in the graph's shapes.
 
 Seed and step number decide all inputs, so that a resumed training sees the same inputs as before.
-Examples keep the number type of their file until they are batched: bytes take a quarter of the
-memory of floats. ``datasets`` reads files, ``generated`` generates examples.
+Until they are batched, examples keep the number type of their file, because bytes take a quarter of
+the memory of floats. ``datasets`` reads files, ``generated`` generates examples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHUFFLE_KEY, _AUGMENT_KEY = 5, 6
 
 @dataclass(frozen=True)
 class Part:
-    """Examples along axis 0, with a label for each example or for each of its positions."""
+    """Examples along axis 0, and a label for each example or for each position of an example."""
 
     examples: Array
     labels: Array
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Examples:
-    """A data set in memory; the numbers of its examples lie from 0 to ``largest_value``."""
+    """A data set in memory, whose numbers lie between 0 and ``largest_value``."""
 
     name: str
     training: Part
@@ -44,10 +44,10 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """The inputs of a model's training steps and evaluations, from a data set that fits the model.
+    """Make the inputs of a model's training steps and evaluations from a data set that fits it.
 
-    ``learning_rate`` is the name of the graph's input for the rate, ``evaluated_at_once`` the batch
-    size of an evaluation.
+    ``learning_rate`` is the name of the graph's input for the learning rate, ``evaluated_at_once``
+    the batch size of evaluations.
     """
 
     examples: Examples
@@ -63,12 +63,12 @@ class Feed:
     def epoch_steps(self) -> int:
         """Number of whole batches in an epoch.
 
-        Examples are shuffled, so that different examples are left over in each epoch.
+        Examples are shuffled, so each epoch leaves out other examples.
         """
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Batches of the steps from ``first_step`` on, one for each rate, all in the same epoch."""
+        """Batches for the steps of an epoch from ``first_step`` on, one for each learning rate."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -85,7 +85,7 @@ class Feed:
     def gathered(
         self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """Inputs of the graph for the examples ``rows``; augmented if ``step`` is set."""
+        """Inputs of the graph for examples with indices ``rows``, augmented if ``step`` is set."""
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
         if step is not None and self.augmentation is not None:
@@ -101,7 +101,7 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """Whether each answer is right, without the answers whose label is to be ignored."""
+        """Whether each answer is right; answers whose label is to be ignored are left out."""
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)
@@ -112,7 +112,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """Consecutive batches of an epoch: each row of ``order`` has a batch's example indices."""
+    """Consecutive batches of an epoch; a row of ``order`` has the example indices of a batch."""
 
     feed: Feed
     order: NDArray[np.int64]
@@ -125,14 +125,14 @@ class EpochBatches:
         return len(self.order)
 
     def gather(self, number: int) -> dict[str, Array]:
-        """Inputs of batch ``number``, with the learning rate of its step."""
+        """The inputs of batch ``number``, including the learning rate of its step."""
         feed, step = self.feed, self.first_step + number
         batch = feed.gathered(feed.examples.training, self.order[number], step)
         return {**batch, feed.learning_rate: np.asarray(self.rates[number])}
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Scale numbers from 0 to ``largest_value`` down to the field's range, if that is smaller."""
+    """Scale numbers from 0 … ``largest_value`` to the field's range if that range is smaller."""
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
@@ -158,7 +158,7 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The data input, then the constant inputs.
+    """The data input of a graph, followed by its constant inputs.
 
     Raises InputError unless exactly one input is for data.
     """

@@ -1,8 +1,8 @@
-"""The learning rate at every step, as a pure function of the schedule in the spec.
+"""Compute the learning rate at every step from the schedule in the spec alone.
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value, so
-that the first step already changes the weights. The schedule ``on-plateau`` depends on evaluations
-after epochs; a trial is shorter than an epoch and keeps the first rate.
+that the first step already changes the weights. The schedule ``on-plateau`` changes the rate after
+evaluations, at the end of epochs. A trial is shorter than an epoch, so it keeps the first rate.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.f
 
 
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The factor on the optimizer's learning rate at each step."""
+    """The factor by which the optimizer's learning rate is multiplied at each step."""
     match schedule:
         case spec.Constant() | spec.Steps() | spec.Exponential():
             return _warmed(steps, schedule.warm_up_steps) * _stairs(schedule, steps, horizon)
@@ -60,7 +60,7 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
 
 
 def _warmed(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """The warm-up's factor at each step: it grows linearly to 1 at the last warm-up step."""
+    """The warm-up's factor at each step, which grows linearly to 1 at the last warm-up step."""
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
@@ -69,7 +69,7 @@ def _stairs(
     steps: NDArray[np.int64],
     horizon: Horizon,
 ) -> Factors:
-    """The piecewise constant part of a schedule, without warm-up."""
+    """The factors of a piecewise constant schedule, without warm-up."""
     match schedule:
         case spec.Constant():
             return np.ones(len(steps))
@@ -80,7 +80,7 @@ def _stairs(
 
 
 def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The factor 1, then ``factors[i]`` from the first step at or after ``epochs[i]`` epochs.
+    """Factors that are 1 at first, and ``factors[i]`` from the step at ``epochs[i]`` epochs on.
 
     Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
     """
@@ -104,7 +104,7 @@ def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Hori
 
 
 def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
-    """Share of the decay that is over at each step: 0 until the warm-up ends, then up to 1."""
+    """The elapsed share of the decay at each step: 0 until the warm-up ends, then growing to 1."""
     top = max(0, warm_up_steps - 1)
     return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
 
@@ -126,10 +126,10 @@ def _annealed(
 
 
 def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
+    """The factor min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
-    Vaswani et al. 2017, arXiv 1706.03762, equation 3, divided by its value at the end of the
-    warm-up, (d_model · w)^-1/2. That value is thus the optimizer's learning rate.
+    This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its value at the end of
+    the warm-up, (d_model · w)^-1/2. The optimizer's learning rate in the spec is that value.
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))

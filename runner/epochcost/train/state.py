@@ -1,8 +1,9 @@
-"""The saved state of a training: everything on which the next step depends, in one file.
+"""Write and read the state of a training: everything on which the next step depends.
 
-It contains the weights, the optimizer's state, the step's number (which decides the place in the
-data and every random draw) and the results of evaluations so far. ``cost`` prices such checkpoints.
-The file is a zip of arrays and a JSON document; it is replaced as a whole or not at all.
+The state contains the weights, the optimizer's state, the results of evaluations so far, and the
+step's number. That number decides the place in the data and every random draw. ``cost`` prices such
+checkpoints. The file is a zip of arrays and a JSON document; it is replaced as a whole or not at
+all.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from epochcost.results.trainings import Ending, Point
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a training by activity; ``steps`` includes ``waiting`` for data."""
+    """The seconds that a training spent on each activity; ``steps`` includes ``waiting``."""
 
     steps: float = 0.0
     waiting: float = 0.0
@@ -42,10 +43,10 @@ class Times:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training got, and its results so far: the JSON part of a saved state.
+    """The progress of a training and its results so far: the JSON part of a saved state.
 
-    ``losses`` are the sum of the steps' losses since the last evaluation, and the number of these
-    steps.
+    ``losses`` contains the sum of the losses of the steps since the last evaluation, and the number
+    of these steps.
     """
 
     step: int = 0
@@ -63,7 +64,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class SavedState:
-    """State between two steps of a training, whose settings have the digest ``identity``."""
+    """The state between two steps of a training; ``identity`` is the digest of its settings."""
 
     identity: str
     progress: Progress
@@ -110,7 +111,7 @@ def read_state(path: Path, identity: str) -> SavedState | None:
 
 
 def digest(values: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of the names, types, shapes and numbers of arrays."""
+    """SHA-256 of the names, types, shapes and contents of arrays."""
     sha256 = hashlib.sha256()
     for name, value in sorted(values.items()):
         sha256.update(json.dumps([name, str(value.dtype), value.shape]).encode())
@@ -119,7 +120,7 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
-    """The error to raise if a training's files cannot be written to a folder."""
+    """Make the error to raise if a training's files cannot be written to a folder."""
     expected = "room for" if is_full(error) else "a folder that takes"
     return CapabilityError(
         f"{folder}: expected {expected} the saved state of a training, got "

@@ -1,11 +1,11 @@
-"""Synthetic data that a model can learn: a fixed random network draws inputs and their targets.
+"""Draw synthetic data that a model can learn: inputs and targets of a fixed random network.
 
 Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
-A target with a class for each position of a text (a language model's tokens) depends on the token
-there. A target of many classes for a whole text depends on its last token. Only the seed, the
-number of classes and the shape decide these random dependencies, so two targets of the same kind
-agree. ``train.batches`` decides which batches are drawn.
+If a target has a class for each position of a text (a language model's tokens), the class depends
+on the token there. If a target has a single class of many for a whole text, the class depends on
+the last token. Only the seed, the number of classes and the shape decide these random dependencies,
+so two targets of the same kind agree. ``train.batches`` decides which batches are drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Kind = Literal["numbers", "tokens", "constant"]
 
 @dataclass(frozen=True)
 class InputField:
-    """A graph input: shape and type of one example, whose values lie in ``low <= value < high``.
+    """Shape and type of an example of a graph input, with values in ``low <= value < high``.
 
     ``kind`` is ``tokens`` for indices of a vocabulary, which have no order. It is ``constant`` if
     all values are ``low``.
@@ -47,7 +47,7 @@ class InputField:
 
 @dataclass(frozen=True)
 class TargetField:
-    """A graph input with which a loss compares an output; ``shape`` is that of one example.
+    """A graph input with which a loss compares an output; ``shape`` is the shape of one example.
 
     ``classes`` is the number of classes: values are class indices in an array of integers, 0 or 1
     in an array of floats. If it is None, values are numbers in ``low <= value < high``.
@@ -77,7 +77,7 @@ class TargetField:
 
 @dataclass(frozen=True)
 class Batch:
-    """Arrays of examples along axis 0, one for each input field and each target, by its name."""
+    """An array for each input field and each target, by its name, with examples along axis 0."""
 
     inputs: Arrays
     targets: Arrays
@@ -114,10 +114,10 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    The vocabulary is dealt out to the factors and their signs, the most frequent tokens first. Most
-    tokens of a text come from the part of a factor and its sign, the others from the whole
-    vocabulary. The factor of each position is redrawn for each example, so that bags of words,
-    convolutions, recurrences and attention can all learn from it.
+    The vocabulary is divided among pairs of a factor and a sign, the most frequent tokens first.
+    Each position of each text draws a factor. Most tokens come from the part that belongs to this
+    factor and to its sign in the example, the others from the whole vocabulary. So bags of words,
+    convolutions, recurrences and attention can all learn from the texts.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -132,7 +132,7 @@ def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) ->
 
 
 def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Indices below ``count`` by Zipf's law: P(k) = log((k + 2) / (k + 1)) / log(count + 1).
+    """Draw indices k < ``count`` with odds log((k + 2) / (k + 1)) / log(count + 1) (Zipf's law).
 
     The same form as TensorFlow's ``log_uniform_candidate_sampler``.
     """
@@ -179,7 +179,7 @@ def _from_positions(
     seed: int,
     rng: np.random.Generator,
 ) -> NDArray[Any]:
-    """Classes [examples, ...] that depend on the tokens of ``field`` at the same positions.
+    """Compute classes [examples, ...] that depend on the tokens of ``field`` at their positions.
 
     A fixed random map gives each token its class. If a position has several tokens (the letters of
     a word), the largest token counts. A tenth of the classes is random.
@@ -206,7 +206,7 @@ def _ignore_some(
 
 
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
-    """The input whose tokens decide the target's classes; None if the latent factors decide them.
+    """The input whose tokens decide the target's classes; None if latent factors decide them.
 
     The leading axes of the input are the target's positions. If several inputs fit, the one with
     the largest vocabulary is chosen; among equals the last, because a decoder's inputs follow its
@@ -219,9 +219,9 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """Weights [directions, classes] whose columns give the classes equally distributed scores.
+    """Weights [directions, classes] with which all classes have equally distributed scores.
 
-    The columns are orthonormal, and the scores thus independent, if there are enough directions.
+    If there are enough directions, the columns are orthonormal, and the scores thus independent.
     """
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))
@@ -238,7 +238,7 @@ def _fits(target: TargetField, field: InputField) -> bool:
 
 
 def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
-    """The class with the largest score; the examples are processed in slices to save memory."""
+    """The class with the largest score of each example; slices of examples save memory."""
     rows = max(1, _SCORES // weights.shape[1])
     parts = [latent[at : at + rows] @ weights for at in range(0, len(latent), rows)]
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
@@ -252,7 +252,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A class for each key; with enough keys, every class has nearly the same number of keys."""
+    """Map each key to a class; if there are enough keys, all classes have nearly equally many."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -318,7 +318,7 @@ class Teacher:
 
     @cached_property
     def _layers(self) -> dict[int, Floats]:
-        """Random layers [latent, features], by the position of each input of numbers."""
+        """Random layers [latent, features] of the numeric inputs, by the position of the input."""
         return {
             position: _random_layer(
                 self._latent,

@@ -1,4 +1,4 @@
-"""Find the causes of a changed cost: another time, another spec, another price.
+"""Find the causes of a changed cost: a changed time, spec or price.
 
 A measured time counts as changed only if `statistics` calls the change significant.
 """
@@ -48,10 +48,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """The cost of a job under one price plan ``before`` and ``after``, None if it did not exist.
+    """A job's cost under a price plan, ``before`` and ``after``; None where it does not exist.
 
-    ``time`` compares the steps if the job was measured again. If there are no causes, the job was
-    measured again and its time did not change significantly.
+    If the job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the
+    job was measured again without a significant change.
     """
 
     before: Figure | None
@@ -61,14 +61,14 @@ class ChangedCost:
 
     @property
     def figure(self) -> Figure:
-        """The figure after the change, or before it if there is none after."""
+        """The figure after the change; the one before if there is none after."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
         return either
 
     @property
     def amount(self) -> Decimal | None:
-        """Cost after less cost before; None if a cost is unknown or the currencies differ."""
+        """The cost after minus the cost before; None if one is unknown or the currencies differ."""
         if self.before is None or self.after is None:
             return None
         old, new = self.before.cost, self.after.cost
@@ -77,7 +77,7 @@ class ChangedCost:
 
     @property
     def relative(self) -> float | None:
-        """The change as a share of the cost before; None if unknown or if the job was free."""
+        """The change as a share of the cost before; None if unknown or if the job cost nothing."""
         if self.amount is None or self.before is None or not self.before.cost:
             return None
         return float(self.amount / self.before.cost)
@@ -123,7 +123,7 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
 def _timed(
     old: Figure, new: Figure, results: list[Result], time: TimeChange | None
 ) -> tuple[Cause, ...]:
-    """The cause of a changed time; empty if the change is not significant."""
+    """Yield the cause of a changed time, unless the change is not significant."""
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
         return (Cause("prediction", "its data or code changed"),)
     if time is None or not time.significant:
@@ -137,7 +137,7 @@ def _timed(
 
 
 def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
-    """Keys in the specs of model and machine that changed and affect the bill, in words."""
+    """Describe the changed keys in the specs of model and machine that affect the bill."""
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""
@@ -206,9 +206,9 @@ def _step(result: Result) -> Bounded:
 
 
 def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = _WHOLE_SPEC) -> str:
-    """Keys that differ between two specs, such as ``amount 0.9 → 0.8``; empty if none do.
+    """Describe the keys that differ between two specs (``amount 0.9 → 0.8``); empty if none do.
 
-    Names and sources do not count. ``within`` has prefixes of the keys to compare.
+    Names and sources are not compared. ``within`` has prefixes of the keys to compare.
     """
     if before == after:
         return ""

@@ -1,9 +1,9 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
-This version of epochcost computes all figures of both revisions and compares the published tables.
-A site is compared with the revision that was published before. The publisher names that revision,
-otherwise it is the last tag or the parent commit. Each site stores its own revision in
-``data/publication.json``, which the next publication reads.
+This version of epochcost computes all figures of both revisions and compares their tables of
+figures. A site is compared with the revision that was published before it. The publisher names that
+revision; if not, it is the last tag, or the parent commit. Each site stores its own revision in
+``data/publication.json``, and the next publication reads that file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PUBLICATION_URI = "data/publication.json"
 class Winner:
     """A goal, such as a full training, whose cheapest machine, batch size or price plan changed.
 
-    ``before`` and ``after`` are the cheapest costs, None if nothing had a cost. ``wins`` is the
+    ``before`` and ``after`` are the cheapest costs; None if no job had a cost. ``wins`` is the
     probability that the new choice is the cheapest; None for estimates.
     """
 
@@ -52,7 +52,7 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes between two revisions; every field is empty if nothing changed.
+    """All changes between two revisions; all fields are empty if nothing changed.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
     sentences on changed prices that occur in no changed cost. ``added`` and ``removed`` are jobs
@@ -77,9 +77,10 @@ class Difference:
 
 
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
-    """Read, price and compare the files of two revisions; raises InputError on their faults.
+    """Read, price and compare the files of two revisions; raises InputError for their faults.
 
-    ``cache`` is that of `Inputs`. Without one, both revisions share computations on equal content.
+    ``cache`` is the folder `Inputs.cache`. Without it, results on equal content are still shared
+    between the two revisions.
     """
     if before.files == after.files:
         return Difference(before.label, after.label)
@@ -114,7 +115,7 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
 
 
 def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Keep predicted jobs only; a training counts by its epoch, not again as a full training."""
+    """Keep predicted jobs only, and of a training only the epoch, not the full training."""
     return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 
@@ -127,7 +128,7 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 
 
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """Yield goals whose cheapest machine, batch or plan changed, or is the first with a cost."""
+    """Yield goals whose cheapest machine, batch or plan changed, or that got a first cost."""
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
@@ -143,7 +144,7 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The lowest cost of a goal and its odds of being lowest; an estimate if nothing was timed."""
+    """The lowest cost of a goal, with its odds; an estimated cost if the goal has no time."""
     best = answer(rows, goal)
     if best and best.cheapest and best.odds:
         return _figure(best.cheapest.row, goal), best.odds.wins
@@ -158,7 +159,7 @@ def _figure(line: Line, goal: Goal) -> Figure:
 
 
 def _is_another(was: Figure | None, now: Figure | None, before: Revision, after: Revision) -> bool:
-    """Whether machine, batch size or price plan differ; a plan's newer price is no difference."""
+    """Whether machine, batch size or price plan differ; a newer price of a plan does not count."""
     if was is None or now is None:
         return was is not now
     if _place(was.job) != _place(now.job):
@@ -176,8 +177,8 @@ def _place(job: Job) -> tuple[object, ...]:
 class Publication:
     """A site's commit (``revision``, None if unknown) and the revision that was published before.
 
-    ``since`` is that earlier revision, committed on ``day``, empty if there is none; ``reason``
-    then says why.
+    ``since`` is that earlier revision, committed on ``day``. If there is none, it is empty, and
+    ``reason`` says why.
     """
 
     project: Path = Path()

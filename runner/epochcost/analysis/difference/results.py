@@ -1,7 +1,7 @@
-"""Result files that a revision added, removed, measured again or made stale.
+"""Find result files that a revision added, removed, measured again or made stale.
 
-A result is stale if the model's ONNX file, or the part of its spec that decides the work, is no
-longer the version that was measured.
+A result is stale if the model's ONNX file has changed since the measurement, or the part of the
+spec that decides the work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: its path below the results folder, workload, machine, and doubts about it."""
+    """A result file: its path in the results folder, workload, machine, and reasons for doubt."""
 
     path: str
     title: str
@@ -34,7 +34,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ResultChanges:
-    """Result files by kind of change; ``stale`` files became stale between the revisions."""
+    """Result files by their kind of change; ``stale`` lists files that have become stale."""
 
     added: tuple[ResultFile, ...] = ()
     removed: tuple[ResultFile, ...] = ()
@@ -42,7 +42,7 @@ class ResultChanges:
     stale: tuple[ResultFile, ...] = ()
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The lists that are not empty, by the kind of change as readers see it."""
+        """The lists that are not empty, by the readers' name of the kind of change."""
         lists = {
             "added": self.added,
             "removed": self.removed,
@@ -103,7 +103,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _works(catalogue: Catalogue) -> _Works:
-    """Digests of graph and spec that a trial of each model and mode would have today."""
+    """The digests of graph and spec that a trial of each model and mode would have now."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

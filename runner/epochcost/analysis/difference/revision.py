@@ -40,7 +40,7 @@ Files = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Revision:
-    """A project's inputs at a revision, and the lines of its published table.
+    """A project's inputs at a revision, and the lines of its table of figures.
 
     ``label`` is the revision's name for readers. ``rows`` are the priced plain trials, cheapest
     first. ``estimated`` are rows of models without a time, by model id.
@@ -65,7 +65,7 @@ class Revision:
 
     @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
-        """Every stored result by its address on the site, which measured lines name as evidence."""
+        """Every stored result, by the address on the site that lines state as evidence."""
         return {result.uri: result for result in self.inputs.stored}
 
 
@@ -79,7 +79,7 @@ class Snapshot:
 
 
 def at_commit(project: Path, revision: str) -> Snapshot:
-    """The files of the project at a commit.
+    """Take the files of the project at a commit.
 
     Raises InputError if no commit has that name, and CapabilityError without git.
     """
@@ -89,14 +89,15 @@ def at_commit(project: Path, revision: str) -> Snapshot:
 
 
 def in_working_tree(project: Path) -> Snapshot:
-    """The files of the working tree: tracked files, and new files that git does not ignore."""
+    """Take the files of the working tree: tracked files, and new files that git does not ignore."""
     return Snapshot(project, WORKING_TREE, _working_files(project))
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
     """Write a snapshot into an empty folder, read it as a project and price its figures.
 
-    ``cache`` is that of `Inputs`. Raises InputError, naming the revision, if the specs have faults.
+    ``cache`` is the folder `Inputs.cache`. Raises an InputError that names the revision if the
+    specs have faults.
     """
     for path, data in snapshot.files.items():
         target = folder / path
@@ -170,7 +171,7 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _committed_files(project: Path, commit: str) -> Files:
-    """Specs, models, results and ratios of a commit, by path, without links and huge files."""
+    """Read specs, models, results and ratios of a commit, by path, except links and huge files."""
     blobs = dict(_tree(project, commit))
     return dict(zip(blobs, _contents(project, blobs), strict=True))
 

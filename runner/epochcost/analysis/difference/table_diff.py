@@ -1,6 +1,6 @@
-"""Compare the published tables of two revisions, job by job and price plan by price plan.
+"""Compare the tables of figures of two revisions by job and by price plan.
 
-A job is identified by columns of the table. Lines with equal jobs and price plans are compared; a
+Some columns of the table identify a job. Lines with the same job and price plan are compared; a
 newer price of a plan replaces the older one. The module `causes` explains the changes.
 """
 
@@ -25,11 +25,11 @@ _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "vari
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A workload on one machine with a goal (an epoch, say), as columns of the table name them.
+    """A workload, a machine and a goal (an epoch, say), as the table's columns state them.
 
     ``kind`` is measured, published, predicted or estimated. ``source`` distinguishes figures that
-    we did not measure; it is empty for measured figures. ``threads`` 0 means all cores. Estimates
-    have no batch size.
+    we did not measure, and is empty for measured figures. If ``threads`` is 0, all cores are used.
+    Estimates have no batch size.
     """
 
     workload: str
@@ -47,13 +47,13 @@ class Job:
 
     @property
     def work(self) -> tuple[object, ...]:
-        """All fields except the goal."""
+        """The fields that identify the workload on its machine: all except the goal."""
         return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The cost of a job under one price plan: a line of the published table."""
+    """The cost of a job under one price plan: a line of the table."""
 
     job: Job
     values: Values
@@ -65,7 +65,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[Decimal, Decimal] | None:
-        """Low and high end of the cost's range; both equal the cost if there is no range."""
+        """The low and the high end of the cost; both equal the cost if it has no range."""
         low, high = self._number("_low"), self._number("_high")
         if self.cost is None:
             return None
@@ -96,7 +96,7 @@ class Figure:
         return self.text("figure").endswith("price assumed")
 
     def text(self, column: str) -> str:
-        """The cell of a column, empty if the line has none."""
+        """The cell of a column; empty if the line has no such cell."""
         return str(self.values.get(column) or "")
 
 
@@ -105,7 +105,7 @@ Pair = tuple[Figure | None, Figure | None]
 
 @dataclass(frozen=True, slots=True)
 class TableDiff:
-    """Pairs of figures whose cost or time differ, and jobs that only one revision has.
+    """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
     If a price plan exists in only one revision, the other side of its pair is None.
     """
@@ -145,14 +145,14 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """The job of a line, for one of its goals."""
+    """Identify the job of a line for one of its goals."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)
 
 
 def _source(values: Values, kind: str) -> str:
-    """The source of a figure that we did not measure: a published table or a software."""
+    """The source of a figure that we did not measure: the name of a published table or software."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -168,10 +168,10 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair the price plans of one job: plans with equal ids first, then newer with older prices.
+    """Pair a job's prices: first those with equal ids, then the newer and older price of a plan.
 
-    The first price of a job is paired with the earlier figure without a price. Superseded prices,
-    which stay in the table if a source paid them, are compared by id only.
+    If a job without a price gets its first price, these two figures form a pair. Superseded prices
+    are compared by id only; the table keeps those that a source paid.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

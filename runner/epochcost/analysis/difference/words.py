@@ -1,4 +1,4 @@
-"""Describe the changes between revisions, for the terminal, the comment and the page."""
+"""Describe changes between revisions for terminals, comments on pull requests, and pages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 
 
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
-    """Changed costs to list, the largest change first.
+    """Select the changed costs to list, the largest change first.
 
-    Left out are epochs if the full training is listed, and small changes of predictions.
+    The cost of an epoch is left out if the full training is listed, and so are small changes of
+    predictions.
     """
     full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
@@ -38,7 +39,7 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """Job and prices of a cost, without the goal."""
+    """The workload on its machine and the price ids of a cost, without the goal."""
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 
@@ -52,9 +53,9 @@ def _largest_first(cost: ChangedCost) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PredictedAnew:
-    """Summary of jobs whose cost changed only because of another prediction.
+    """A summary of the jobs whose cost changed only because the prediction did.
 
-    ``median`` and ``largest`` are relative changes; the largest is that of ``job``.
+    ``median`` and ``largest`` are relative changes; ``job`` is the job with the largest change.
     """
 
     jobs: int
@@ -64,7 +65,7 @@ class PredictedAnew:
 
 
 def predicted_anew(costs: Iterable[ChangedCost]) -> PredictedAnew | None:
-    """Summary of costs that changed only because of another prediction; None without any."""
+    """Summarise the costs that changed only because the prediction did; None if there are none."""
     changes = {
         cost.figure.job: cost.relative
         for cost in costs
@@ -77,7 +78,7 @@ def predicted_anew(costs: Iterable[ChangedCost]) -> PredictedAnew | None:
 
 
 def prediction_words(difference: Difference) -> tuple[str, ...]:
-    """Sentences on predictions that changed, were added or were removed."""
+    """Sentences about predictions that changed, were added or were removed."""
     lists = {"added": difference.added, "removed": difference.removed}
     sentences = [
         f"{_counted(len(jobs), 'prediction')} {kind}: {_shares(jobs)}"
@@ -92,7 +93,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _shares(jobs: Sequence[Job]) -> str:
-    """Number of jobs of each machine, or of each model if there are fewer models, in words."""
+    """Say how many jobs each machine has, or each model if there are fewer models."""
     machines, models = (Counter(map(attrgetter(key), jobs)) for key in ("hardware", "workload"))
     fewer = min(machines, models, key=len)
     shares = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
@@ -101,7 +102,7 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """A line that counts the costs that rise, fall, appear or disappear, and all other changes."""
+    """Count in a line the costs that rise, fall, appear or disappear, and the other changes."""
     costs = shown_costs(difference.costs)
     relatives = [cost.relative for cost in costs]
     counts = {
@@ -139,7 +140,7 @@ def _counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def cells(change: ChangedCost) -> tuple[str, ...]:
-    """Cells of a changed cost, for a table with the columns ``HEADER``."""
+    """The cells of a changed cost for a table with the columns ``HEADER``."""
     return (
         job_words(change.figure.job),
         machine_words(change.figure.job),
@@ -152,7 +153,7 @@ def cells(change: ChangedCost) -> tuple[str, ...]:
 
 
 def job_words(job: Job) -> str:
-    """Workload, goal and variant of a job, in words."""
+    """Name the workload, goal and variant of a job."""
     threads = f"{job.threads} threads" if job.threads and not job.variant else ""
     parts = (
         job.workload, GOAL_WORDS[job.goal], _batch_words(job), threads, job.variant, job.scenario,
@@ -162,7 +163,7 @@ def job_words(job: Job) -> str:
 
 
 def machine_words(job: Job) -> str:
-    """The machine's id, the host on which the job was measured, and the device."""
+    """Name a job's machine by its id, the host that measured it, and the device."""
     host = f" (host {job.host[:4]})" if job.host else ""
     return f"{job.hardware}{host}, {job.device}"
 
@@ -195,7 +196,7 @@ def _change_words(change: ChangedCost) -> str:
 
 
 def winner_words(winner: Winner) -> str:
-    """A sentence on the former and the new cheapest choice of a goal."""
+    """A sentence about the former and the new cheapest choice for a goal."""
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
@@ -212,13 +213,13 @@ def _choice_words(figure: Figure | None) -> str:
 
 
 def result_words(file: ResultFile) -> str:
-    """A result file, with the reasons why its measurement may not repeat."""
+    """Describe a result file, with the reasons why its measurement may not repeat."""
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
     return f"{file.title} on {file.hardware}{doubts}"
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """Sentences that follow the table of costs, by the name of their section in a comment."""
+    """The sentences below the table of costs, by the name of their section in a comment."""
     results = {
         f"results_{kind.replace(' ', '_')}": [result_words(file) for file in files]
         for kind, files in difference.results.by_kind().items()
