@@ -218,7 +218,7 @@ def name_of(candidate: Candidate[Offer]) -> str:
 
 
 def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
-    """Choose the cheapest or fastest candidate; if none fits, InputError names the nearest."""
+    """Choose the cheapest or fastest candidate; if none fits, an InputError names the nearest."""
     catalogue = inputs.catalogue
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)

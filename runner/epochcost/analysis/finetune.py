@@ -1,8 +1,9 @@
-"""Plan the training of a language model on given tokens: time, memory and cost on every machine.
+"""Compute time, memory and cost of a language model's training on every machine.
 
-Fine-tuning and pre-training are planned alike. Each machine gets the fastest layout that fits its
-memory: the number of sequences at once, checkpointing, and sharding over its devices. Times are
-predicted from published trainings (``predict.decoders.training``), none of which used ONNX Runtime.
+Fine-tuning and pre-training are planned in the same way. A layout is a number of sequences at once,
+with or without checkpointing, and with or without sharding over devices. Each machine gets the
+fastest layout that fits its memory. ``predict.decoders.training`` predicts times from published
+trainings, none of which used ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 class TrainingDemand:
     """A training of a model on ``total`` tokens, in sequences of ``length`` tokens, with limits.
 
-    ``rank`` is that of LoRA adapters, ``machines`` the number of machines of one kind that train
-    together.
+    ``rank`` is the rank of LoRA adapters, ``machines`` the number of machines of one kind that
+    train together.
     """
 
     model: str
@@ -73,7 +74,7 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A layout of a training on a kind of machine, with its memory on each device and its time."""
+    """A layout of a training on a kind of machine, with its time and the memory on each device."""
 
     hardware: Hardware
     setting: TrainingQuestion
@@ -102,10 +103,10 @@ class TuningOffer:
 
 @dataclass(frozen=True, slots=True)
 class FinetuneAnswer:
-    """Machines and prices for a training, cheapest first; prices with a caveat come last.
+    """Machines and their prices for a training, cheapest first; prices with a caveat come last.
 
-    ``memory`` has the parts of a device's memory under the choice. ``odds`` compare machines, by
-    id. ``published`` are trainings of the same model by the same method.
+    ``memory`` has the parts of a device's memory on the cheapest machine. ``odds`` compare
+    machines, by id. ``published`` has published trainings of the same model by the same method.
     """
 
     demand: TrainingDemand
@@ -127,7 +128,7 @@ class FinetuneAnswer:
 
 
 class TuningMarket:
-    """Answer questions on trainings of a project's decoders; published rows are read only once."""
+    """Answer questions about trainings of a project's decoders; reads published rows only once."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._catalogue = inputs.catalogue
@@ -143,8 +144,8 @@ class TuningMarket:
     def answer(self, demand: TrainingDemand) -> FinetuneAnswer:
         """Price a training on every kind of machine.
 
-        Raises InputError for a model without the dimensions of a decoder, sequences beyond its
-        context, a model that fits no machine, and limits that no machine meets.
+        Raises InputError if the model's spec lacks dimensions of a decoder, if the sequences exceed
+        the model's context, if the model fits no machine, or if no machine meets the limits.
         """
         decoder, form = self._decoder(demand)
         ways, refused = self._ways(demand, decoder, form)
@@ -191,7 +192,7 @@ class TuningMarket:
     def _ways(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """The fastest layout on each kind of machine, and the machines that cannot train the model.
+        """Find the fastest layout on each kind of machine, and the machines that cannot train.
 
         Raises InputError if no machine can.
         """
@@ -250,7 +251,7 @@ class TuningMarket:
 
 
 def _unable(place: Place, precision: Precision) -> str:
-    """The reason why a machine cannot train in a precision; empty if it can."""
+    """Explain why a machine cannot train in a precision; empty if it can."""
     least = _LEAST_CAPABILITY[precision]
     if not isinstance(place.device, Device):
         return _BARE
@@ -294,7 +295,7 @@ def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
 
 
 def _nowhere(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:
-    """The reason why no machine can train the model, and a remedy."""
+    """Explain why no machine can train the model, and what to change."""
     if not shortages:
         return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
     nearest = min(shortages, key=itemgetter(0))[1]

@@ -1,11 +1,11 @@
-"""Memory of training a decoder on one device, counted part by part from the decoder's dimensions.
+"""Count the memory that training a decoder takes on a device, from the decoder's dimensions.
 
-The parts are weights, adapters, gradients, optimizer states and activations, in bytes; each says
-how it is counted. Sharding (ZeRO stage 3, FSDP) divides weights, gradients and states over the
-devices; without sharding each device stores all of them. Activations follow Korthikanti et al. 2022
-(arXiv 2205.05198), for gated feed-forward layers and fused attention, which stores no scores.
-Weights of 4 bits follow Dettmers et al. 2023 (arXiv 2305.14314, section 3): every 64 weights share
-a scale, which is quantised too.
+The memory has these parts, in bytes: weights, adapters, gradients, optimizer states and
+activations. Each part says how it is counted. Sharding (ZeRO stage 3, FSDP) divides weights,
+gradients and states over the devices; without sharding each device stores all of them. Activations
+follow Korthikanti et al. 2022 (arXiv 2205.05198), for gated feed-forward layers and fused
+attention, which stores no scores. Weights of 4 bits follow Dettmers et al. 2023 (arXiv 2305.14314,
+section 3): every 64 weights share a scale, and the scales are quantised too.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of a decoder's parameters and activations, from which its memory is counted.
+    """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    Parameters: ``embeddings`` of embeddings and head, ``adapters`` of adapters of rank 1 on every
-    matrix of all layers. Numbers that a layer stores for a token: ``attention_width`` between the
-    matrices of attention, ``active_width`` in the feed-forward layer, over all experts that the
-    token uses.
+    ``embeddings`` is the number of parameters of embeddings and head, ``adapters`` that of adapters
+    of rank 1 on every matrix of all layers. For each token, a layer stores ``attention_width``
+    numbers between the matrices of attention, and ``active_width`` numbers in the feed-forward
+    layers of all experts that the token uses.
     """
 
     embeddings: int
@@ -85,13 +85,13 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """Bytes that a training needs on a device, with CUDA's context and gaps between tensors."""
+    """Bytes that a training takes on a device, including CUDA's context and unusable gaps."""
     counted = sum(part.bytes for part in memory_parts(counts, setting, rank))
     return counted * (1 + _FRAGMENTATION) + _CONTEXT_BYTES
 
 
 def memory_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Yield the parts of a device's memory; ``rank`` is that of the adapters."""
+    """Yield the parts of a device's memory; ``rank`` is the rank of the adapters."""
     yield from _state_parts(counts, setting, rank)
     yield from _work_parts(counts, setting, rank)
 
@@ -128,7 +128,7 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
 
 
 def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Yield the memory of activations for the backward pass, and of the scores of tokens.
+    """Yield the memory of activations for the backward pass, and of the vocabulary's scores.
 
     A layer stores the inputs of products, norms and activation functions for each token. A norm
     stores its input in fp32. A gated layer stores both branches, the result of the activation

@@ -1,8 +1,8 @@
-"""Read a project: specs, stored results with their addresses on the site, and ratios to PyTorch.
+"""Read a project: its specs, its stored results, and the times of PyTorch for comparison.
 
-A file that cannot be read, or that names a model or machine without a spec, becomes a warning; all
-other files are used. Ratios compare our training step with PyTorch's; benchmarks/training_step.py
-writes them.
+If a file cannot be read, or names a model or machine without a spec, there is a warning, and all
+other files are used. Each result has its address on the site. A file of ratios compares our
+training step with PyTorch's; benchmarks/training_step.py writes it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class _File(BaseModel):
-    """The file of ratios: our time / PyTorch's by model, batch size, threads and PyTorch's mode.
+    """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
-    ``dimensions`` has, by model, the dimensions that replaced the spec's in the comparison.
+    ``dimensions`` has the dimensions that replaced those in the spec for the comparison, by model.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,11 +50,11 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StepRatio:
-    """Time of our training step over PyTorch's.
+    """The time of our training step divided by the time of PyTorch's.
 
     ``where`` names the compared batch size or dimensions if they differ, such as "at batch size 4".
-    ``near`` is False if the compared batch is more than twice as large or as small, too far to be
-    representative.
+    ``near`` is False if the compared batch is more than twice as large, or less than half as large:
+    then the ratio is not representative.
     """
 
     value: Decimal
@@ -64,7 +64,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Times of our training steps over PyTorch's fastest mode, by model, batch size and threads."""
+    """Our times over those of PyTorch's fastest mode, by model, batch size and threads."""
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -72,8 +72,9 @@ class StepRatios:
     def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
         """The ratio for a training step of a model; None for a model without a comparison.
 
-        A batch size without a comparison takes the ratio of the nearest, in proportion. A number of
-        threads without one (0 means all) takes the ratio of the most threads.
+        If the batch size was not compared, the ratio of the batch size nearest to it (by their
+        quotient) is returned. If the number of threads (0 means all) was not compared, the ratio of
+        the most threads is returned.
         """
         batches = self.worst.get(model)
         if not batches:
@@ -89,9 +90,9 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """Read the file of ratios, or none without a file; raises ResultError for another format.
+    """Read the file of ratios; empty without a file; raises ResultError for another format.
 
-    Of PyTorch's modes the fastest counts, which gives the largest ratio.
+    PyTorch's fastest mode counts, so the largest ratio of all modes is used.
     """
     if not path.is_file():
         return StepRatios()
@@ -132,13 +133,13 @@ class StoredCeilings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that a build reads; ``problems`` are sentences, each of which names a file.
+    """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     Records of the kind "machine at hand" are moved to the machine that was declared for their host.
-    ``limits`` are the largest batches of sweeps, ``trainings`` those to an accuracy, ``reported``
-    the imported runs, each by its file. ``cache`` is a folder for computations that many builds
-    share; None disables it. ``folders`` contain the results, ``docs`` the computed figures on
-    predictions.
+    By file, ``limits`` has the largest batches of sweeps, ``trainings`` the trainings to an
+    accuracy, and ``reported`` the imported runs. ``cache`` is a folder of computations that many
+    builds share; None disables it. ``folders`` contain the results, and ``docs`` the computed
+    errors of predictions.
     """
 
     catalogue: Catalogue
@@ -161,7 +162,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result, named with its host if several of the kind were measured."""
+        """Name the machine of a result, with its host if several of the kind were measured."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -223,10 +224,10 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """Each host's declared machine, by the host's fingerprint, if results name exactly one.
+    """The declared machine of each host, by fingerprint, if the host's results name only one.
 
-    Results that a host stored as "machine at hand" move to the declared machine, so that a host
-    does not compete with itself.
+    Results that a host stored as "machine at hand" are moved to this machine, so that no host
+    competes with itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
@@ -236,7 +237,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
 
 
 def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
-    """The record of a host, moved to its declared machine if there is one."""
+    """Move the record of a host to its declared machine, if there is one."""
     machine = declared.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
@@ -282,7 +283,7 @@ def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator
 
 
 def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
-    """A message if a spec that the result names is missing from the catalogue; None otherwise."""
+    """A message if the catalogue lacks a spec that the result names; None otherwise."""
     model = catalogue.models.get(result.trial.model)
     if model is None:
         return f"expected a model with a spec, got {result.trial.model!r:.80}"

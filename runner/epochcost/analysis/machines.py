@@ -1,4 +1,4 @@
-"""Machines of figures: their kind, host and device, and their name for readers."""
+"""Identify the machine of a figure by kind, host and device, and name it for readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A kind of machine, a host of this kind, and the device that a workload used.
+    """A machine by its kind, its host and the device that a workload used.
 
     ``host`` distinguishes measured hosts of one kind; None for published figures.
     """
@@ -33,7 +33,7 @@ def published_machine(hardware: Hardware) -> Machine:
 def measured_machine(
     hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
 ) -> Machine:
-    """The machine of a measurement; if it was detected, its name includes the chip.
+    """The machine of a measurement; the name of a detected machine includes the chip.
 
     ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
     """

@@ -1,6 +1,6 @@
-"""Timed workloads without prices: an observation for each measured, published or predicted time.
+"""Make an observation, without a price, from each measured, published or predicted time.
 
-``Workload`` identifies the work in rows, charts and pages. Machines are in `machines`.
+``Workload`` identifies the work in rows, charts and pages; `machines` identifies machines.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_HALF_WIDTH = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload: a model with a spec (``is_model``), or one that only a published table has."""
+    """A model with a spec (``is_model``), or one that is known only from a published table."""
 
     id: str
     name: str
@@ -55,23 +55,23 @@ class Workload:
 
     @property
     def key(self) -> str:
-        """A unique id among all workloads; a prefix distinguishes published tables from models."""
+        """An id that no other workload has; a prefix distinguishes published tables from models."""
         return self.id if self.is_model else f"published/{self.id}"
 
     @classmethod
     def of_model(cls, model: Model) -> Workload:
-        """The workload of a model's spec."""
+        """Make the workload of a model that has a spec."""
         return cls(model.id, model.name, model.task, is_model=True)
 
     @classmethod
     def of_source(cls, source: Published) -> Workload:
-        """The workload of a published table whose model has no spec."""
+        """Make the workload of a published table whose model has no spec."""
         return cls(source.id, source.workload, "published table", is_model=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The place where readers can check a figure: a file of the site, or a source's page."""
+    """The place where readers can check a figure: a file on the site, or a source's page."""
 
     label: str
     uri: str
@@ -83,9 +83,9 @@ class Observation:
 
     ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is the time
     of an epoch and ``epochs`` their number, which may be a fraction; both are None for inference.
-    ``epochs_known`` is False for a training at a larger batch than any that the model's source
-    names: it may need more epochs, because larger batches stop saving steps at some size (Shallue
-    et al., Measuring the effects of data parallelism, arXiv 1811.03600).
+    ``epochs_known`` is False for a training whose batch is larger than any in the model's source.
+    Such a training may need more epochs, because above some size a larger batch no longer saves
+    steps (Shallue et al., Measuring the effects of data parallelism, arXiv 1811.03600).
 
     ``own_price`` names the price that a source paid. ``step_ratio`` is the time of our training
     step over PyTorch's, or None. ``doubts`` are sentences on how the machine differs from its spec,
@@ -95,10 +95,10 @@ class Observation:
 
     ``variant`` describes how the trial differs from the plain trial. ``vcpus`` is the number of
     CPUs to which the trial was pinned, None for all. ``agreement`` describes how far its outputs
-    are from fp32. ``stack`` is our runtime or published software; times of two stacks never
-    compete. ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of
-    the logarithm of a predicted time, relative to its mean, and correlated between machines; other
-    times have None.
+    are from fp32. ``stack`` is our runtime or the published software; times of different stacks
+    never compete. ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples
+    of the logarithm of a predicted time, relative to its mean, and correlated between machines;
+    other times have None.
     """
 
     workload: Workload
@@ -131,7 +131,7 @@ class Observation:
 
     @property
     def imprecise(self) -> str:
-        """The reason why a measured time is too imprecise for an answer, or an empty string."""
+        """Explain why a measured time is too imprecise for an answer; empty if it is not."""
         half = self.summary.relative_half_width if self.summary else 0.0
         if self.kind != "measured" or half <= MOST_HALF_WIDTH:
             return ""
@@ -144,7 +144,7 @@ class Observation:
 
     @property
     def step_joules(self) -> Decimal | None:
-        """Energy of the metered parts of the machine in a mean step; None without a meter."""
+        """Energy that the machine's metered parts use in a mean step; None without a meter."""
         if self.watts is None or self.step is None:
             return None
         # No meter is accurate to more than six digits.
@@ -169,13 +169,13 @@ class Observation:
         return ("epoch", "full") if self.mode == "training" else ("million",)
 
     def time(self, goal: Goal) -> Time | None:
-        """The time of a goal; None for a goal of the other mode."""
+        """The time of a goal; None if the goal is for the other mode (training or inference)."""
         if goal == "million":
             return self.million
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """The machine's time for a goal: a full training is a job, others are shares of a job."""
+        """Time to bill for a goal; a full training is a job, other goals are shares of a job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -184,7 +184,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ResultStatistics:
-    """Statistics and doubts of a result, which do not depend on any spec."""
+    """Statistics of a result and reasons to doubt it; neither depends on a spec."""
 
     summary: Summary
     doubts: tuple[str, ...]
@@ -206,17 +206,17 @@ _KEPT = Keep(
 
 
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
-    """Every measured and published time of plain trials, in the order of the files.
+    """Make an observation of every measured or published time of a plain trial, in file order.
 
-    ``observe_variants`` has the variants, such as trials pinned to some CPUs; `serving` has the
-    scenarios of LoadGen. ``workloads`` are ids, None means all.
+    Variants, such as trials pinned to some CPUs, come from ``observe_variants``; scenarios of
+    LoadGen come from `serving`. ``workloads`` are ids; None means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Every measured time of a variant, in the order of the files."""
+    """Make an observation of every measured time of a variant, in the order of the files."""
     return tuple(_measured(inputs, None, variants=True))
 
 
@@ -276,14 +276,14 @@ def _peak_memory_bytes(result: Result) -> int | None:
 
 
 def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
-    """The reason why more epochs than declared may be needed; empty if there is none."""
+    """Explain why a training may need more epochs than declared; empty if there is no reason."""
     if training is None or batch_size <= (most := max(training.batch_sizes)):
         return ()
     return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
 
 
 def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time | None:
-    """The time of an epoch: whole batches only, as the models' sources train."""
+    """The time of an epoch, which has only whole batches, as the models' sources train."""
     if training is None:
         return None
     return step.scaled(max(1, training.examples_per_epoch // batch_size))
@@ -304,7 +304,7 @@ def _published(catalogue: Catalogue, workloads: Collection[str] | None) -> Itera
 def _from_timing(
     catalogue: Catalogue, source: Published, timing: Timing, workload: Workload
 ) -> Observation:
-    """The observation of a published row that states its batch size and number of epochs."""
+    """Make an observation of a published row that states its batch size and number of epochs."""
     assert timing.batch_size is not None, "rows without a batch size are no observations"
     assert timing.epochs is not None, "rows without epochs are no observations"
     steps, epochs = timing.total_steps, timing.epochs
@@ -334,10 +334,10 @@ def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tupl
 
 
 def mean_time(summary: Summary) -> Time:
-    """The mean time of samples, with its interval."""
+    """The mean of some sampled times, with its interval."""
     return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
 
 
 def in_floats(value: Time | Estimate) -> Bounded:
-    """A time or cost with its interval in binary numbers, for ratios and charts."""
+    """Convert a time or cost and its interval to floats, for ratios and charts."""
     return Bounded(float(value.low), float(value.mean), float(value.high))

@@ -1,8 +1,9 @@
-"""Probabilities that a choice is the cheapest, from draws of the costs of several ways to do a job.
+"""Compute the probability that a choice is the cheapest, from draws of all alternatives' costs.
 
-Predicted times of one job share most of their error, which cancels between machines: ``predict``
-draws them together. A measured or published time is drawn from its own interval. Two price plans of
-one machine share the drawn time. The module ``rows`` decides which rows compete.
+Most of the error in predicted times of a job is the same on all machines and cancels when they are
+compared. So ``predict`` draws these times together. A measured or published time is drawn from its
+own interval. Two price plans of one machine share the drawn time. The module ``rows`` decides which
+rows compete.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ _LEADS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Odds(Generic[KeyT]):
-    """Probabilities about a choice among ways to do a job, estimated from draws of their costs.
+    """Probabilities about a choice among ways to do a job (a machine under a price plan, say).
 
-    ``shares`` are the probabilities of being the cheapest; their sum is one. ``cheaper`` are the
-    probabilities of being cheaper than the choice. ``ratios`` are costs relative to the choice's:
-    low end, median and high end of a 90 % interval. ``regret`` is the mean extra cost of the choice
-    over the cheapest way, as a share of the cheapest cost.
+    All are estimated from draws of the costs. For each way, ``shares`` has the probability that it
+    is the cheapest (their sum is one), and ``cheaper`` the probability that it is cheaper than the
+    choice. ``ratios`` has each way's cost relative to the choice: low end, median and high end of a
+    90 % interval. ``regret`` is the mean extra cost of the choice over the cheapest way, as a share
+    of the cheapest cost.
     """
 
     choice: KeyT
@@ -61,18 +63,18 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean extra cost of the choice, as a share, in the draws in which it is not cheapest."""
+        """Mean extra cost of the choice, as a share, over the draws in which another is cheaper."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
-        """Other ways that may be cheaper than the choice, the likeliest first."""
+        """Keys of the other ways that may be cheaper than the choice, the likeliest first."""
         near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
         return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """Compute the odds of a choice from draws of every way's cost; equal costs share a win."""
+    """Compute the odds of a choice from draws of the cost of every way; equal costs share a win."""
     drawn = np.stack(list(costs.values()))
     least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
@@ -94,7 +96,7 @@ def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float, float]:
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """A sentence on how often the choice is cheapest or fastest, and on the loss otherwise."""
+    """State how often the choice is the cheapest or fastest, and how much it loses otherwise."""
     if len(chances.shares) == 1:
         return ""
     leads, loses = _LEADS[quantity]
@@ -105,7 +107,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
 
 
 def scenarios(share: float) -> str:
-    """A probability for readers, such as "97 of 100"; never 0 or 100 unless it is certain."""
+    """Write a probability for readers ("97 of 100"); 0 or 100 only if it is certain."""
     percent = round(100 * share)
     if percent in {0, 100} and 0 < share < 1:
         return "over 99 of 100" if percent else "under 1 of 100"
@@ -113,25 +115,26 @@ def scenarios(share: float) -> str:
 
 
 def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
-    """Draws [DRAWS] of the cost of an observation's workload under a price plan."""
+    """Draw the cost [DRAWS] of an observation's workload under a price plan."""
     return draws_along(observed, time, (cost.low, cost.mean, cost.high))
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draws [DRAWS] of a quantity that depends on an observation's time.
+    """Draw [DRAWS] values of a quantity that depends on an observation's time.
 
-    ``values`` are the quantity at the low end, mean and high end of ``time``.
+    ``values`` are the quantity at the low end, the mean and the high end of ``time``.
     """
     return values_along(time_draws(observed, time), time, values)
 
 
 def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draws [DRAWS] of a quantity that depends on a time, from draws of the time.
+    """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
-    ``values`` are the quantity at the low end, mean and high end of ``time``. ``drawn_times`` are
-    logarithms relative to the mean. Between the ends the quantity is a power of the time. Beyond
-    the ends that power continues, limited to 0 to 1: the quantity neither falls while the time
-    grows, nor grows faster than the time.
+    ``values`` are the quantity at the low end, the mean and the high end of ``time``.
+    ``drawn_times`` are logarithms relative to the mean. Between two of these points, the quantity
+    is a constant times a power of the time. Beyond the ends, the exponent stays the same, but is
+    limited to between 0 and 1. So there the quantity neither falls while the time grows nor grows
+    faster than the time.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -166,7 +169,7 @@ def deviations(time: Time) -> tuple[float, float]:
 
 
 def seed_of_observation(observed: Observation) -> int:
-    """A seed that all price plans of an observation share, and no other observation."""
+    """Compute a seed that is the same for all price plans of an observation, and for no other."""
     identity = (
         observed.workload.key,
         observed.machine,

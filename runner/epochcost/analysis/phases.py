@@ -1,6 +1,6 @@
-"""The timed phases of a decoder: reading a prompt (prefill), and adding a token (decode).
+"""Collect the times of a decoder's phases: reading a prompt (prefill), adding a token (decode).
 
-Times between the measured lengths are interpolated; there are none beyond them. ``tokens`` computes
+Times are interpolated between the measured lengths, and unknown beyond them. ``tokens`` computes
 the cost of requests from these times.
 """
 
@@ -26,7 +26,7 @@ from epochcost.specs.study import Precision
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """The measured time of a phase with ``sequences`` at once; ``watts`` is the metered power."""
+    """The measured time of a phase for ``sequences`` at once; ``watts`` is the metered power."""
 
     phase: Phase
     sequences: int
@@ -37,7 +37,7 @@ class PhaseTime:
 
     @property
     def joules_per_token(self) -> float | None:
-        """Energy for each token that is read or written, in joules; None without a meter."""
+        """Energy in joules for each token that is read or written; None without a meter."""
         return None if self.watts is None else self.watts / float(self.tokens_per_second)
 
     @property
@@ -48,7 +48,7 @@ class PhaseTime:
 
 @dataclass(frozen=True)
 class TimedDecoder:
-    """All phases of a decoder that were timed on a machine in a precision."""
+    """The measured times of a decoder's phases on a machine in a precision."""
 
     model: str
     machine: Machine
@@ -66,7 +66,7 @@ class TimedDecoder:
 
     @property
     def sequences(self) -> tuple[int, ...]:
-        """The numbers of sequences for which decoding was timed, ascending."""
+        """The numbers of sequences with which decoding was timed, ascending."""
         return tuple(
             sorted({timed.sequences for timed in self.phases if timed.phase.name == "decode"})
         )
@@ -81,7 +81,7 @@ class TimedDecoder:
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """The timed lengths of a phase with ``sequences`` at once, ascending, with their times."""
+        """The times of a phase with ``sequences`` at once, by length, the shortest length first."""
         return tuple(
             sorted(
                 (
@@ -101,7 +101,7 @@ class TimedDecoder:
 
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
-    """Yield the low ends of the times at each length, then the means, then the high ends."""
+    """Yield the low ends of the times, then the means, then the high ends, each by length."""
     yield [(tokens, step.low) for tokens, step in steps]
     yield [(tokens, step.mean) for tokens, step in steps]
     yield [(tokens, step.high) for tokens, step in steps]
@@ -117,7 +117,7 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 
 
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
-    """Every decoder whose phases were timed on a whole machine, in the order of the files.
+    """Find every decoder whose phases were timed on a whole machine, in the order of the files.
 
     ``model`` is the id of the decoder, None for all.
     """

@@ -1,8 +1,8 @@
-"""Predict the times that were not measured, from published rates, as observations.
+"""Make observations of predicted times, from published rates, for unmeasured work.
 
-Every machine whose GPUs or CPUs are known has predictions; for the others there is a reason. If
-today's runtime does not support a machine's GPU, the predicted time is that of other software,
-which is named. ``predict`` computes the rates.
+Every machine with known GPUs or CPUs has predictions; every other machine has a reason. If today's
+runtime does not support a machine's GPU, the time with other software is predicted, and the
+observation names that software. ``predict`` computes the rates.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 
 @dataclass(frozen=True, slots=True)
 class NoTime:
-    """The reason why a model or a machine, whose ``id`` is given, has no predicted time."""
+    """The reason why the model or the machine with this ``id`` has no predicted time."""
 
     id: str
     reason: str
@@ -69,9 +69,9 @@ class NoTime:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Predicted observations, and the models and machines without any.
+    """Predicted observations, and the models and machines that have none.
 
-    An observation is of kind ``predicted``, or ``published`` if a source timed exactly this
+    The kind of an observation is ``predicted``, or ``published`` if a source timed exactly this
     workload.
     """
 
@@ -79,7 +79,7 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield predictions of workloads without an observed time on that machine and stack."""
+        """Yield predictions of workloads that have no observed time on their machine and stack."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -92,8 +92,8 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 class _Place:
     """A machine with ``count`` devices of one kind.
 
-    ``software`` is our runtime's version for it, empty if no version supports the device. ``doubt``
-    says why that version is an older one.
+    ``software`` is the version of our runtime that supports the device, empty if none does. If that
+    version is an old one, ``doubt`` says why.
     """
 
     hardware: Hardware
@@ -106,7 +106,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """Published rates of GPUs or of CPUs, with the scales by which they differ from each other."""
+    """Published rates of GPUs or of CPUs, and the scales of the process that learns from them."""
 
     rates: tuple[Placed, ...]
     devices: Devices
@@ -115,7 +115,7 @@ class _Learnt:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A workload on a machine; ``published`` is a published rate of exactly it, if any."""
+    """A workload on a machine; ``published`` is a published rate of exactly this work, if any."""
 
     model: Model
     place: _Place
@@ -128,11 +128,12 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    Each workload runs in our runtime and, on GPUs, also as the published program whose graph is
-    most similar. The precision is ``precision`` or each machine's usual one. The batch is the
-    largest in the model's spec that fits the memory. On CPUs, inference also runs at the smallest
-    batch, for single requests; published rates of GPUs are nearly all of large batches. Without
-    tables of observations nothing is predicted. Raises InputError for a table that cannot be read.
+    Each workload is predicted in our runtime and, on GPUs, also in the published program with the
+    most similar graph. The precision is ``precision``, or by default each machine's usual one. The
+    batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
+    predicted for the smallest batch, that is, for single requests. On GPUs it is not, because
+    nearly all published rates are of large batches. Without tables of observations, nothing is
+    predicted. Raises InputError for a table that cannot be read.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -168,7 +169,7 @@ def predict_times(
 
 
 def _refusal(kind: str, profile: Profile | None) -> str:
-    """The reason why no published workload is similar to a model."""
+    """Explain why no published workload is similar to a model."""
     if profile is None:
         return "its graph is missing or cannot be counted"
     like = "recurrent model" if profile.recurrent_flops else "model of a similar size"
@@ -176,7 +177,7 @@ def _refusal(kind: str, profile: Profile | None) -> str:
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of the models' graphs, by model id; models that cannot be counted are left out."""
+    """Profiles of graphs, by the model's id; models that cannot be counted are left out."""
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)
@@ -186,7 +187,7 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 def _forecasts(
     inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
 ) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """Precise forecasts, and reasons for the machines whose forecast is too uncertain."""
+    """The forecasts that are precise enough, and reasons for the machines with other forecasts."""
     measured = [
         rate
         for place in {place.place.hardware.id: place.place for place in tasks}.values()
@@ -248,7 +249,7 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
 
 
 def _runtime_name(software: str) -> str:
-    """The usual name of a package and its release, such as "ONNX Runtime 1.23"."""
+    """Name a package and its release as usual, for example "ONNX Runtime 1.23"."""
     release = software.partition("==")[2].rpartition(".")[0]
     return f"ONNX Runtime {release}"
 
@@ -260,7 +261,7 @@ def _questions(
     evidence: _Learnt,
     precision: Precision | None,
 ) -> tuple[list[_Task], list[NoTime]]:
-    """Tasks to predict for a model, and the reasons for machines on which it has none."""
+    """The tasks to predict for a model, and a reason for each machine without a task."""
     tasks: list[_Task] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     nearest = cache(partial(nearest_program, model.task, profile, evidence.rates))
@@ -298,7 +299,7 @@ def _questions(
 def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
-    """Yield the workload in our runtime, and in the nearest published program."""
+    """Yield the task of a workload in our runtime, and the one in the nearest published program."""
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
             yield _Task(model, place, replace(work, batch=least_batch))
@@ -311,7 +312,7 @@ def _tasks_of(
 
 
 def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """Batch sizes in the model's spec, for training of all parameters and for inference."""
+    """The batch sizes in a model's spec for training (of all parameters) and for inference."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes
@@ -325,9 +326,9 @@ def _needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass, about half of the bytes that it moves; they
-    take 16 bits in mixed precision. It also stores four bytes for each parameter, gradient and
-    optimizer state. Inference stores the parameters on every device.
+    Training stores the outputs of the forward pass, which are about half of the bytes that the pass
+    moves, and take 16 bits in mixed precision. It also stores four bytes for each parameter,
+    gradient and optimizer state. For inference, every device stores the parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

@@ -1,7 +1,7 @@
-"""Measure the errors of predictions and the cost of relying on them, in a file that pages quote.
+"""Measure the errors of predictions and the cost of relying on them, and store them in a file.
 
-The figures take a minute to compute. They are stored with a digest of everything on which they
-depend, so that pages can tell whether they are out of date. ``predict`` withholds and forecasts
+The computation takes a minute, so pages quote the file. It contains a digest of everything on which
+the figures depend, which reveals whether they are out of date. ``predict`` withholds and forecasts
 rows.
 """
 
@@ -45,7 +45,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of the rows that were withheld together, or that belong to one class."""
+    """Errors of rows that were withheld together, or that belong to one class."""
 
     name: str
     errors: Errors
@@ -53,7 +53,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A withheld row: published and predicted seconds of an example on the whole machine."""
+    """Published and predicted seconds of an example on the whole machine, for a withheld row."""
 
     accelerator: str
     count: int
@@ -68,7 +68,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Extra cost of the accelerators predicted as cheapest, over the really cheapest ones."""
+    """The extra cost of the accelerators that predictions pick, over the really cheapest ones."""
 
     name: str
     predictions: Regret
@@ -77,11 +77,11 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """All figures of the file; ``digest`` covers their inputs except prices.
+    """All figures of the file; ``digest`` covers all of their inputs except prices.
 
-    ``prices_of`` is the last day of the prices. ``all`` are errors over all rows, ``groups`` those
-    by the withheld accelerator, model or source. ``classes`` are by source and mode, and by
-    precision and mode, with accelerators withheld. ``shown`` are rows for a chart.
+    ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
+    the errors by withheld accelerator, model or source. ``classes`` has errors by source and mode,
+    and by precision and mode, if accelerators are withheld. ``shown`` has rows for a chart.
     """
 
     digest: str
@@ -98,7 +98,7 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of ``rows`` predictions were within ``factor`` of the published figure.
+    """Half of ``rows`` predictions differ from the published figure by at most ``factor``.
 
     ``coverage`` is the share of 90 % intervals that contained the published figure.
     """
@@ -109,7 +109,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """The figures that other pages quote, over all rows; by default with accelerators withheld."""
+    """The figures that other pages quote, over all rows; accelerators are withheld by default."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -117,7 +117,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file in the docs folder, None without one; raises ResultError for another format."""
+    """Read the file in the docs folder, if there is one; raises ResultError for another format."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -130,14 +130,14 @@ def read_trust(docs: Path) -> Trust | None:
 
 
 def as_text(trust: Trust) -> str:
-    """The figures as the content of the file."""
+    """Write the figures as the content of the file."""
     return _FILE.dump_json(trust, indent=1).decode() + "\n"
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """The fault of a file that was computed from older data or code; None if it is current.
+    """A fault if the file was computed from other data or code than today's; None otherwise.
 
-    ``root`` is the folder with ``specs/``. Without a file in ``docs``, nothing is out of date.
+    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no such file.
     """
     path = docs / TRUST_FILE
     try:
@@ -239,7 +239,7 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
 
 
 def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
-    """Yield the extra cost of choices: on rows learnt from, and on tuned programs."""
+    """Yield the extra cost of choices, on the rows of the learnt rates and on tuned programs."""
     hourly = hourly_prices(catalogue, devices)
     choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
     for table in catalogue.tables_of("examples"):

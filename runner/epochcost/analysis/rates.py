@@ -1,10 +1,10 @@
-"""Rates from which predictions learn, besides the tables of GPUs: on CPUs, and our own on GPUs.
+"""Collect rates on CPUs and our own rates on GPUs, from which predictions learn too.
 
 A machine without accelerators is described by its number of vCPUs and its CPU's name, the make.
-Rates on such machines are our own results, published timings of our models, and tables that name
-CPUs. Makes differ only by their rates: neither the clock under load nor the share of the memory's
-bandwidth is published for rented CPUs. Our measurements on a GPU machine make the predictions for
-other models on that machine more precise.
+Rates on such machines come from our own results, from published timings of our models, and from
+tables that name CPUs. Only these rates distinguish makes, because providers publish neither the
+clock under load nor the share of the memory's bandwidth. Our measurements on a GPU machine make the
+predictions for other models on that machine more precise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """A number of vCPUs of a make, as a device; only the number decides its rates."""
+    """Describe a number of vCPUs of a make as a device, whose rates depend on the number only."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -64,7 +64,7 @@ def cpu_of(hardware: Hardware) -> Device | str:
 
 
 def models_with_rates(inputs: Inputs) -> frozenset[str]:
-    """Models with known graphs whose rates predictions learn from."""
+    """The models with known graphs and with rates from which predictions learn."""
     results = (*_on_cpus(inputs), *_of_whole_steps(inputs, "cuda"))
     published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
     return frozenset((*(result.trial.model for result in results), *published))
@@ -73,11 +73,11 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """Rates of each workload on each number of vCPUs in fp32, and these CPUs as devices.
+    """The fp32 rates of each workload on each number of vCPUs, and these CPUs as devices.
 
-    There are no rates if fewer than three makes have any. ``profiles`` are by model id;
-    ``software`` names the runtime of our own results. Raises InputError for a table that cannot be
-    read.
+    There are no rates if fewer than three makes have any. ``profiles`` has the graphs' profiles by
+    model id; ``software`` names the runtime of our own results. Raises InputError for a table that
+    cannot be read.
     """
     rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
@@ -100,9 +100,9 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our rates on one device of a GPU machine, for models similar to a published workload.
+    """Yield our rates on single GPUs, of models whose graphs are similar to a published one.
 
-    Trials on a machine that contradicts its spec are left out.
+    Trials are left out if their machine contradicts its spec.
     """
     for result in _of_whole_steps(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)
@@ -115,7 +115,7 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on CPUs or GPUs whose steps compute all passes."""
+    """Yield our latest valid results on CPUs or GPUs, of steps that compute all passes."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
@@ -125,7 +125,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Yield our latest valid results on all or some of a machine's CPUs."""
+    """Yield our latest valid results on a machine's CPUs, all or only some of them."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""

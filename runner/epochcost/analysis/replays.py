@@ -1,4 +1,4 @@
-"""Replay trainings on spot machines over a recorded trace of prices, as specs declare them.
+"""Replay the trainings on spot machines that specs declare, over a recorded trace of prices.
 
 This module collects the inputs of a replay from the catalogue and from known times. `cost.replay`
 simulates jobs and policies.
@@ -45,10 +45,10 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcome of a replay: ``results`` of staying in a zone come first, then other policies.
+    """The outcome of a replay; ``results`` has the policies of staying in a zone, then the others.
 
-    ``time`` is the training's time without interruptions, ``kind`` its evidence (measured,
-    published or predicted). A saved state has ``state_gb`` gigabytes.
+    ``time`` is the training's time without interruptions; ``kind`` says whether that time is
+    measured, published or predicted. A saved state has ``state_gb`` gigabytes.
     """
 
     spec: ReplayedJob
@@ -66,7 +66,7 @@ class Replayed:
         return self.market.zones.index(str(self.results[0].zone))
 
     def costs_by_start(self) -> Iterator[tuple[str, float, float]]:
-        """Yield policy, start (seconds since 1970) and cost, of starts that end in the trace.
+        """Yield policy, start (seconds since 1970) and cost of each job that ends within the trace.
 
         A policy with the same costs as an earlier one is left out.
         """
@@ -84,9 +84,9 @@ class Replayed:
     def break_even_per_hour(self) -> float | None:
         """Interruptions an hour above which staying on spot costs more than on demand.
 
-        Computed by formula at the mean price of the best zone, with the best interval between saves
-        at each rate. None without an on-demand price, or if spot costs more even without
-        interruptions.
+        A formula computes it from the mean price of the best zone and, at each rate, the best
+        interval between saves. None if there is no on-demand price, or if spot costs more even
+        without interruptions.
         """
         on_demand = self.job.on_demand_cost
         if on_demand is None or self.cost_at(_LEAST_PER_HOUR) >= on_demand:
@@ -99,7 +99,7 @@ class Replayed:
         return low
 
     def cost_at(self, per_hour: float) -> float:
-        """Expected cost of staying on spot at a rate of interruptions, saving by Young's rule."""
+        """The expected cost of staying on spot at a rate of interruptions, with Young's rule."""
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
         job = replace(self.job, interval_seconds=interval)
@@ -130,7 +130,7 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 
 def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """The shortest full training; measured times come before published and predicted ones."""
+    """The shortest full training: a measured one, else a published one, else a predicted one."""
     candidates = [
         observation
         for observation in observations
@@ -149,7 +149,7 @@ def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Obser
 
 
 def _state_gb(catalogue: Catalogue, model: Model) -> float:
-    """Gigabytes of parameters and optimizer states in fp32; raises InputError without a graph."""
+    """Gigabytes of parameters and optimizer states in fp32; raises InputError without graph."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

@@ -1,7 +1,8 @@
-"""Cost of tokens in runs that a reader measured with another tool, at the reader's price.
+"""Compute the cost of tokens in runs that a reader measured with another tool.
 
-The bill of the whole run is divided by all tokens, by the tokens read, and by the tokens written.
-These are three alternative costs of a million tokens; they must not be added.
+The price is the reader's own or that of the machine. The bill of the whole run is divided by all
+tokens, by the tokens read, and by the tokens written. The results are three alternative costs of a
+million tokens; they must not be added.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _HOUR_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class ReportedRow:
-    """A reported run with its cost of a million tokens: of all, of those read, of those written.
+    """A reported run with three costs of a million tokens: all tokens, those read, those written.
 
     ``plan`` describes the price; ``hour`` is the cost of all machines or GPUs of the run for an
     hour.
@@ -45,7 +46,7 @@ class ReportedRow:
 
     @property
     def run(self) -> ToolRun:
-        """The figures as the tool states them."""
+        """The run's figures as the tool states them."""
         return self.record.run
 
     @property
@@ -64,7 +65,7 @@ class ReportedRow:
 
 
 def reported_rows(inputs: Inputs, model: str) -> tuple[ReportedRow, ...]:
-    """The reported runs of a model, by their cost of all tokens; runs without a price last."""
+    """The reported runs of a model, ascending by cost of all tokens; unpriced runs come last."""
     records = inputs.reported.items()
     rows = [
         _row(inputs, record, f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}")
@@ -96,7 +97,7 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
 
 
 def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, Cost]:
-    """The price plan and the cost of an hour: of GPUs at the reporter's price, or of machines."""
+    """The price plan, and the cost of an hour: of GPUs at the reader's price, or of machines."""
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:
@@ -114,7 +115,7 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read, tokens written and seconds; from the rates if the file has no counts."""
+    """Tokens read, tokens written and seconds, derived from the rates if the file has no counts."""
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0

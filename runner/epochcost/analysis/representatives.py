@@ -1,4 +1,4 @@
-"""Choose the stored result that represents a workload on a host, and list doubts about a result.
+"""Choose the result that represents a workload on a host, and list reasons to doubt a result.
 
 Times and costs of results belong to `observations`, `serving` and `tokens`.
 """
@@ -18,7 +18,7 @@ _FED = (
 
 
 def is_of_steps(result: Result) -> bool:
-    """Whether a result timed steps, instead of LoadGen's scenarios or a decoder's phases."""
+    """Whether a result has times of steps, not of LoadGen's scenarios or a decoder's phases."""
     return isinstance(result.trial.work, Steps)
 
 
@@ -28,7 +28,7 @@ def host_of(result: Result) -> tuple[str, str]:
 
 
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
-    """The latest result of each configuration on each host.
+    """Choose the latest result of each configuration on each host.
 
     A trial's id changes with the runtime, the spec and this package. A result of a newer version
     therefore replaces the older one with the same model, mode, provider, batch size, threads, load
@@ -51,8 +51,8 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether the later result has another version, or at least as many rounds.
 
-    The width of the interval does not decide: choosing the narrower one would contain the true mean
-    less often than claimed.
+    The width of the interval does not decide. If it did, the chosen intervals would contain the
+    true mean less often than claimed.
     """
     rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more

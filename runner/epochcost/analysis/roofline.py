@@ -1,17 +1,17 @@
-"""Compare the operations a second that a workload achieves with the most that its machine can do.
+"""Compare the operations a second of a workload with the peak rates of its machine.
 
-There are two kinds of roof. The spec states the maker's peak rates. The measured roof is the
-fastest matrix product and the fastest copy of memory on the same host. Other programs only slow
-such a benchmark down, so its shortest time counts.
+There are two kinds of peak rates (roofs). The spec states the maker's. The measured ones are those
+of the fastest matrix product and the fastest copy of memory on the same host. Other programs can
+only slow such a benchmark down, so its shortest time counts.
 
-Operations are counted from the graph; times are measured or published. Counted bytes are those of
-parameters, optimizer states and gradients, without lookup tables: the least that a step moves. A
-point of the chart therefore lies at or right of its true place, and still below the roof (Williams,
-Waterman and Patterson 2009, "Roofline").
+Operations are counted in the graph; times are measured or published. Bytes are those of parameters,
+optimizer states and gradients, without lookup tables: the least that a step moves. So a point of
+the chart (Williams, Waterman and Patterson 2009, "Roofline") lies at its true place or to the right
+of it, and still below the roof.
 
-A decoding step reads every weight once and the cache of each sequence. These bytes divided by the
-fastest copy's rate on the host give the shortest possible time for weights and for cache. Only the
-sum is timed.
+A decoding step reads every weight once, and the cache of each sequence. These bytes, divided by the
+rate of the fastest copy on the host, give the shortest possible times for the weights and for the
+cache. A measurement has only the time of both together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WEIGHT_BYTES: dict[Precision, float] = {
 
 @dataclass(frozen=True)
 class Roof:
-    """Peak rates of all chips of a machine's device together; None if the spec states none."""
+    """Peak rates of all chips of a machine's device together; None if the spec has no rate."""
 
     device: str
     peak_flops: float | None
@@ -91,19 +91,19 @@ class AchievedRate:
 
     @property
     def of_measured_peak(self) -> float | None:
-        """The achieved share of the most operations a second that were measured; None without."""
+        """The achieved share of the measured peak of operations; None if it was not measured."""
         peaks = [roof.peak_flops for roof in self.measured]
         return self.flops_per_second / max(peaks) if peaks else None
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Least share of the fastest measured copy that the step needs; None if not measured."""
+        """The least share of the measured memory rate that the step needs; None if not measured."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """Least share of the spec's peak bandwidth that the workload used; None without a peak."""
+        """The least share of the spec's bandwidth that the workload used; None if it has none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -111,7 +111,7 @@ class AchievedRate:
 def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> tuple[AchievedRate, ...]:
-    """The best rate of each counted workload, mode and device, highest first."""
+    """The best rate of each counted workload in each mode on each device, the highest first."""
     best: dict[tuple[object, ...], AchievedRate] = {}
     for achieved in _achieved(inputs, hardware, observations):
         observed = achieved.observed
@@ -122,7 +122,7 @@ def achieved_rates(
 
 
 def roof_of(hardware: Hardware, device: str) -> Roof:
-    """The peak rates that the spec states, in fp32."""
+    """The fp32 peak rates that the spec states."""
     if device != "cuda":
         peak = hardware.peak_fp32_tflops
         return Roof(device, float(peak) * 1e12 if peak else None, None)
@@ -155,7 +155,7 @@ def _achieved(
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
-    """Measured roofs of every host of a machine, by host and then by threads."""
+    """The measured roofs of every host of a machine, sorted by host, then by threads."""
     return tuple(
         MeasuredRoof(ceiling, stored)
         for stored in inputs.ceilings
@@ -175,7 +175,7 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 
 
 def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
-    """Operations and fewest bytes of a step; None if frozen parameters invalidate the count."""
+    """Operations and least bytes of a step; None if frozen parameters invalidate the count."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):
@@ -190,7 +190,7 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class DecodedStep:
-    """A timed step of decoding, with the shortest possible seconds to read weights and cache."""
+    """A timed decoding step, with the shortest possible seconds to read weights and cache."""
 
     decoder: TimedDecoder
     timed: PhaseTime
@@ -199,12 +199,12 @@ class DecodedStep:
 
     @property
     def of_ceiling(self) -> float:
-        """The shortest possible time over the measured time; above 1 if the CPU's caches helped."""
+        """Shortest possible time / measured time; above 1 if the CPU's caches helped."""
         return (self.weight_seconds + self.cache_seconds) / float(self.timed.step.mean)
 
 
 def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
-    """Yield every decoding step of a decoder; none on a host whose memory rate was not measured."""
+    """Yield a decoder's timed decoding steps on hosts whose memory rate was measured."""
     model = inputs.catalogue.models[timed.model]
     counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
     roofs = roofs_of_host(inputs, timed.machine)

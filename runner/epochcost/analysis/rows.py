@@ -1,8 +1,8 @@
-"""Join timed workloads with price plans to rows, and choose among them.
+"""Combine each timed workload with each price plan to a row, and choose the best rows.
 
-The site takes everything from rows: the cheapest and the fastest machine, today's cost of each
-timed workload, its certainty and its accuracy. Figures of different machines are never merged, and
-a missing price stays missing.
+All figures on the site come from rows: the cheapest and the fastest machine, and each timed
+workload's cost at today's prices, its certainty and its accuracy. Figures of different machines are
+never merged, and a missing price stays missing.
 """
 
 from __future__ import annotations
@@ -91,20 +91,20 @@ class Row:
         return f"{self.price.provider} {self.price.plan_words}{region}, {self.price.as_of}"
 
     def cost(self, goal: Goal) -> Cost | None:
-        """The cost of a goal; None for a goal of the other mode."""
+        """The cost of a goal; None if the goal is for the other mode (training or inference)."""
         return self.costs.get(goal)
 
     def time(self, goal: Goal) -> Time | None:
-        """The time of a goal; None for a goal of the other mode."""
+        """The time of a goal; None if the goal is for the other mode (training or inference)."""
         return self.observed.time(goal)
 
     def estimate(self, goal: Goal) -> Estimate | None:
-        """The cost of a goal, if it is known."""
+        """The cost of a goal; None if it is unknown."""
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
     def draws(self, goal: Goal, quantity: Quantity) -> Vector:
-        """Draws [DRAWS] of the goal's cost, which must be known, or of its time."""
+        """Draw [DRAWS] values of the goal's cost, which must be known, or of its time."""
         time, cost = self.time(goal), self.estimate(goal)
         assert time is not None, "a cost comes from a time"
         assert cost is not None, "callers draw known costs only"
@@ -118,7 +118,7 @@ def mark_of(kind: str, price: Price | None) -> str:
 
 
 def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
-    """Price observations; each workload and mode is sorted by cost, with unpriced rows last."""
+    """Price observations; rows of a workload and mode are sorted by cost, unpriced rows last."""
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
     today = {price.id for prices in current.values() for price in prices}
@@ -140,7 +140,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """Today's prices of the machine and, for a published time, the price that its source paid."""
+    """The machine's prices of today and, for a published time, the price that its source paid."""
     plans = current[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -157,7 +157,7 @@ def _order(row: Row) -> tuple[object, ...]:
 def group_by(
     items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
 ) -> Mapping[KeyT, tuple[ItemT, ...]]:
-    """Group items by a key; the items of each key keep their order."""
+    """Group items by a key; the items of a group keep their order."""
     groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
@@ -183,17 +183,18 @@ class Choice:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Split rows by software stack, as times of two stacks do not compete; the surest first.
+    """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
-    That is the stack whose cheapest answer has no caveat and a stated precision; then measured
-    before published before predicted, and narrow predictions before wide ones.
+    Stacks whose cheapest answer has no caveat and a stated precision come first. Among these, a
+    measured answer precedes a published one, which precedes a predicted one; a narrow prediction
+    precedes a wide one.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """Rows of the software stack with the surest answer; empty if no row has the goal."""
+    """The rows of the software stack with the surest answer; empty if no row has the goal."""
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -213,10 +214,10 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, floa
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The cheapest and the fastest row for a goal in one stack, at current prices in one currency.
+    """The cheapest and the fastest row for a goal, in one stack, at current prices in one currency.
 
-    Rows with a caveat are chosen only if all have one. ``odds`` are those of the cheapest row
-    against its competitors. ``machines`` counts the compared machines, ``unpriced`` the rows
+    Rows with a caveat are chosen only if all rows have one. ``odds`` compare the cheapest row with
+    its competitors. ``machines`` is the number of compared machines, ``unpriced`` that of rows
     without a price.
     """
 
@@ -229,7 +230,7 @@ class Answer:
 
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
-    """The answer for one workload in its surest stack; None if nothing was timed."""
+    """Answer for one workload in its surest stack; None if the workload has no time."""
     rows = better_known(rows, goal)
     timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
     if not timed:
@@ -253,7 +254,7 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
 def odds_of(
     choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
 ) -> Odds[Machine]:
-    """Probability that a row costs (or takes) least among all machines, each at its best row.
+    """Odds that a row costs (or takes) least, compared with the best row of each machine.
 
     Other rows of the choice's machine do not count.
     """
@@ -267,9 +268,9 @@ def odds_of(
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """Each machine's cheapest row for a goal, cheapest first; rows with a caveat come last.
+    """The cheapest row of each machine for a goal, in order of cost; rows with a caveat come last.
 
-    All rows must belong to one stack. Only the currency that most of them have is used.
+    All rows must belong to one stack. Rows in another currency than most are left out.
     """
     best: dict[Machine, Row] = {}
     for candidate in sorted(_candidates(rows, goal), key=_surest_first):
@@ -278,7 +279,7 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort rows without a caveat first, then those with a doubtful price; each by cost."""
+    """Sort rows without a caveat first, then rows with a precise time, then by cost."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
@@ -306,7 +307,7 @@ def _fastest_first(choice: Choice) -> tuple[Decimal, Decimal]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row as a job whose bill can be recomputed, with its cost and its uncertain inputs."""
+    """A row as a job whose bill can be recomputed; it has its cost and its uncertain inputs."""
 
     row: Row
     job: PricedJob
@@ -315,14 +316,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Comparable candidates, cheapest first, and every other row with the reason why it is none."""
+    """Comparable candidates, cheapest first; and the other rows, with reasons for exclusion."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
-    """Offers of a stack's rows that may be an answer, in the currency that most of them have.
+    """The offers of those rows of a stack that may be an answer, in the most frequent currency.
 
     The job is the goal, ``repetitions`` times. Rows with a caveat compete only if all have
     one. A candidate's time includes starting the machine and expected interruptions.
@@ -361,7 +362,7 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
 
 
 def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
-    """The row as an offer; raises InputError with the reason if it has no cost."""
+    """Make an offer of a row; raises InputError with the reason if the row has no cost."""
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")
@@ -372,7 +373,7 @@ def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
 
 
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
-    """Published accuracies of a workload by batch size; the best of each size."""
+    """The best published accuracy of a workload at each batch size."""
     best: dict[int, Accuracy] = {}
     for source in catalogue.published.values():
         if workload not in {source.model, source.id}:

@@ -1,10 +1,11 @@
-"""Inference under LoadGen: measured in each scenario and rate, priced at the rate that was reached.
+"""Price inference that LoadGen measured, at the rates that it reached in each scenario.
 
-Rows of full batches are kept apart, because requests at random times or with a bound on latency
-answer another question than the cheapest million. For decoders behind a serving engine, requests
-arrived at random times and the engine batched them; times of phases only say what a machine could
-do. Latencies between the measured rates are interpolated on a scale on which queues grow: one over
-the remaining capacity of the engine. Above the highest rate there is no figure.
+These rows are separate from rows of full batches, because requests at random times or with a bound
+on latency are another question than the cheapest million. For decoders behind a serving engine,
+requests arrived at random times and the engine batched them. In contrast, times of phases only say
+what a machine could reach. Latencies are interpolated between the measured rates over 1 /
+(remaining capacity of the engine), with which queues grow. There is no figure above the highest
+rate.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ _RATE_PRECISION = Decimal("1.05")
 class ServingRow:
     """A LoadGen scenario on a machine under a price plan; ``run`` is None if no rate met the bound.
 
-    ``work`` is the time of a million samples at the rate of the run, ``million`` its cost. ``runs``
-    are all runs of the trial, ``bound_seconds`` is the bound on a server's latency.
+    ``work`` is the time of a million samples at the run's rate, ``million`` the cost of that time.
+    ``runs`` has all runs of the trial; ``bound_seconds`` is the bound on a server's latency.
     """
 
     model: str
@@ -86,10 +87,10 @@ class ServingRow:
 
 
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
-    """Rows for each scenario, machine and current price, in the order of the files.
+    """Make a row for each scenario, machine and current price, in the order of the files.
 
-    Only plain trials, because prices are those of whole machines. Requests to decoders are priced
-    by their tokens (``served_decoders``).
+    Only plain trials have rows, because a price is for a whole machine. Requests to decoders are
+    priced by their tokens (``served_decoders``).
     """
     loads = [
         stored
@@ -135,7 +136,7 @@ def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
 
 
 def _load_words(load: Load) -> str:
-    """The scenario and its bound on latency, in words."""
+    """Describe the scenario and its bound on latency."""
     text: str = load.scenario
     if load.bound_seconds is not None and load.latency_percentile is not None:
         within = seconds(load.bound_seconds)
@@ -153,9 +154,10 @@ def _batching_words(load: Load, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedRate:
-    """Measurements at one rate of requests, which equals the rate of answers.
+    """Measurements at a rate of requests; the rate of answers is equal to it.
 
-    With a hundred random arrivals, it differs by about a tenth from the intended rate.
+    If a hundred requests arrive at random times, their rate differs from the intended rate by about
+    a tenth.
     """
 
     per_second: Decimal
@@ -188,11 +190,11 @@ class ServedRate:
 
 @dataclass(frozen=True)
 class ServedDecoder:
-    """Measurements of a decoder behind a serving engine on a machine, in a precision.
+    """Measurements of a decoder behind a serving engine, on a machine and in a precision.
 
-    ``rates`` ascend to the highest rate that meets the bounds; empty if none does.
-    ``joules_per_token`` is the energy that ``meters`` read over the whole trial, divided by all
-    tokens read and written.
+    ``rates`` has measurements in ascending order, up to the highest rate that meets the bounds; it
+    is empty if no rate does. ``joules_per_token`` is the energy that ``meters`` read over the whole
+    trial, divided by all tokens read and written.
     """
 
     model: str
@@ -215,9 +217,10 @@ class ServedDecoder:
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:
-        """Cost of a million tokens (read and written) at a rate, on a machine rented all month.
+        """Cost of a million tokens (read and written) at a rate, on a machine rented for a month.
 
-        The highest rate is only known to the precision of its search, which gives the cost's range.
+        At the highest rate, the cost is a range, because the search for that rate has a limited
+        precision.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:
@@ -242,7 +245,7 @@ class ServedDecoder:
         return interpolated(points, float(per_second), self._busy)
 
     def _busy(self, per_second: float) -> float:
-        """Transform a rate to the scale of interpolation: -log of the free capacity."""
+        """Transform a rate to the scale of interpolation: -log of the free capacity's share."""
         highest = float(self.rates[-1].per_second)
         return -math.log1p(-_HIGHEST_OF_CAPACITY * per_second / highest)
 
@@ -250,9 +253,9 @@ class ServedDecoder:
 def interpolated(
     points: list[tuple[float, float]], place: float, scale: Callable[[float], float]
 ) -> float | None:
-    """Interpolate logarithms of values linearly between ascending points; None outside of them.
+    """Interpolate logarithms of values between ascending points; None outside of the points.
 
-    ``scale`` transforms the places first.
+    The interpolation is linear in ``scale`` of the position.
     """
     for (before, low), (after, high) in itertools.pairwise(points):
         if before <= place <= after:
@@ -263,7 +266,7 @@ def interpolated(
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
-    """Yield every decoder behind an engine on a whole machine, at its cheapest price of today."""
+    """Yield every decoder behind an engine on a whole machine, at the cheapest current price."""
     requested = [
         stored for stored in inputs.stored if isinstance(stored.result.trial.work, Requests)
     ]
@@ -313,7 +316,7 @@ def _hour(machine: Machine, price: Price) -> Decimal:
 
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield the measurements at the highest rate and at shares of it, the lowest rate first."""
+    """Yield measurements at fractions of the highest rate and at the rate itself, ascending."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -1,8 +1,8 @@
-"""Predict the capacity of every machine for a decoder: copies of the model, sequences and rates.
+"""Predict how many requests every machine answers, with how many copies of the model.
 
-Each copy of the model gets the number of devices with which the machine answers most requests. The
-memory of a copy, less its weights and a free tenth, limits its number of sequences.
-``predict.decoders`` gives the times of the phases.
+Each copy of the model gets the number of devices with which the whole machine answers most
+requests. Nine tenths of a copy's memory, minus its weights, limit its number of sequences.
+``predict.decoders`` predicts the times of the phases.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ TOO_SLOW = "too slow for the bounds"
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A software that serves decoders, and the devices that it supports.
+    """A serving software for decoders, and the devices that it supports.
 
-    ``capabilities`` are the least NVIDIA compute capability for each precision, ``on_processors``
-    the precisions that run without an accelerator. At most ``most_sequences`` are decoded at once.
+    ``capabilities`` has the least NVIDIA compute capability for each precision, ``on_processors``
+    the precisions that need no accelerator. At most ``most_sequences`` sequences are decoded at
+    once.
     """
 
     name: str
@@ -84,7 +85,7 @@ ENGINES = (
 
 
 class Forecaster(Protocol):
-    """Source of forecasts of the seconds that a decoder's phases take."""
+    """An object that forecasts the seconds of a decoder's phases."""
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[SecondsForecast]:
         """Forecast the seconds that each question asks for, in order."""
@@ -92,9 +93,9 @@ class Forecaster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A machine that cannot be the answer, and why.
+    """A machine that cannot be the answer, and the reason.
 
-    ``reason`` may be the same for several machines; ``detail`` has this machine's figures.
+    Several machines may have the same ``reason``; ``detail`` has the figures of this machine.
     """
 
     machine: str
@@ -104,7 +105,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A decoder in a precision; ``heads`` of keys and values can be divided between devices."""
+    """A decoder in a precision; its ``heads`` of keys and values can be divided between devices."""
 
     name: str
     form: DecoderForm
@@ -124,14 +125,14 @@ class ServedModel:
         return self.form.parameters * BITS[self.precision] / 8
 
     def cached_bytes(self, devices: int) -> float:
-        """Bytes of a token in the caches of ``devices``; beyond ``heads`` they hold copies."""
+        """Bytes of a token in the caches of ``devices``; devices beyond ``heads`` store copies."""
         held_by_all = max(1.0, devices / self.heads)
         return self.form.cached_numbers_per_token * _CACHED_NUMBER_BYTES * held_by_all
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A machine with ``count`` devices of one kind, or with its processors as one device."""
+    """A machine with ``count`` devices of one kind; processors count as a single device."""
 
     machine: Machine
     device: Device | CpuForm
@@ -142,7 +143,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A copy of a model on ``devices`` devices of a machine; its cache has ``room`` for tokens."""
+    """A copy of a model on ``devices`` devices; its cache has room for ``room`` tokens."""
 
     place: Place
     engine: Engine
@@ -150,7 +151,7 @@ class Layout:
     room: float
 
     def deployment(self, precision: str) -> Deployment:
-        """The whole machine, filled with such copies of the model."""
+        """The whole machine with as many such copies of the model as it has room for."""
         copies = self.place.count // self.devices
         return Deployment(
             self.place.machine, precision, self.engine.name, "predicted", copies, self.devices
@@ -165,17 +166,16 @@ class Layout:
             number *= 2
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
-        """Tokens of each prompt that are still in the cache from an earlier request.
+        """Number of tokens of each prompt that an earlier request has left in the cache.
 
-        For each sequence being served, the cache also stores a prompt whose next request has not
-        come yet.
+        Besides each sequence that is being served, the cache stores one prompt for a later request.
         """
         spare = max(0.0, self.room / sequences - requests.tokens)
         return min(float(requests.cached_share) * requests.prompt, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield copies of a model on 1, 2, 4, ... devices of a machine, with room for tokens."""
+    """Yield a copy of a model on 1, 2, 4, ... devices of a machine, if there is room for tokens."""
     devices = 1
     while devices <= place.count:
         spare = _USABLE * place.memory_bytes * devices - model.weight_bytes
@@ -185,10 +185,11 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A layout in which each copy serves ``sequences`` at once, with the forecasts of its phases.
+    """A layout with ``sequences`` at once in each copy, and the forecasts of its phases.
 
     ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
-    sequence. ``token`` is that with ``sequences``; it includes the reading of all prompts.
+    sequence; ``token`` is that of a token with ``sequences``, including the time to read all
+    prompts.
     """
 
     layout: Layout
@@ -204,14 +205,14 @@ class _Option:
         return self.layout.place.count // self.layout.devices
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """The machine's seconds for a request, from the seconds of its phases."""
+        """The seconds for which a request occupies the machine, from the seconds of its phases."""
         if self.sequences == 1:
             return (first + (self.output - 1) * token) / self.copies
         return self.output * token / (self.sequences * self.copies)
 
     @property
     def seconds(self) -> float:
-        """The machine's seconds for a request."""
+        """The seconds for which a request occupies the machine."""
         return self.request(self.first.seconds, self.token.seconds)
 
     @property
@@ -223,14 +224,14 @@ class _Option:
         return max(self.alone.seconds, whole / (self.output - 1))
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether the layout meets the requests' bounds on the time to first and further tokens."""
+        """Whether the layout meets the bounds on the time to the first token and between tokens."""
         first, token = requests.first_seconds, requests.token_seconds
         late = first is not None and self.first.seconds > first
         return not late and (token is None or self.between <= token)
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine, with draws of the time of a request."""
+        """The capacity of the machine, including draws of the time of a request."""
         first, token, seconds = self.first, self.token, self.seconds
         drawn = self.request(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -255,13 +256,13 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Widen an interval's end, relative to the mean, by the spread of rates at full load."""
+    """Widen an interval by the spread of rates at full load; ends are relative to the mean."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 
 
 class _Questions:
-    """Questions on phases to forecast, without repeats."""
+    """Questions about phases to forecast, each only once."""
 
     def __init__(self, model: ServedModel, requests: Requests) -> None:
         self._model, self._requests = model, requests
@@ -269,7 +270,7 @@ class _Questions:
         self.questions: list[ServingQuestion] = []
 
     def number(self, layout: Layout, kind: Kind, sequences: int, cached: float) -> int:
-        """The index of a question, which is added if it is new."""
+        """Add a question unless it is known, and return its index."""
         device, engine, model = layout.place.device, layout.engine.name, self._model
         name = device.id if isinstance(device, Device) else device
         key = (name, layout.devices, engine, kind, sequences, cached)
@@ -336,7 +337,7 @@ def _at_best(options: Sequence[_Option]) -> str:
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Layouts with room for a model and one request, and the machines without one, with reasons.
+    """Layouts that have room for a model and a request; and machines without one, with reasons.
 
     Each machine uses the first of the engines that supports it.
     """
@@ -359,7 +360,7 @@ def fitting(
 
 
 def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines with known devices or processors, and the other machines with reasons."""
+    """Machines with known devices or processors; and the other machines, with reasons."""
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []
     for hardware in catalogue.hardware.values():

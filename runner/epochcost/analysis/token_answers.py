@@ -1,7 +1,7 @@
-"""Answer which machine or API serves requests for tokens most cheaply, in one list.
+"""Find the machines and APIs that answer requests for tokens at the lowest cost.
 
-Times of phases are measured on some machines with our runtime, and predicted on all others.
-``tokens`` computes the cost of a rate of requests, ``serving_capacity`` the capacity of machines.
+Times of phases were measured on some machines with our runtime, and are predicted for all others.
+``tokens`` computes the cost at a rate of requests, ``serving_capacity`` the capacity of machines.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ _KEPT = Keep(
 
 @dataclass(frozen=True)
 class TokenAnswer:
-    """Requests to a model in a precision; machines and APIs that can answer them, with costs.
+    """Requests to a model in a precision, and the machines and APIs that can answer them.
 
-    ``offers`` has every machine under every price plan, ``apis`` every API, both cheapest first.
-    ``refused`` are machines that cannot answer. ``served`` and ``reported`` were measured under
-    load.
+    ``offers`` has every machine under every price plan, ``apis`` has every API; both are sorted by
+    cost. ``refused`` has the machines that cannot answer. ``served`` and ``reported`` have
+    measurements under load, our own and those that readers reported.
     """
 
     model: str
@@ -123,11 +123,11 @@ class TokenAnswer:
         return odds(name_of(competing[0]), draws) if competing else None
 
     def chance(self, way: Way) -> float:
-        """The probability that a machine or an API costs least of all."""
+        """The probability that a machine or an API is the cheapest of all."""
         return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
 
     def wins_from(self, api: ApiOffer) -> tuple[Decimal, ServingOffer] | None:
-        """The fewest requests a second at which a machine is cheaper than an API, and the machine.
+        """The fewest requests a second at which a machine is cheaper than an API; and that machine.
 
         None if the API costs less than every machine, even machines that are never idle.
         """
@@ -148,12 +148,12 @@ def name_of(way: Way) -> str:
 
 
 def reservation_of(way: Way) -> str:
-    """The caveat because of which other machines and APIs are preferred; empty without one."""
+    """The caveat because of which other machines and APIs are preferred; empty if there is none."""
     return way.reservation if isinstance(way, ApiOffer) else way.price.reservation
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Sort machines and APIs by cost, those with a caveat last."""
+    """Sort machines and APIs by cost; those with a caveat come last."""
     return tuple(sorted(ways, key=_cheapest_first))
 
 
@@ -163,7 +163,7 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 
 
 class TokenMarket:
-    """Machines and APIs of a project, to answer requests to any of its decoders.
+    """The machines and APIs of a project, which can answer requests to its decoders.
 
     Inputs that several answers need are read only once. ``forecaster`` replaces the forecaster that
     learns from the project's tables.
@@ -227,9 +227,9 @@ class TokenMarket:
     ) -> TokenAnswer:
         """Price all machines and APIs for requests to a model, in one software or in any.
 
-        Machines with more than ``devices`` devices are left out. Among answers in 16 bits are times
-        that our runtime measured in 32 bits. Raises InputError for a model without tokens,
-        for requests beyond its context, and if nothing can answer.
+        Machines with more than ``devices`` devices are left out. Answers in 16 bits include times
+        that our runtime measured in 32 bits. Raises InputError if the model has no tokens, if the
+        requests exceed its context, or if no machine or API can answer.
         """
         catalogue = self._inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -309,12 +309,12 @@ def token_answer(
     software: Software | None = None,
     devices: int | None = None,
 ) -> TokenAnswer:
-    """Answer a single question; raises as ``TokenMarket.answer`` does."""
+    """Answer a single question; raises the errors of ``TokenMarket.answer``."""
     return TokenMarket(inputs).answer(name, requests, precision, software, devices)
 
 
 def _nothing(answer: TokenAnswer) -> str:
-    """The reason why no machine or API can answer, and a remedy."""
+    """Explain why no machine or API can answer, and what to change."""
     groups = group_by(answer.refused, lambda refusal: refusal.reason)
     reasons = "; ".join(f"{reason}: {len(group)} machines" for reason, group in groups.items())
     return (
@@ -325,7 +325,7 @@ def _nothing(answer: TokenAnswer) -> str:
 
 
 def _refusal(timed: TimedDecoder, requests: Requests) -> Refusal:
-    """The reason why a machine with timed phases cannot answer."""
+    """Explain why a machine with timed phases cannot answer."""
     where = f"{timed.machine.name} in {timed.precision}"
     reached = list(capacities(timed, requests))
     if reached:

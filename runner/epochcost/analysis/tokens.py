@@ -1,4 +1,4 @@
-"""Cost of tokens: requests to a decoder, on machines with a price and behind APIs.
+"""Compute the cost of requests to a decoder, on machines with a price and behind APIs.
 
 A request is a prompt that is read and an answer that is written token by token. The machine serves
 several sequences at once: it reads each prompt alone, and adds a token to all sequences together,
@@ -39,12 +39,12 @@ _QUEUED = Decimal("0.8")
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests a second, their prompt and answer (``output``) in tokens, and bounds on the latency.
+    """A rate of requests, their prompt and answer (``output``) in tokens, and latency bounds.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two
-    tokens. ``cached_share`` of each prompt is already in the cache, such as earlier turns or a
-    system prompt; ``written_share`` is stored in the cache for later prompts. If ``batch``, answers
-    may take a day.
+    tokens. ``cached_share`` is the share of each prompt that is already in the cache, such as a
+    system prompt; ``written_share`` is the share that is written into the cache for later prompts.
+    If ``batch``, answers may take a day.
     """
 
     per_second: Decimal
@@ -64,7 +64,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A decoder on a machine, in a precision and a software.
+    """A decoder on a machine, in a precision and with a software.
 
     Each of its ``copies`` runs on ``tensor_parallel`` devices.
     """
@@ -87,8 +87,9 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between two tokens.
-    ``request`` is the time for which a request occupies the machine, divided among the sequences.
-    ``draws`` are samples of the logarithm of ``request``, relative to its mean; None if measured.
+    ``request`` is the time for which a request occupies the machine, divided by the number of
+    sequences. ``draws`` are samples of the logarithm of ``request``, relative to its mean; None if
+    measured.
     """
 
     sequences: int
@@ -110,7 +111,7 @@ class Capacity:
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """Yield the machine's capacity for each number of sequences; none for lengths without a time.
+    """Yield the machine's capacity for each number of sequences whose phases have times.
 
     Between two tokens, the machine reads prompts of new sequences: during an answer, each of the
     other sequences is replaced once.
@@ -133,17 +134,17 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
-    """Tokens before the middle of an answer; their step takes the mean time of all steps."""
+    """Number of tokens before an answer's middle, where a step takes the mean time of all steps."""
     return prompt + output / 2
 
 
 def written_seconds(step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """A machine's seconds for the tokens of one answer, as its share of steps for all sequences."""
+    """Seconds that the tokens of an answer occupy a machine: a share of steps for all sequences."""
     return output * step / sequences
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Seconds between two tokens of an answer: a step, and a share of other prompts."""
+    """Seconds between two tokens of an answer: a step, and a part of reading other prompts."""
     return step + prefill * (sequences - 1) / output
 
 
@@ -160,28 +161,28 @@ def rented_per_million(
 
 
 def busy_per_million(hour: Decimal, request_seconds: Decimal, tokens: Decimal) -> Decimal:
-    """Cost of a million tokens on a machine that is never idle."""
+    """The cost of a million tokens on a machine that is never idle."""
     return hour * request_seconds / _HOUR_SECONDS * MILLION / tokens
 
 
 def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
-    """Requests a second above which a machine costs less than ``request_cost`` for each request."""
+    """Requests a second above which a machine costs less than ``request_cost`` a request."""
     return hour / _HOUR_SECONDS / request_cost
 
 
 def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
-    """The capacity with most requests a second that meets the bounds; None if none does."""
+    """The capacity with the most requests a second within the bounds; None if all exceed one."""
     sufficient = [each for each in capacities(decoder, requests) if each.keeps(requests)]
     return max(sufficient, key=lambda capacity: capacity.per_second, default=None)
 
 
 def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
-    """Low end, mean and high end of a time."""
+    """The low end, the mean and the high end of a time."""
     return time.low, time.mean, time.high
 
 
 def _sum(first: Time, second: Time) -> Time:
-    """Add two times, with their low ends and their high ends; the interval is never too narrow."""
+    """Add two times: their means, low ends and high ends; the interval is never too narrow."""
     with exact_arithmetic():
         return Time(first.low + second.low, first.mean + second.mean, first.high + second.high)
 
@@ -190,9 +191,9 @@ def _sum(first: Time, second: Time) -> Time:
 class ServingOffer:
     """A machine under a price plan, for the requests in question.
 
-    ``machines`` of this kind are needed, which are ``busy`` for that share of the time. ``hour`` is
-    the cost of an hour of one machine. ``per_million`` is the cost of a million tokens, read and
-    written; ``full`` is that cost on a machine that is never idle.
+    The requests need ``machines`` machines of this kind, which are busy for the share ``busy`` of
+    the time. ``hour`` is the cost of an hour of one machine. ``per_million`` is the cost of a
+    million tokens, read and written; ``full`` is that cost on a machine that is never idle.
     """
 
     deployment: Deployment
@@ -211,21 +212,21 @@ class ServingOffer:
 
     @property
     def load_words(self) -> str:
-        """The share of busy time, with a remark if ``machines`` are too few for queues."""
+        """Describe the share of busy time; warn if so busy ``machines`` would have long queues."""
         queue = ": requests queue, plan for more machines" if self.busy > _QUEUED else ""
         return f"{share(float(self.busy))} busy{queue}"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiOffer:
-    """The cost at an API of a million tokens of the requests in question."""
+    """An API, and its cost of a million tokens of the requests in question."""
 
     api: ApiPrice
     per_million: Decimal
 
     @property
     def reservation(self) -> str:
-        """The caveat because of which other offers are preferred; empty without one."""
+        """The caveat because of which other offers are preferred; empty if there is none."""
         if self.api.valid_until is not None and self.api.valid_until < today():
             return "no longer offered"
         return DOUBTED if self.api.doubt else ""
@@ -234,7 +235,7 @@ class ApiOffer:
 def priced_offers(
     catalogue: Catalogue, deployments: Iterable[tuple[Deployment, Capacity]], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Deployments under every current price, cheapest first; those with a caveat come last."""
+    """Price deployments under every current price; cheapest first, those with a caveat last."""
     plans: dict[Machine, list[tuple[Price, Decimal]]] = {}
     offers = []
     for deployment, capacity in deployments:
@@ -276,7 +277,7 @@ def _offer(
 
 
 def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
-    """Draws [DRAWS] of the cost of a million tokens on a whole number of machines."""
+    """Draw the cost [DRAWS] of a million tokens on a whole number of machines."""
     request = offer.capacity.request
     drawn = offer.capacity.draws
     if drawn is None:
@@ -295,7 +296,7 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Cost of an hour of a machine that is rented for a month; None without a bill."""
+    """Cost of an hour of a machine that is rented for a month; None if it cannot be billed."""
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
@@ -303,13 +304,13 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def api_offers(apis: Iterable[ApiPrice], requests: Requests) -> tuple[ApiOffer, ...]:
-    """The cost at each API of a million tokens of such requests, cheapest first."""
+    """Price a million tokens of such requests at each API, cheapest first."""
     offers = [ApiOffer(api, api_per_million(api, requests)) for api in apis]
     return tuple(sorted(offers, key=lambda offer: offer.per_million))
 
 
 def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
-    """The cost at an API of a million tokens of such requests, read and written together."""
+    """The cost of a million tokens (read and written together) of such requests at an API."""
     return api_request(api, requests) * MILLION / requests.tokens
 
 

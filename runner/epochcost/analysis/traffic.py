@@ -1,8 +1,8 @@
-"""Times of a decoder's phases on each kind of device, in a few numbers that hold for any traffic.
+"""Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-The law of ``predict.decoders`` is a sum. To decode one token of each of c sequences takes a time
-that grows with c, another that grows with c and the context, and a wait for other prompts that
-grows with the square of their length. A few forecasts of each part determine it.
+The law of ``predict.decoders`` is a sum. The time to decode one token of each of c sequences has
+three parts: one grows with c, one with c and the context, and one (a wait for other prompts) with
+the square of the prompts' length. A few forecasts determine each part.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on a number of devices of one kind, in a software.
 
-    ``step`` is the time to decode a token, without a cache, for 1, 2, 4, ... sequences; ``cached``
-    is the addition for each cached token of a sequence. If prompts are read in between, they add
-    ``once`` together and ``read`` each: coefficients of the prompt's length to the powers 0, 1 and
-    2. The time to the first token is ``first[0]`` plus ``first[1]`` times a prompt's ``read``.
-    ``spread`` has the ends of intervals relative to the mean: for the first token, for a token of a
-    single sequence, and for a token of several. All ``layouts`` have these times.
+    ``step`` is the time to decode a token, without a cache, for 1, 2, 4, ... sequences; each cached
+    token of a sequence adds ``cached``. If prompts are read in between, all of them together add
+    ``once``, and each adds ``read``. These two have coefficients of the prompt's length to the
+    powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]`` times a
+    prompt's ``read``. ``spread`` has the ends of intervals relative to the mean: for the first
+    token, for a token of a single sequence, and for a token of several. These times apply to all
+    ``layouts``.
     """
 
     layouts: tuple[Layout, ...]
@@ -66,7 +67,7 @@ _KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffi
 
 
 def predicted_timings(market: TokenMarket, name: str) -> Iterator[DeviceTiming]:
-    """Yield the timings of a decoder; none if its spec lacks dimensions that the forecast needs."""
+    """Yield the timings of a decoder, unless its spec lacks dimensions that the forecast needs."""
     model = ServedModel.of(name, market.inputs.catalogue.decoder(name), PRECISION)
     if model is None or not market.forecasts_tokens:
         return
@@ -92,7 +93,7 @@ def _forecast(
 
 
 def _device(layout: Layout) -> tuple[object, ...]:
-    """The key by which layouts are grouped: equal keys have equal times and room."""
+    """The key that groups layouts; layouts with equal keys have equal times and room."""
     place = layout.place
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 

@@ -1,1 +1,1 @@
-"""Parse the command line, print answers and set exit codes; compute nothing here."""
+"""Parse the command line, print answers and set exit codes; this package computes nothing."""

@@ -1,8 +1,8 @@
 """The `epochcost` program: find and run its commands, and turn errors into messages.
 
-A command's module is imported when the command runs, so no command loads or needs the packages of
-another. Every expected failure is an EpochcostError: its message goes to standard error, its exit
-code to the shell. Users never see a traceback.
+A command's module is imported when the command runs, so no command needs the packages of another.
+Every expected failure raises an EpochcostError. The program prints its message on standard error
+and ends with its exit code. Users never see a traceback.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def load_command(name: str) -> Any:
 
 
 def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
-    """Set the class of every command of an app, and show the docstring's example below the help."""
+    """Set the class of an app's commands, and show each docstring's example below the help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")
@@ -148,7 +148,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the program; every expected failure becomes a message and an exit code."""
+    """Run the program; turn every expected failure into a message and an exit code."""
     _print_in_any_encoding()
     warnings.formatwarning = _warning_line
     errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
@@ -187,7 +187,7 @@ def _warning_line(
 
 
 def _without_package(error: ModuleNotFoundError) -> str:
-    """The message if a package for measuring is missing; our own missing module is a bug."""
+    """The message if a package for measuring is missing; if a module of ours is, that is a bug."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (

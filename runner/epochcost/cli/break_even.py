@@ -1,4 +1,4 @@
-"""`epochcost break-even`: the hours of use a month above which buying costs less than renting."""
+"""`epochcost break-even`: show above how many hours a month buying is cheaper than renting."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _number(text: str | None, name: str) -> Decimal | None:
 def _rents(
     catalogue: Catalogue, owned: Price, named: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
-    """The rented plans by their ids, or all current plans for the same kind of machine."""
+    """Rented plans with these ids, by default all current plans for the same kind of machine."""
     if speed is not None and not named:
         raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in named]
@@ -152,7 +152,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
 
 
 def _sentence(rented: Alternative) -> str:
-    """Describe for which hours of use buying is cheaper than a rented plan."""
+    """State above how many hours of use buying is cheaper than a rented plan."""
     price = rented.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "

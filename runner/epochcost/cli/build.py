@@ -80,7 +80,7 @@ def _require_site_packages() -> None:
 
 
 def _config() -> Path:
-    """The configuration file of the site: the current folder's, else the bundled project's.
+    """Find the site's configuration file in the current folder, else in the bundled project.
 
     The bundled project may lie in a read-only folder, or in another repository. Raises InputError
     if the current folder is a project without a configuration.
@@ -110,7 +110,7 @@ def _require_new(folder: Path) -> None:
 
 
 def _mkdocs(*arguments: str) -> None:
-    """Run MkDocs in this process, so that a signal ends both; exit with 1 if MkDocs fails."""
+    """Run MkDocs in this process, so that a signal ends it too; exit with 1 if MkDocs fails."""
     _silence_notice()
     # Imported after the site's packages were checked and their notice silenced.
     from mkdocs.__main__ import cli  # noqa: PLC0415

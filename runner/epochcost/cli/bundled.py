@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def project_to_read() -> Path:
-    """The current folder if it has specs, else the bundled project, with a notice."""
+    """The current folder if it has specs; else print a notice and return the bundled project."""
     if Path(FOLDER).exists():
         return Path()
     _say_what_is_read()
@@ -41,7 +41,7 @@ def _say_what_is_read() -> None:
 
 
 def project_to_write() -> Path:
-    """The current folder; if it has no specs, raises InputError, which suggests `init`."""
+    """The current folder; if it has no specs, raises an InputError that suggests `init`."""
     if not Path(FOLDER).exists():
         raise InputError(
             f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: make one with "
@@ -51,20 +51,20 @@ def project_to_write() -> Path:
 
 
 def catalogue_to_read() -> Catalogue:
-    """The specs of the current folder, else the bundled ones; raises as ``load_catalogue``."""
+    """Load the current folder's specs, else the bundled ones; raises as ``load_catalogue``."""
     return load_catalogue(project_to_read())
 
 
 def own_catalogue() -> Catalogue:
-    """The specs of the current folder; raises as ``project_to_write`` and ``load_catalogue`` do."""
+    """Load the current folder's specs; raises as ``project_to_write`` and ``load_catalogue`` do."""
     return load_catalogue(project_to_write())
 
 
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
-    """Specs, stored results and computed figures of the project that the command reads.
+    """Read specs, stored results and computed figures of the project that a command reads.
 
-    Uses the user's cache. Prints which files cannot be read; raises as ``load_catalogue`` and
-    ``read_inputs`` do.
+    The user's cache is used. Files that cannot be read are printed. Raises as ``load_catalogue``
+    and ``read_inputs`` do.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -79,5 +79,5 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """The folder of results to read: that of the option, else the project's."""
+    """The folder of results to read: the one in the option, else the one in the project."""
     return project_to_read() / folder if folder == RESULTS else folder

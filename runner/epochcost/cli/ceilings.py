@@ -1,4 +1,4 @@
-"""`epochcost ceilings`: measure this machine's peak rates and store them for its roofline."""
+"""`epochcost ceilings`: measure this machine's peak rates, and store them for its roofline."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def _show(measured: Ceilings) -> None:
 
 
 def _text(rate: MeasuredRate) -> str:
-    """Median, lowest and highest rate, in units of 10⁹ a second."""
+    """Write the median, lowest and highest rate in units of 10⁹ a second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -1,4 +1,4 @@
-"""`epochcost cheapest`: the machine and price at which a model costs least, and its rivals."""
+"""`epochcost cheapest`: show the machine and price plan that cost least for a model."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Rows and machines that are not compared: a list of all, or a line with their number."""
+    """List the rows and machines that are not compared, or print a line with their number."""
     unpriced = answer.offers.unpriced
     counts = Counter(row.reservation or reason for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -170,7 +170,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _explanation(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the choice in a sentence, then a line for each fact about it."""
+    """Yield a sentence that states the choice, then a line for each fact about it."""
     choice, demand = answer.choice, answer.demand
     limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
@@ -210,7 +210,7 @@ def _next_best(answer: CheapestAnswer) -> str:
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the range of the choice's cost and the reasons for doubt, as parts of a sentence."""
+    """Yield the range of the choice's cost and reasons to doubt it, as parts of a sentence."""
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:
@@ -235,9 +235,9 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the cheapest choice at a confirmed price, unless the choice's own price is confirmed.
+    """Yield the cheapest candidate with a confirmed price, unless the choice's is confirmed.
 
-    Nothing is yielded if it costs more than the high end of the choice's range.
+    Nothing is yielded if that candidate costs more than the high end of the choice's cost.
     """
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
@@ -305,7 +305,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe a change of an input, in percent, or as a factor if it at least doubles."""
+    """Describe a changed input in percent, or as a factor if it doubles or more than doubles."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
@@ -316,7 +316,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
-    """The whole answer for JSON; ``choice`` and similar keys are indices into ``candidates``."""
+    """Make JSON of the answer; ``choice`` and similar keys are indices of ``candidates``."""
     listed, demand, chances = answer.ordered, answer.demand, answer.odds
     place = {id(candidate): number for number, candidate in enumerate(listed)}
     best = {id(candidate) for candidate in frontier(listed)}

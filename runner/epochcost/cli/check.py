@@ -82,7 +82,7 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
 
 
 def check_specs(paths: Sequence[Path]) -> CheckReport:
-    """Check the spec files at these paths: list their faults, and prices that are implausible."""
+    """Check the spec files at these paths; list their faults and implausible prices."""
     checked = check_paths(paths, _graph_fault)
     faults = (*checked.faults, *_table_faults(checked.files))
     doubts = () if checked.faults else _trace_doubts(checked.files)
@@ -103,7 +103,7 @@ def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    """Yield faults of the tables that the checked specs of observations name."""
+    """Yield the faults of tables that are named by the checked specs of observations."""
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415
@@ -147,7 +147,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _show_results(checked: ResultsCheck, *, named: bool) -> None:
-    """Print each fault, the statistics of named results, and remarks for the reviewer."""
+    """Print each fault, statistics of the results that were named, and remarks for reviewers."""
     for fault in checked.faults:
         typer.echo(str(fault))
     for submission in checked.submissions if named else ():

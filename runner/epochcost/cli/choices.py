@@ -1,4 +1,4 @@
-"""Parts that commands with a list of choices share: limits, the table, and omitted machines."""
+"""Parse limits, and print tables of choices and omitted machines, for several commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print a table of choices, and how to see the ``hidden`` rows and the omitted columns."""
+    """Print a table of choices, and how to see the ``hidden`` rows and omitted columns."""
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:

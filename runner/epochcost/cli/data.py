@@ -73,7 +73,7 @@ def import_(
 
 @app.command("list")
 def list_datasets(*, data: _Folder = _FOLDER) -> None:
-    """List the data sets, and the files of them that are here.
+    """List the data sets, and those of their files that are here.
 
     Example: epochcost data list
     """
@@ -84,7 +84,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 
 
 def _origin(dataset: Dataset) -> str:
-    """The origin of examples that need no fetching; empty for other data sets."""
+    """Describe the origin of examples that need no fetching; empty for other data sets."""
     if dataset.data is None:
         return "generated from a seed"
     package = (dataset.data.package or "").partition("/")[0]
@@ -109,7 +109,7 @@ def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
 
 
 def _print_file(name: str, file: PlacedFile) -> None:
-    """Print a file and how it was obtained; if its spec has no hash, print the line to add."""
+    """Print a file and how it was obtained; if its spec lacks the hash, print the line to add."""
     line = f"{file.path}: {file.origin}, {file.path.stat().st_size:,} bytes"
     if file.declared.sha256 is not None:
         typer.echo(f"{line}, SHA-256 as in the spec")
@@ -138,4 +138,4 @@ class _Bar:
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """Do nothing: the display removes all bars together."""
+        """Do nothing, because the display removes all bars together."""

@@ -1,4 +1,4 @@
-"""`epochcost diff`: which costs change between two git revisions, by how much and why."""
+"""`epochcost diff`: show which costs change between two git revisions, by how much and why."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def _show_text(difference: Difference) -> None:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines with aligned columns, in a single string because there may be thousands."""
+    """Align columns and join all lines, of which there may be thousands, in a single string."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
-    """All changes for JSON; lists are empty if nothing changes."""
+    """Make JSON of all changes; its lists are empty if nothing changes."""
     return {
         "before": difference.before,
         "after": difference.after,
@@ -140,7 +140,7 @@ def _winner(winner: Winner) -> dict[str, Any]:
 
 
 def comment_of(difference: Difference) -> Comment:
-    """The data of a comment on a difference; all parts are empty if nothing changes."""
+    """Make the data of a pull-request comment; all parts are empty if nothing changes."""
     if difference.is_empty:
         return Comment()
     costs = shown_costs(difference.costs)

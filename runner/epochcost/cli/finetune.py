@@ -1,4 +1,4 @@
-"""`epochcost finetune`: the cost of training a language model on given tokens, by machine."""
+"""`epochcost finetune`: show what training a language model costs on each machine."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def finetune(
 
 
 def _total(examples: int | None, tokens: int, epochs: int, total: str | None) -> Decimal:
-    """Number of tokens in the training; raises InputError unless one option states it."""
+    """Number of tokens of the training; raises InputError unless exactly one option states it."""
     if (examples is None) == (total is None):
         raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")
     if total is not None:
@@ -139,7 +139,7 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
 
 
 def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
-    """Yield sentences on the choice, its uncertainty, its memory, and published trainings."""
+    """Yield sentences about the choice, its uncertainty, its memory, and published trainings."""
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (

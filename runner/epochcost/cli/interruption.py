@@ -20,7 +20,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_signals() -> None:
-    """Let each later signal end the process at once, with the exit code of an interruption."""
+    """From now on, let a signal end the process at once, with the exit code of an interruption."""
     for number in _ENDINGS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
@@ -34,9 +34,9 @@ def _end(*_: object) -> None:
 class Interruption:
     """Remember whether a signal came; each signal also raises KeyboardInterrupt.
 
-    That exception may be lost in a destructor, or in a conversion of pydantic, which then reports
-    the stored result as invalid. So callers check again before they write anything that depends on
-    what was read before.
+    Python may lose that exception in a destructor. Pydantic may lose it in a conversion, and then
+    reports a stored result as invalid. So callers check again for a signal before they write
+    anything that depends on earlier reading.
     """
 
     def __init__(self) -> None:
@@ -55,9 +55,9 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Raise KeyboardInterrupt at signals in the block, and at its end if it was lost.
+    """Raise KeyboardInterrupt at a signal in the block, and again at its end if it was lost.
 
-    Yields the Interruption. A signal that the caller switched off (nohup) stays off.
+    Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """
     interruption = Interruption()
     with _handled_by(interruption.hear), _quiet_when_lost():
@@ -67,7 +67,7 @@ def interrupted_by_signals() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether a signal came; only a second signal interrupts."""
+    """Yield a function that says whether a signal came; only a second signal interrupts."""
     heard: list[int] = []
 
     def note(number: int, _frame: object) -> None:
@@ -81,7 +81,7 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
-    """Handle the signals that end a run, except those that the caller switched off (nohup)."""
+    """Handle the signals that end a run, except those that the caller ignores (nohup)."""
     before = {number: signal.getsignal(number) for number in _ENDINGS}
     heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
     for number in heeded:

@@ -228,7 +228,7 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 
 def _detected() -> dict[str, Any]:
-    """The facts that were detected on this machine, by the keys of a spec."""
+    """Facts that were detected on this machine, by the key of a spec."""
     # Imported here: no other command of this file needs the measuring packages.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
@@ -254,7 +254,7 @@ def _gib(size_bytes: int | None) -> Decimal | None:
 
 
 def _gpus(environment: Environment) -> list[dict[str, Any]]:
-    """Tables for a spec, one for each kind of GPU, in the order of detection."""
+    """Make a table of a spec for each kind of GPU, in the order of detection."""
     kinds: dict[str, list[Gpu]] = {}
     for gpu in environment.gpus:
         kinds.setdefault(gpu.name or "unnamed GPU", []).append(gpu)
@@ -276,7 +276,7 @@ def _accelerator(name: str, gpus: list[Gpu]) -> dict[str, Any]:
 def _declared_inputs(
     loaded: ModelProto, inputs: Sequence[DataInput], dim: list[str], vocabulary: list[str]
 ) -> dict[str, Any]:
-    """The graph's dimensions and inputs for a spec; raises UsageError for missing sizes."""
+    """Read dimensions and inputs of a graph for a spec; raises UsageError if sizes are missing."""
     dimensions = _sizes(loaded, inputs, _whole_numbers("--dim", dim)) or None
     sizes = _whole_numbers("--vocabulary", vocabulary)
     _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
@@ -297,7 +297,7 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
 def _sizes(
     loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
-    """The sizes of the symbolic dimensions, except the batch, which comes first in the inputs."""
+    """Sizes of the symbolic dimensions except the batch, which is the inputs' first dimension."""
     batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
     names = [name for name in symbolic_dimensions(loaded) if name not in batches]
     for name in sizes:
@@ -314,7 +314,7 @@ def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) 
 
 
 def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:
-    """An input for a spec: numbers from 0 to 1, or indices into a vocabulary."""
+    """Declare an input for a spec: numbers from 0 to 1, or indices of a vocabulary."""
     if _is_index(data_input):
         return {"name": data_input.name, "vocabulary": sizes[data_input.name]}
     return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
@@ -325,7 +325,7 @@ def _is_index(data_input: DataInput) -> bool:
 
 
 def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:
-    """A placeholder training (plain gradient descent), which users replace by their own."""
+    """Declare a training by plain gradient descent, a placeholder that users replace."""
     output = loaded.graph.output[0]
     last = output.type.tensor_type.shape.dim[-1].dim_value
     target = (

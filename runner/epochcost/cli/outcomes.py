@@ -1,4 +1,4 @@
-"""Print the outcome of a run: a table of the trials, doubts, the ends of sweeps, and the costs.
+"""Print the outcome of a run: its trials, reasons for doubt, the ends of sweeps, and costs.
 
 ``progress`` displays running trials.
 """
@@ -37,7 +37,7 @@ _MOST_NAMED = 2
 
 
 def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str) -> None:
-    """Print a row for each trial, doubts about the measured ones, and how sweeps ended."""
+    """Print a row for each trial, reasons to doubt the results, and how the sweeps ended."""
     measured = _measured(outcomes)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
@@ -104,7 +104,7 @@ def show_agreements(results: Iterable[Result]) -> None:
 
 
 def show_doubts(results: Sequence[Result]) -> None:
-    """Print how machines differ from their specs, and unstable results with remedies."""
+    """Print how machines differ from their specs, and which results are unstable, with remedies."""
     for contradiction in dict.fromkeys(
         chain.from_iterable(each.contradictions for each in results)
     ):
@@ -138,7 +138,7 @@ def show_outliers(results: Sequence[Result]) -> None:
 
 
 def served_words(trial: Trial, served: ServingRecord) -> str:
-    """Latency and rate of a serving trial in one line."""
+    """Write the latency and rate of a serving trial in a line."""
     run = served.run
     if run is None:
         count = len(served.runs)
@@ -157,7 +157,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells of a serving trial in a run's table: latency, no interval, rate, queries and p99."""
+    """Cells of a serving trial in a run's table: latency, empty interval, rate, queries, p99."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")
@@ -172,7 +172,7 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
 
 
 def bound_words(work: Work) -> str:
-    """The bound on a server's latency in words; empty for trials without one."""
+    """Describe the bound on a server's latency; empty for trials without a bound."""
     load = work.load if isinstance(work, Requests) else work
     if not isinstance(load, Load) or load.bound_seconds is None:
         return ""
@@ -193,7 +193,7 @@ def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
 
 
 def limit_words(limit: BatchLimit) -> str:
-    """The largest batch of a sweep and what ended it, in one line."""
+    """Write in a line the largest batch of a sweep, and what ended the sweep."""
     trial = limit.trial
     work = f"{trial.model} {trial.mode} {trial.provider}"
     variant = f", {trial.variant}" if trial.variant else ""
@@ -203,7 +203,7 @@ def limit_words(limit: BatchLimit) -> str:
 
 
 def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
-    """Print the costs of each measured job, how many results are noisy, and the next step."""
+    """Print the cost of each measured job, the number of noisy results, and the next step."""
     measured = _measured(outcomes)
     if not measured:
         return
@@ -239,7 +239,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """Yield the cheapest batch of this machine, and the cheapest machine at a list price."""
+    """Yield this machine's cheapest batch size, and the cheapest machine at a list price."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     costs = {id(row): cost.mean for row, _ in timed if (cost := row.estimate(goal))}
     endless = Decimal("Infinity")

@@ -1,6 +1,6 @@
-"""`epochcost plan`: show the trials that a run would measure here, and why others are left out.
+"""`epochcost plan`: show which trials a run would measure here, and why it omits others.
 
-With `--verbose`, also show the sizes of the models, and which of their batches fit this machine.
+With `--verbose`, it also shows the models' sizes, and which of their batches fit this machine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _Sizes = Mapping[str, ModelSize | EpochcostError]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """The options that select which trials are planned or run."""
+    """The options that select the trials to plan or run."""
 
     study: Studies = None
     model: Annotated[
@@ -102,7 +102,7 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """The options as a request for a plan; raises InputError for an impossible value."""
+        """Make a request for a plan from the options; raises InputError for an impossible value."""
         return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),
@@ -261,7 +261,7 @@ def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> No
 
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
-    """Yield the operations and bytes of a token, and the memory by number of sequences."""
+    """Yield a token's operations and bytes, and the memory for each number of sequences."""
     moved, moved_int4 = (
         memory(size.decode_bytes(1, size.length, int4=int4)) for int4 in (False, True)
     )

@@ -76,7 +76,7 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write the specs, of ``drafted`` that are new or renewed, and count them."""
+    """Write those specs of ``drafted`` that are new or renewed, and print their number."""
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)

@@ -39,7 +39,7 @@ _OVERHEAD_SECONDS = 3.0
 
 
 class TimeLeft:
-    """Estimate the remaining time of a run, from budgets and from finished measurements.
+    """Estimate the remaining time of a run from time budgets and finished measurements.
 
     A visit is the measurement of a trial in one round.
     """
@@ -51,19 +51,19 @@ class TimeLeft:
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
-        """Set the visits that the run will make, in order."""
+        """Set the visits that the run will make, in their order."""
         self._waiting = [
             (visit.trial.id, float(visit.expected_seconds) + _OVERHEAD_SECONDS) for visit in visits
         ]
 
     def start(self) -> None:
-        """Note that the first waiting visit begins."""
+        """Note that the first of the remaining visits begins."""
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
-        """Note that the current visit ended; a skipped one does not change the estimated pace.
+        """Note that the current visit ended; if it was skipped, the estimated pace stays the same.
 
-        A trial that is ``given_up`` is not visited again.
+        The later visits of a trial that is ``given_up`` are removed.
         """
         name, expected = self._waiting.pop(0)
         if measured:
@@ -83,13 +83,13 @@ class TimeLeft:
 
     @property
     def text(self) -> str:
-        """The remaining time for people, in whole seconds or minutes."""
+        """Write the remaining time for people, in whole seconds or minutes."""
         remaining = self.seconds
         return f"{remaining:.0f} s left" if remaining < 120 else f"{remaining / 60:.0f} min left"
 
 
 def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
-    """The outcome of a trial, in one line."""
+    """Write the outcome of a trial in one line."""
     if isinstance(event, Exhausted):
         return "out of memory, which bounds the sweep"
     if isinstance(event, Failed):
@@ -107,7 +107,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
 
 
 def kept_words(event: Failed) -> str:
-    """How many rounds are stored of a trial that failed in a later round; empty if none."""
+    """State how many rounds are stored of a trial that failed in a later one; empty if none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 
@@ -130,7 +130,7 @@ def counting(console: Console) -> Iterator[OnCounted]:
 class Display:
     """Show the events of a run: a live bar on a terminal, plain lines elsewhere.
 
-    A context manager that is entered before the first event and left after the last.
+    It is a context manager, to enter before the first event and to leave after the last.
     """
 
     def __init__(self, console: Console) -> None:
@@ -156,7 +156,7 @@ class Display:
         self._progress.stop()
 
     def __call__(self, event: Event) -> None:
-        """Show an event."""
+        """Show an event of the run."""
         match event:
             case Scheduled():
                 self._left.schedule(event.visits)

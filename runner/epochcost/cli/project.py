@@ -66,10 +66,10 @@ def _write_project(folder: Path, origin: str) -> None:
 
 
 def requirement_origin(origin: str | None, version: str) -> str:
-    """The end of a requirement that installs this program: a version, commit, archive or path.
+    """The part of a pip requirement that says which version, commit, archive or path to install.
 
-    ``origin`` is pip's record of the origin (PEP 610), None if installed from an index, whose
-    packages need only the ``version``.
+    ``origin`` is pip's record of the origin (PEP 610). It is None if this program was installed
+    from an index; then the ``version`` suffices.
     """
     if origin is None:
         return f"=={version}"

@@ -1,4 +1,4 @@
-"""`epochcost quote`: the lines of a bill, for a price of the catalogue or an hourly rate."""
+"""`epochcost quote`: show the lines of a bill, at a price of the catalogue or an hourly rate."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MOST_RATE_PLACES = 6
 
 @dataclass(frozen=True, slots=True)
 class UsageOptions:
-    """Options on the use of a machine: time, number of machines, vCPUs, repetitions and traffic."""
+    """Options for the use of a machine: time, number of machines, vCPUs, repetitions, traffic."""
 
     duration: Annotated[
         str | None, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.  [required]")
@@ -68,7 +68,7 @@ class UsageOptions:
     ] = None
 
     def usage(self) -> Usage:
-        """The options as a usage; raises InputError for an invalid time or number."""
+        """Make a usage of the options; raises InputError for an invalid time or number."""
         moved = parse_decimal(self.egress_gb or "0", "egress-gb")
         seconds_used = parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
@@ -76,7 +76,7 @@ class UsageOptions:
 
 @dataclass(frozen=True, slots=True)
 class PriceOptions:
-    """Options on the price: an id in the catalogue, or an hourly rate."""
+    """Options for the price: an id in the catalogue, or an hourly rate."""
 
     price: Annotated[
         str | None,
@@ -89,7 +89,7 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class EnergyOptions:
-    """Options on energy: the grid, the power and the building's overhead (PUE)."""
+    """Options for energy: the grid, the power and the building's overhead (PUE)."""
 
     grid: Annotated[
         str | None,
@@ -103,7 +103,7 @@ class EnergyOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A quote with its usage and a text on the plan; ``price`` is None for an hourly rate."""
+    """A quote, its usage and a text about the plan; ``price`` is None for an hourly rate."""
 
     quote: Quote
     usage: Usage
@@ -169,7 +169,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
 
 
 def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
-    """The vCPUs of the machine that a price is for; for `local`, those of this machine."""
+    """Number of vCPUs of the machine that has a price; of this machine for the id `local`."""
     hardware = catalogue.machine(price.hardware)
     return os.cpu_count() if hardware.detected else hardware.vcpus
 
@@ -186,7 +186,7 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
 
 
 def _energy(grid: str, options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
-    """Energy of all runs at the declared power; UnknownEnergy if no power is declared."""
+    """The energy of all runs at the declared power; UnknownEnergy if no power is declared."""
     catalogue, price, usage = catalogue_to_read(), bill.price, bill.usage
     pue = None if options.pue is None else parse_decimal(options.pue, "PUE")
     power: DeclaredPower | UnknownEnergy
@@ -239,14 +239,14 @@ def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
 
 
 def _rate(rate: Decimal, currency: str) -> str:
-    """A rate with the decimals of the price list, or fewer if there are many."""
+    """Write a rate with the decimals of the price list, but not more than a few."""
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))
 
 
 def _notes(bill: _Bill) -> Iterator[str]:
-    """Yield sentences on elapsed time, interruptions, credit, energy and assumptions."""
+    """Yield sentences about elapsed time, interruptions, credit, energy and assumptions."""
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
@@ -266,9 +266,9 @@ def _notes(bill: _Bill) -> Iterator[str]:
 
 
 def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
-    """Yield sentences on the range of cost and time due to interruptions.
+    """Yield sentences about the range of cost and time that interruptions cause.
 
-    If the rate of interruptions is unknown, they state the cost at several rates.
+    If the rate of interruptions is unknown, the sentences state the cost at several rates.
     """
     currency = quoted.currency
     if can_be_interrupted(price):
@@ -293,7 +293,7 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
 
 
 def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
-    """Yield sentences on the energy and the emissions, each with its source."""
+    """Yield sentences about energy and emissions, each with its source."""
     if isinstance(energy, UnknownEnergy):
         yield f"Energy: not known. {energy.reason}; give it with --watts."
         return

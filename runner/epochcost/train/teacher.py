@@ -278,7 +278,7 @@ class Teacher:
         return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
-        """Batch ``index`` of an endless ``stream``, with ``size`` examples; equal at each call."""
+        """Draw batch ``index`` of an endless ``stream``: ``size`` examples, always the same."""
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._latent), dtype=np.float32)
         inputs = {

@@ -1,1 +1,1 @@
-"""The published table: every figure of a project as one line, and the dictionary of its columns."""
+"""Make the table of all figures of a project, one in each line, and describe its columns."""

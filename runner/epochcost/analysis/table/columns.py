@@ -1,4 +1,4 @@
-"""Describe the columns of the published table: meaning, unit, type, and when a cell is empty.
+"""Describe the columns of the table of figures: meaning, unit, type, and when a cell is empty.
 
 `docs/reference/data-dictionary.md` is generated from these descriptions. `lines` computes the
 values.
@@ -19,7 +19,7 @@ _NOT_MEASURED = "where the result is not a measurement of ours"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A column; ``unit`` is empty for texts, ``empty`` says when a line has no value."""
+    """A column; ``unit`` is empty for texts, and ``empty`` says which lines have no value."""
 
     name: str
     meaning: str
@@ -39,7 +39,7 @@ def _money(name: str, meaning: str) -> tuple[Entry, ...]:
 def _interval(
     name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
 ) -> tuple[Entry, ...]:
-    """Three columns: a quantity, and the low and high end of its interval."""
+    """Make three columns: of a quantity, and of the low and the high end of its interval."""
     nothing = f"{empty}; also where no interval is known"
     return (
         Entry(f"{name}{suffix}", meaning, empty, "number", unit),
@@ -190,7 +190,7 @@ _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 
 
 def dictionary_page() -> str:
-    """The data dictionary as a Markdown page."""
+    """Write the data dictionary as a Markdown page."""
     return "\n".join([_INTRODUCTION, _HEAD, *_rows()]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The lines of the published table: timed work, variants, scenarios and estimates, each priced.
+"""Make the lines of the table of figures: priced times, variants, scenarios and estimates.
 
 `columns` describes the columns.
 """
@@ -34,7 +34,7 @@ class EstimatedLine:
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """A variant of a trial, with the cost of its job under the machine's cheapest plan."""
+    """A variant of a trial, with the cost of its job under the machine's cheapest price plan."""
 
     observed: Observation
     job: JobCost
@@ -50,9 +50,9 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """All lines of the table; a variant is priced as on the page of its model.
+    """Collect all lines of the table; a variant has the same price as on the page of its model.
 
-    ``estimated`` is by the model's id.
+    ``estimated`` has the estimated rows by the model's id.
     """
     priced_variants = (
         VariantLine(variant, job_cost(catalogue, variant, cheapest_plan(catalogue, variant)))
@@ -67,7 +67,7 @@ def published_lines(
 
 
 def values_of(line: Line) -> Values:
-    """The values of a line by column; empty columns are left out."""
+    """The values of a line by the column's name; columns without a value are left out."""
     if isinstance(line, Row):
         return _of_row(line)
     if isinstance(line, VariantLine):
@@ -227,7 +227,7 @@ def _time(name: str, time: Time | None) -> Values:
 
 
 def _ends(name: str, suffix: str, value: Time | Estimate) -> Values:
-    """A quantity with the ends of its interval, which are None without an interval."""
+    """A quantity and the ends of its interval; the ends are None if there is no interval."""
     exact = value.low == value.high
     return {
         f"{name}_low{suffix}": None if exact else value.low,
