@@ -39,20 +39,20 @@ NINE_OF_TEN = (0.05, 0.95)
 def quote(
     price: Price, usage: Usage, *, billing: Billing | None = None, credited: bool = True
 ) -> Quote:
-    """Bill a usage under a price plan, as a job that is not part of a longer job.
+    """Bill a usage under a price plan as a separate job, not as a part of a longer job.
 
     ``billing`` replaces the plan's rule; an owned machine has no rule, since every second costs the
-    same. Each machine that may be interrupted runs a separate job, and the bill is the expected
-    bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts are Decimal with
-    18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the lines. Raises
-    InputError if the plan has no price for the egress, if it is per vCPU and ``usage.vcpus`` is
-    None or the usage is accelerated, and if figures overflow.
+    same. If a plan can be interrupted, each machine runs a separate job and the result is the
+    expected bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts are
+    Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
+    lines. Raises InputError if the plan has no price for the egress, if figures overflow, and, for
+    a plan per vCPU, if ``usage.vcpus`` is None or the usage is accelerated.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that a share ``probability`` of runs does not exceed, given random interruptions.
+    """The bill that a share ``probability`` of runs does not exceed; interruptions are random.
 
     Without interruptions all runs have the same bill. Free credit is left out. Raises InputError as
     ``quote`` does, and for a probability that is not between 0 and 1.
@@ -91,7 +91,7 @@ def _job(
 
 
 def _credited(bill: Quote, terms: Credit) -> Quote:
-    """The bill with its credit, which pays first."""
+    """The bill with its free credit, which pays first."""
     credit = quantized(terms.amount)
     used, lines = min(credit, bill.total), bill.lines
     if used > 0:
@@ -102,9 +102,9 @@ def _credited(bill: Quote, terms: Credit) -> Quote:
 def share(price: Price, usage: Usage) -> Quote:
     """Bill a usage that is part of a longer job: its share of that job's bill.
 
-    Nothing is rounded up, nothing starts or is interrupted, and charges for each run and credit
-    belong to the whole job. Raises InputError as ``quote`` does, and if the plan has no hourly
-    charge.
+    A share has no rounding, no starts and no interruptions. It bears neither charges per run nor
+    free credit, which belong to the whole job. Raises InputError as ``quote`` does, and if the plan
+    has no hourly charge.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)

@@ -1,10 +1,10 @@
-"""Rent or buy: the hours of use in a month above which an owned machine is cheaper.
+"""Rent or buy: from how many hours of use in a month an owned machine is cheaper.
 
-Both costs are lines over the hours of use. Most of an owned machine's cost does not depend on them.
-A rented machine costs nothing without use, while a commitment costs the same at any use. A rented
-line bends if sustained use makes hours cheaper. Hours are those of the owned machine. This module
-also lists the rented plans that could do its work, with their speed, and puts the answers into
-words.
+Both costs are linear in the hours of use. Most of an owned machine's cost does not depend on these
+hours. A rented machine costs nothing without use, while a commitment costs the same whatever the
+use. If a discount for sustained use makes later hours cheaper, the rented cost is linear in pieces.
+Hours are those of the owned machine. This module also lists the rented plans that could do its
+work, with their speed, and puts the answers into words.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
-    ``fixed`` is paid at any use, ``per_hour`` is the cost of an hour of the owned machine's work.
-    With sustained use, the price falls: each of ``shares`` is the part of ``per_hour`` that is
-    charged in an equal part of ``term_hours``. Without shares, all hours cost the same.
+    ``fixed`` is paid even without use; ``per_hour`` is the cost of the work that the owned machine
+    does in an hour. If the plan has a discount for sustained use, ``term_hours`` is divided into
+    equal parts, and each of ``shares`` is the share of ``per_hour`` that is charged in one part.
+    Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -66,9 +67,9 @@ class MonthlyCost:
 class BreakEven:
     """The hours of use at which buying is cheaper than renting, within a month of 730.5 hours.
 
-    The costs are equal at ``hours``; if buying is cheaper only between two points, they are also
-    equal at ``until``. These hours are exact to 18 decimals. ``hours`` and ``until`` are None if
-    buying is always cheaper (or equal), or never.
+    The costs are equal at ``hours``. If buying is cheaper only up to some hours, the costs are
+    equal again at ``until``. Both are exact to 18 decimals, and None if buying is never cheaper, or
+    always at least as cheap.
     """
 
     outcome: Outcome
@@ -77,7 +78,7 @@ class BreakEven:
 
     @property
     def phrase(self) -> str:
-        """The hours at which buying is cheaper, as the end of a sentence."""
+        """The hours at which buying is cheaper, as a phrase that ends a sentence."""
         if self.hours is None:
             return "at any use" if self.outcome == "always" else "at no use of a month"
         end = "" if self.until is None else f" and {_hours_words(self.until)}"
@@ -90,11 +91,11 @@ def _hours_words(hours: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """The costs of owning and renting over a machine's life, at a number of hours a month.
+    """The costs of owning and of renting over a machine's life, for a number of hours a month.
 
     ``years`` is the time after which renting has cost as much as buying and running, within the
-    machine's life. It is None if buying is never cheaper, or if only the sale at the end makes it
-    cheaper (``by_resale``).
+    machine's life. It is None if buying is never cheaper, or if buying becomes cheaper only by the
+    sale at the end (``by_resale``).
     """
 
     years: Decimal | None
@@ -115,7 +116,7 @@ class Rent:
     """A rented plan that could replace the owned machine.
 
     ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` says where this
-    figure comes from.
+    number comes from.
     """
 
     price: Price
@@ -148,7 +149,7 @@ def compare(
 ) -> Comparison:
     """Compare an owned plan with rented plans at ``hours`` a month, by default those of its spec.
 
-    Raises InputError if the plan is not owned, and as the functions below do.
+    Raises InputError if the plan is not owned, and in the cases of the functions below.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -180,9 +181,10 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the same work.
 
-    Starts, rounding and credit are left out. Sustained use makes later hours cheaper. A commitment
-    costs the same at any use: its upfront payment spread over the months, and 730 hourly payments.
-    Raises InputError if the plan has no hourly price, or speed is not positive.
+    Starts, rounding and credit are left out. A discount for sustained use makes later hours
+    cheaper. A commitment costs the same whatever the use: a month's part of its upfront payment,
+    and 730 hourly payments. Raises InputError if the plan has no hourly price, or speed is not
+    positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -238,7 +240,7 @@ def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
 def payback(
     owned: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None
 ) -> Payback:
-    """The years of use after which buying has paid off, at a number of hours a month.
+    """The years of use after which buying has paid off, for a number of hours a month.
 
     The purchase is paid on the first day, and the residual value returns at the end of the
     machine's life. Raises InputError if hours exceed a month, and as ``break_even`` does.
@@ -289,10 +291,7 @@ def _demand_one_currency(owned: Price, rented: Price) -> None:
 def rent_at(
     catalogue: Catalogue, owned: Price, identifier: str, speed: Decimal | None = None
 ) -> Rent:
-    """The rented plan with this id, at a declared speed, or at speed 1 if both machines are alike.
-
-    Raises InputError if the machines differ and no speed is declared.
-    """
+    """The rented plan with this id, with the declared speed, or 1 if both machines are alike."""
     price = catalogue.price(identifier)
     if speed is not None:
         return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
@@ -313,7 +312,7 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
 
 
 def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
-    """Whether two machines are the same, or have the same number of the same accelerators."""
+    """Whether both machines are the same, or have equal numbers of the same accelerators."""
     bought, rented = (
         sorted((gpu.name, gpu.count) for gpu in catalogue.machine(price.hardware).accelerators)
         for price in (owned, candidate)

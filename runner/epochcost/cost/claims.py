@@ -1,6 +1,6 @@
 """Recompute published figures from their rows' inputs, and compare them at the printed precision.
 
-Each source has one function. Its docstring gives the formula of the source's figures from its times
+Each source has one function, whose docstring says how the source's figures follow from its times
 and prices.
 """
 
@@ -48,7 +48,10 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a published row in ``seconds``: the source's time, or one that rounds to it."""
+    """The work of a published row, and the ``seconds`` that it takes.
+
+    This is the source's time, or another time that rounds to it.
+    """
 
     row: Timing
     seconds: Decimal
@@ -56,7 +59,7 @@ class Work:
 
     @property
     def epoch(self) -> Work:
-        """The work of a single epoch, in its share of the time."""
+        """The work of a single epoch, with its share of the time."""
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     def number(self, key: str) -> Decimal:
@@ -210,7 +213,7 @@ class RecomputedFigure:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCheck:
-    """A claim and the recomputed figure; if that is None, ``problem`` says why in a sentence."""
+    """A claim and the recomputed figure; if the figure is None, ``problem`` is the reason."""
 
     claim: Claim
     figure: RecomputedFigure | None
@@ -234,7 +237,7 @@ class ClaimCheck:
 
     @property
     def agreement(self) -> Agreement:
-        """The agreement between both figures.
+        """How well both figures agree.
 
         "within rounding" means that they are equal for a time that rounds to the source's time.
         """
@@ -248,7 +251,7 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """The agreement in words with a sign, readable without colour."""
+        """How well both figures agree, in words and with a sign, so that colour is not needed."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]

@@ -1,7 +1,8 @@
-"""Choose among ways to do a job: cheapest, fastest, or best within a deadline or a budget.
+"""Choose among ways to do a job: the cheapest, the fastest, or the best within limits.
 
-Also the frontier of time and cost, and the best batch size for an accuracy. `analysis` finds the
-candidates and the uncertainty of a choice.
+The limits are a deadline and a budget. This module also finds the frontier of time and cost, and
+the best batch size for an accuracy. `analysis` finds the candidates and the uncertainty of a
+choice.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Candidate(Generic[KeyT]):
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate with the lowest mean cost; None without candidates.
 
-    If several cost the same, the fastest of them, then the first. Raises InputError for several
-    currencies.
+    If several cost the same, it is the fastest of them; if these also take the same time, the
+    first. Raises InputError for several currencies.
     """
     return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
@@ -40,8 +41,8 @@ def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ..
     """The candidates that no other dominates.
 
     A candidate dominates another if it is at least as good in both mean time and mean cost, and
-    better in one. Fastest first; candidates equal in both all stay. Raises InputError for several
-    currencies.
+    better in one of them. The result is ordered by time, fastest first; candidates that are equal
+    in both stay. Raises InputError for several currencies.
     """
     best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
@@ -79,9 +80,9 @@ class Accuracy:
 class BatchChoice(Generic[KeyT]):
     """The cheapest batch size that reaches an accuracy.
 
-    The accuracy ``demanded`` is in percent. ``unknown`` are batch sizes without a known accuracy,
-    ``less_accurate`` those that miss the demanded accuracy. ``choice`` and ``demanded`` are None if
-    no accuracy is known.
+    The accuracy ``demanded`` is in percent. ``unknown`` are the batch sizes whose accuracy is
+    unknown, ``less_accurate`` those that do not reach ``demanded``. ``choice`` and ``demanded`` are
+    None if no accuracy is known.
     """
 
     choice: Candidate[KeyT] | None
@@ -94,7 +95,8 @@ class BatchChoice(Generic[KeyT]):
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate with the lowest mean time; None without candidates.
 
-    If several take the same time, the cheapest of them, then the first.
+    If several take the same time, it is the cheapest of them; if these also cost the same, the
+    first.
     """
     return min(candidates, key=_by_time, default=None)
 
@@ -138,8 +140,8 @@ class Limits:
     ) -> Candidate[KeyT]:
         """The best candidate within the limits, of at least one candidate in a single currency.
 
-        Raises InputError for a budget in another currency, and with the ``name`` of the nearest
-        candidate if none meets the limits.
+        Raises InputError if the budget is in another currency, or if no candidate meets the limits;
+        the error then gives the ``name`` of the nearest candidate.
         """
         currency = candidates[0].cost.currency
         if self.budget is not None and self.currency != currency:
@@ -164,9 +166,9 @@ def cheapest_batch(
 ) -> BatchChoice[KeyT]:
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
-    Accuracy belongs to a batch size and not to a machine. A batch size must reach, within its
-    spread, the best known accuracy minus the spread of that. Raises InputError for several
-    currencies.
+    Accuracy belongs to a batch size and not to a machine. A batch size counts if its accuracy plus
+    its spread reaches the best known accuracy minus the spread of the best. Raises InputError for
+    several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

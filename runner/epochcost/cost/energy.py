@@ -1,7 +1,8 @@
 """Energy and emissions of computing: power over time, the building's part, the grid's emissions.
 
-Sources differ more in their assumptions than in their formula. So a set of assumptions has a name
-and a source, and an energy says whether a meter measured it or its power was declared.
+Sources differ more in their assumptions than in their formula. So each set of assumptions has a
+name and a source, and each energy says whether a meter measured it or it follows from a declared
+power.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class UnknownEnergy:
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy and the emissions of a use of machines; they are not billed.
+    """The energy that machines use and the emissions that this causes; neither is billed.
 
     ``machines_kwh`` is the machines' energy, ``building_kwh`` that times ``pue``. ``kg_co2e`` are
     kilograms of CO2 equivalent.
@@ -122,7 +123,7 @@ class EnergyUse:
 
     @property
     def pounds_co2e(self) -> Decimal:
-        """The emissions in pounds of 0.45359237 kg of CO2 equivalent."""
+        """The emissions in pounds of CO2 equivalent; a pound is 0.45359237 kg."""
         with exact_arithmetic():
             return quantized(self.kg_co2e / KILOGRAMS_PER_POUND)
 
@@ -132,8 +133,8 @@ def energy_use(
 ) -> EnergyUse:
     """The energy and emissions of using all machines for ``machine_seconds`` together.
 
-    If ``pue`` is None, the PUE of the grid is used if its source states one. Otherwise it is 1,
-    which means the machines alone. Raises InputError for a PUE below 1.
+    If ``pue`` is None, the function uses the PUE of the grid, or 1 (the machines without the
+    building) if the grid's source states none. Raises InputError for a PUE below 1.
     """
     if pue is not None:
         source = "declared"
@@ -153,7 +154,8 @@ def energy_use(
 def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
     """The power of a busy machine by its spec, or the reason why it is unknown.
 
-    If the host's power is unknown, it is that of the accelerators alone, and is named so.
+    If the power of the host is unknown, the result is the power of the accelerators alone and says
+    so.
     """
     unknown = [gpu.name for gpu in hardware.accelerators if gpu.power_watts is None]
     if unknown:
@@ -167,7 +169,7 @@ def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> DeclaredPower | UnknownEnergy:
-    """The power of a machine in use by its owned plan, or the reason why it is unknown."""
+    """The power of a machine in use by its owned plan, or the reason why the plan has none."""
     if not plan.per_vcpu:
         return DeclaredPower(plan.power_watts, "the owned machine")
     if vcpus is None:

@@ -21,9 +21,9 @@ WIDEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A mean time in seconds with its interval; 0 < low <= mean <= high, all finite.
+    """A mean time in seconds with its interval.
 
-    Raises InputError otherwise.
+    Raises InputError unless 0 < low <= mean <= high and all three are finite.
     """
 
     low: Decimal
@@ -42,8 +42,8 @@ class Time:
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
         """A time from floats; each becomes the shortest decimal that gives the same float.
 
-        Corrects an interval of a few scattered samples that reaches below zero, and an interval of
-        equal samples that misses their mean by rounding.
+        The interval is corrected if it reaches below zero, as for a few scattered samples, or if
+        rounding excludes the mean from it, as for equal samples.
         """
         least = float(QUANTUM)
         ends = min(max(low, least), mean), mean, max(high, mean)
@@ -56,7 +56,7 @@ class Time:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the interval is a bound; if not, only the high end is."""
+        """Whether the interval has a low end; if not, only its high end is known."""
         return self.mean <= WIDEST * self.low
 
     def scaled(self, repetitions: int | Decimal) -> Time:
@@ -69,7 +69,7 @@ class Time:
 class Estimate:
     """The costs of a time at the low end of its interval, at its mean and at its high end.
 
-    With billing in steps, ``mean`` is the bill of the mean time, not the mean of the bills.
+    If billed time is rounded up, ``mean`` is the bill of the mean time, not the mean of the bills.
     """
 
     low: Decimal
@@ -81,12 +81,12 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the interval is a bound; if not, only the high end is."""
+        """Whether the interval has a low end; if not, only its high end is known."""
         return self.mean <= WIDEST * self.low
 
     @property
     def between(self) -> str:
-        """The range of the cost for people; empty if both ends equal the mean."""
+        """The range of the cost as text; empty if both ends equal the mean."""
         if self.low == self.high:
             return ""
         high = money(self.high, self.currency)
@@ -110,8 +110,8 @@ Cost = Estimate | Unpriced
 class MachineTime:
     """The time of a job on ``machines`` equal machines, and the facts that decide its price.
 
-    ``shared`` work is part of a longer job and pays its share of that bill, without rounding and
-    starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
+    If ``shared``, the work is part of a longer job and pays its share of that job's bill, without
+    rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
     """
 
     time: Time
@@ -122,7 +122,7 @@ class MachineTime:
 
     @property
     def machine(self) -> tuple[int | None, bool]:
-        """Number of vCPUs and whether accelerators are used, which decide the price."""
+        """The number of vCPUs, and whether accelerators are used: both decide the price."""
         return self.vcpus, self.accelerated
 
     def usage(self, seconds: Decimal | None = None) -> Usage:

@@ -1,7 +1,9 @@
 """Estimate the time of a training that was never timed from its operations, as a range.
 
-The time is operations / (peak rate × utilisation). The utilisation of a training that never ran is
-unknown, so it is declared as a range.
+The time is operations
+
+(peak rate × utilisation). Nobody knows the utilisation of a training that never ran, so a range of
+it is assumed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ UTILISATION = (
 
 
 def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
-    """The time of ``flops`` operations at the utilisations of large language models.
+    """The time of ``flops`` operations at the utilisation that trainings of large models reach.
 
     ``peak`` is the peak rate in FLOP/s.
     """
@@ -42,8 +44,8 @@ def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
     """Operations of a model's whole training; None if unknown.
 
-    6 operations for each parameter and token of a declared model; for a graph, three forward passes
-    for each example, by the usual convention.
+    A declared model takes 6 operations for each parameter and token. A graph takes three forward
+    passes for each example, by the usual convention.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)

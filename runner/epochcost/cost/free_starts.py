@@ -1,8 +1,10 @@
-"""Expected number of starts that are free because the provider soon takes the machine back.
+"""Expected number of a job's free starts, which cost nothing as the provider ends them early.
 
-The job is that of `cost.spot`. With rate r, a start that would need t seconds to end the job is
-taken back within its first F seconds with probability 1 - exp(-r min(t, F)). This sums over all
-starts, by the work that remains at each. Call the functions within `exact_arithmetic`.
+The job is that of `cost.spot`, on a machine that the provider may take back. A start is free if
+this happens in its first F seconds. Let r be the rate of interruptions and t the seconds that a
+start would need to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The
+functions sum this over all starts, by the work that remains at each start. Call the functions
+within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class FreeStarts:
-    """Expected number of free starts, and their total running time in seconds."""
+    """The expected number of starts that cost nothing, and their total running time in seconds."""
 
     number: Decimal
     seconds: Decimal
 
     def times(self, factor: Decimal) -> FreeStarts:
-        """The number and the time of the starts, both multiplied by a factor."""
+        """Multiply both the number and the time of the free starts by a factor."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
     def __add__(self, more: FreeStarts) -> FreeStarts:
@@ -32,7 +34,10 @@ class FreeStarts:
 
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
-    """Expected number and time of a job's free starts, in closed form; the job has no lifetime."""
+    """Expected number and time of a job's free starts, in closed form.
+
+    The plan must not limit the lifetime of a machine.
+    """
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
     whole = job.undisturbed - job.first_start
@@ -48,7 +53,7 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """Probability that a start is free, and the expected free seconds of the start.
+    """Probability that a start costs nothing, and the expected seconds that it then runs.
 
     ``needed`` is the time that the start would need to end the job.
     """
@@ -58,10 +63,13 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 
 
 def _in_stretches(job: SpotJob) -> FreeStarts:
-    """Free starts that follow interruptions, if checkpoints divide the work into stretches.
+    """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Stretch j before the last needs j times the length L of a stretch more than the last. So the
-    sums of exp(-r j L) and of j exp(-r j L) over the stretches that need less than F are geometric.
+    Let L be the length of a stretch with its checkpoint, r the rate of interruptions, and F the
+    first seconds of a start, in which an interruption makes the start free. A start in the stretch
+    j places before the last needs j L seconds more to end the job than a start in the last stretch.
+    For the stretches that need less than F, the sums of exp(-r j L) and of j exp(-r j L) over j
+    have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -80,7 +88,10 @@ def _in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _in_notice(job: SpotJob) -> FreeStarts:
-    """Free starts that follow interruptions at any second of work, if work is saved on notice."""
+    """Free starts after interruptions, if the notice is long enough to save all work.
+
+    Such an interruption can come at any second of the work.
+    """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -1,6 +1,6 @@
-"""Formulas of the calculator: failed runs, machines for a load, and waiting times of requests.
+"""The calculator's formulas for failed runs, machines for a load, and waiting times of requests.
 
-Each takes numbers, or symbols that give a program for the browser.
+Each formula takes numbers, or symbols from which a program for the browser is made.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decim
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
     """Time within which 99 % of randomly arriving requests are answered; ``load`` is below 1.
 
-    It adds the wait in the queue and, if a batch takes all waiting requests, the batch before. For
-    batches of any size the bound lies above a simulated queue's time, by a third at most.
+    The time includes the wait in the queue and, if a batch takes all waiting requests, the time of
+    the batch before. It is an upper bound, at most a third above the time in a simulated queue.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -66,8 +66,8 @@ def training_program() -> Json:
 def serving_program() -> Json:
     """Program for the number of machines that serve a rate of requests, their load and latency.
 
-    Inputs are the ``rate`` of requests a second, the ``seconds`` of a ``batch``, and the share
-    ``busy`` that limits a machine's load.
+    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch and
+    its ``seconds``, and the share ``busy`` of the time that a machine may be in use.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():

@@ -21,13 +21,13 @@ MOST_GIGABYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Use of ``count`` machines at once, in each of ``runs`` successive runs, to be billed.
+    """A use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
     Each machine of each run is billed separately: a run starts its machines anew and lasts
-    ``duration_seconds``, rounded to 18 decimals. Only plans per vCPU need ``vcpus``, the number in
-    a machine; they do not cover ``accelerated`` work. ``egress_gb`` is the data that leaves the
-    provider in all, in GB of 1e9 bytes. Raises InputError for times or numbers that are not
-    positive, not finite or far too large.
+    ``duration_seconds``, rounded to 18 decimals. Only plans that are priced per vCPU need
+    ``vcpus``, the number of vCPUs in a machine; such plans have no price for ``accelerated`` work.
+    ``egress_gb`` is all data that leaves the provider, in GB of 1e9 bytes. Raises InputError for
+    times or numbers that are not positive, not finite or far too large.
     """
 
     duration_seconds: Decimal
@@ -51,7 +51,7 @@ class Usage:
 
     @property
     def machines(self) -> int:
-        """Number of machine runs: the machines at once times the successive runs."""
+        """The number of machines in all runs together: machines at once times successive runs."""
         return self.count * self.runs
 
 
@@ -74,9 +74,10 @@ class Quote:
     """A bill: its lines, whose exact sum is the total.
 
     ``price_id`` and ``as_of``, the day of the price, are None for a bill at an hourly rate.
-    ``assumed``: the plan's figures are assumptions, not a price list. ``elapsed_seconds`` is the
-    time from the request for the machines to the last run's end, with expected start-ups, restarts
-    and failures. ``credit_left`` is None without a credit.
+    ``assumed`` says that the plan's figures are assumptions and not from a price list.
+    ``elapsed_seconds`` is the time from the request for the machines to the last run's end, with
+    expected start-ups, restarts and failures. ``credit_left`` is the rest of the free credit, None
+    if the plan has none.
     """
 
     lines: tuple[Line, ...]
@@ -96,7 +97,7 @@ class Quote:
 
     @property
     def before_credit(self) -> Decimal:
-        """The amount that would be paid without credit."""
+        """The amount to be paid without the free credit."""
         with exact_arithmetic():
             return self.total + self.credit_used
 

@@ -1,7 +1,7 @@
-"""A trace of spot machines as arrays: prices, availability, amounts, and rates of interruption.
+"""A trace of spot machines as arrays, from which costs and rates of interruption are computed.
 
-Rows of the arrays are zones, columns the periods in which no zone changes. Amounts are floats,
-exact to far below a cent: thousands of jobs are replayed at once.
+Rows of the arrays are zones, columns the periods in which no zone changes. Amounts are floats and
+not decimals, since thousands of jobs are replayed at once; their error is far below a cent.
 """
 
 from __future__ import annotations
@@ -49,11 +49,14 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """Index of the column (period) in which each of some times lies."""
+        """For each of some times, the index of the column (period) that contains it."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """Costs of machines from ``start`` to ``end``; they must not be taken back in between."""
+        """Costs of machines from ``start`` to ``end``.
+
+        The provider must not take the machines back before ``end``.
+        """
         return self._paid_at(zones, end) - self._paid_at(zones, start)
 
     def _paid_at(self, zones: Indices, now: Floats) -> Floats:
@@ -70,7 +73,7 @@ class Market:
         return float(np.average(rates, weights=self._hours[had])) if had.any() else math.inf
 
     def interruptions_per_hour(self, zone: int | None = None) -> float:
-        """Interruptions per hour of a running machine, in one zone or over all zones."""
+        """Interruptions per hour of a running machine, in one zone or in all zones together."""
         had = self.had if zone is None else self.had[[zone]]
         interruptions = int((had[:, :-1] & ~had[:, 1:]).sum())
         hours = float((had * self._hours).sum())

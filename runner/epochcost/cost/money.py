@@ -1,7 +1,7 @@
-"""Exact arithmetic for money: its decimal context, and rounding to the digits of an amount.
+"""Exact arithmetic for money: a decimal context, and rounding to the decimals of an amount.
 
-Results never depend on the caller's decimal context. Amounts, rates and quantities have 18
-decimals, halves to even; sums of them are exact.
+Results never depend on the caller's decimal context. Amounts, rates and quantities are rounded to
+18 decimals, halves to even; their sums are exact.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
 
 
 class _ExactArithmetic:
-    """The context manager of `exact_arithmetic`; a generator would take twice the time.
+    """The context manager of `exact_arithmetic`, a class since a generator takes twice the time.
 
-    Within another `exact_arithmetic` it changes nothing.
+    It changes nothing if `exact_arithmetic` is in force already.
     """
 
     __slots__ = ("_outside",)
@@ -71,7 +71,7 @@ class _ExactArithmetic:
 def exact_arithmetic() -> AbstractContextManager[None]:
     """A context manager in which Decimals are computed with the 60 digits of CONTEXT.
 
-    Results that do not fit its digits raise InputError.
+    Raises InputError for a result that is too large for these digits.
     """
     return _ExactArithmetic()
 

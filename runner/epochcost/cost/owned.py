@@ -28,8 +28,9 @@ WATTS_PER_KILOWATT = 1000
 class Ownership:
     """The monthly cost of an owned machine, or of one of its vCPUs, in the plan's currency.
 
-    ``fixed_per_month`` is paid at any use: loss of value, rack, maintenance, and the energy of an
-    idle month. ``energy_per_hour`` is the additional energy of an hour of use.
+    ``fixed_per_month`` is paid whatever the use: loss of value, rack, maintenance, and the energy
+    of a month in which the machine is idle. ``energy_per_hour`` is the additional energy of an hour
+    of use.
     """
 
     fixed_per_month: Decimal
@@ -37,7 +38,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """The monthly cost under an owned plan, for any hours of use instead of its utilisation."""
+        """The monthly cost under an owned plan, which does not use the plan's utilisation."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -45,7 +46,7 @@ class Ownership:
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """Cost of a month without use, loss of value excluded: rack, maintenance, idle energy."""
+    """Cost of a month without use, except the loss of value: rack, maintenance and idle energy."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
@@ -54,8 +55,8 @@ def running_per_month(plan: Owned) -> Decimal:
 def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
     """Lines for depreciation, maintenance and energy of ``seconds`` of use.
 
-    ``units`` is the number of machines or vCPUs. At utilisation u each used hour pays for 1/u - 1
-    idle hours. Lines without a figure in the plan are left out.
+    ``units`` is the number of machines or vCPUs. If u is the utilisation, each hour of use pays for
+    1/u - 1 idle hours. Lines without a figure in the plan are left out.
     """
     hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
@@ -90,10 +91,10 @@ def depreciation_per_hour(plan: Owned) -> Decimal:
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
-    """Number of units that the plan prices in one machine: its vCPUs, or 1 for the machine.
+    """Number of priced units in one machine: its vCPUs if the plan is per vCPU, else 1.
 
-    Raises InputError if the plan is per vCPU and their number is unknown, or if the work is on an
-    accelerator, which the plan does not price.
+    For a plan per vCPU, raises InputError if the number of vCPUs is unknown, or if the work runs on
+    an accelerator, which the plan does not price.
     """
     if not plan.per_vcpu:
         return 1

@@ -1,12 +1,14 @@
 """A price plan's bill as a program for the browser: the formulas of `cost.bill`, traced.
 
-A program is JSON. ``inputs`` are names with their defaults: the usage, and the plan's figures that
-a reader may change. ``values`` name expressions that are used more than once, evaluated on demand;
-``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a list
-that begins with an operator. Operators are ``+ - * / exp expm1 log sqrt ceil max min``, and ``if``
-with a comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests
-compare it with another interpreter and both with `cost.bill`. Other formulas have named ``answers``
-instead of lines. Free credit is left out: it changes the payer and not the cost.
+A program is JSON. ``inputs`` are the names of the usage and of those figures of the plan that a
+reader may change, with their defaults. ``values`` are the names of expressions that occur more than
+once and are evaluated on demand. ``lines`` are the bill's labels with their amounts. An expression
+is a number, a name, or a list that begins with an operator. Operators are ``+ - *
+
+exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
+interpreter is the site's bill.js; tests compare it with another interpreter and both with
+`cost.bill`. Other formulas have named ``answers`` instead of lines. Free credit is left out: it
+changes the payer and not the cost.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program for a separate job's bill, which equals that of ``cost.quote`` without credit.
+    """The program for a separate job's bill; it equals that of ``cost.quote`` without credit.
 
     Raises InputError if the plan can never be billed.
     """
@@ -87,7 +89,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program for a share of a longer job's bill, which equals that of ``cost.share``.
+    """The program for a share of a longer job's bill; the bill equals that of ``cost.share``.
 
     Raises InputError if the plan has no hourly charge.
     """
@@ -100,7 +102,7 @@ def share_program(price: Price) -> Program:
 
 
 def _egress_input(price: Price) -> dict[str, Decimal]:
-    """The moved data as an input, if the plan has a price for them."""
+    """The program's input for moved data, if the plan has a price for moving data."""
     return {_EGRESS: Decimal(0)} if any(part.per == "gb" for part in price.components) else {}
 
 
@@ -168,7 +170,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first of all expressions that equal this one; its operands are shared likewise."""
+        """The first expression that equals this one; its operands are replaced in the same way."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:

@@ -29,7 +29,7 @@ _ZERO, _ONE = Decimal(0), Decimal(1)
 
 @dataclass(frozen=True, slots=True)
 class HourlyCharge:
-    """A charge for an hour of a machine: ``rate`` for each of ``units``, with 18 decimals.
+    """A charge for an hour of a machine: ``rate`` times ``units``, with 18 decimals.
 
     Premiums refer to it by ``name``; the bill shows ``label``.
     """
@@ -50,7 +50,7 @@ class HourlyCharge:
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """The charge for ``seconds``; never less for a longer time, to the last decimal."""
+        """The charge for ``seconds``; a longer time never gives less, even in the last decimal."""
         return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 
@@ -86,7 +86,7 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
 
 
 def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """An hour of both payments."""
+    """The charge for an hour of a commitment's term: its upfront and its hourly payment."""
     return tuple(
         HourlyCharge(COMMITTED, label, quantized_positive(rate))
         for label, rate in (
@@ -98,10 +98,14 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """The payments of the unused hours of the term for each used hour.
+    """The charge by which each used hour also pays for unused hours of a commitment's term.
 
-    At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs
-    (upfront / (months x 730 h) + hourly) / u.
+    If u is the utilisation, each used hour pays for 1/u - 1 idle hours. So a used hour costs
+    (upfront
+
+    (months x 730 h) + hourly)
+
+    u in all.
     """
     idle = quantized(1 / terms.utilisation - 1)
     return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()
@@ -122,7 +126,7 @@ class RentedUsage:
 
     @property
     def machines(self) -> Count:
-        """Number of machine runs: the machines at once times the successive runs."""
+        """The number of machines in all runs together: machines at once times successive runs."""
         return self.count * self.runs
 
 
@@ -154,8 +158,9 @@ class ChargedMachines:
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
     """The hourly charges of a usage, grouped by the machines to which they apply.
 
-    A commitment with an on-demand price covers some machines at once. Its payments are charged for
-    these machines, used or not; machines beyond it cost the on-demand price.
+    If a commitment has an on-demand price, it covers a number of machines at once. Its payments are
+    charged for these machines whether they are used or not; each further machine costs the
+    on-demand price.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -171,9 +176,10 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _covered_and_above(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """Charges of a commitment for ``count`` machines at once, each with a number of machines.
+    """The charges of a commitment for ``count`` machines at once, each with a number of machines.
 
-    They are charges of used and unused machines of the commitment, and of machines beyond it.
+    There are charges for the commitment's used machines, for its unused machines, and for machines
+    beyond the commitment.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
@@ -201,7 +207,10 @@ def _premiums(
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of a job by its schedule; ``lay_out`` gives the schedule by another rule."""
+    """All lines of a job by its schedule.
+
+    ``lay_out`` returns the job's schedule under another billing rule.
+    """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
     yield from hourly_lines(charged, schedule, usage.machines, discount)
@@ -225,11 +234,11 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: one for each charge for work, then one for each other use of time.
+    """Lines of a bill: a line for each charge for work, then a line for each other use of time.
 
-    The last line subtracts ``discounted`` seconds. A later amount is the difference between the
-    bill of all time so far and the lines before. If each were rounded separately, a bill could fall
-    by one unit of the last decimal as time grows.
+    The last line subtracts ``discounted`` seconds. The amount of a later line is the bill of all
+    time so far minus the lines before it. If each were rounded separately, a bill could fall by one
+    unit of the last decimal as time grows.
     """
     if not charged:
         return
@@ -247,7 +256,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """The uses of time that follow the work, each with the total billed time up to its end."""
+    """The uses of time after the work, each with the total billed time up to the end of the use."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -268,7 +277,10 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines for storage (for the elapsed time or by its own billing rule), egress, and runs."""
+    """Lines for storage, egress and runs.
+
+    Storage is billed for the elapsed time, or by a billing rule of its own.
+    """
     for part in price.components:
         amount = part.amount or _ZERO
         if part.per == "gb-month":

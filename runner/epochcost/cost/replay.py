@@ -2,11 +2,11 @@
 
 The idea is DeepSpotCloud's: an interrupted training continues from its checkpoint in another zone
 with a cheaper machine (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
-instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The rules
-here are ours, since we could not read the paper's. Each second costs its current price, nothing is
-rounded, and no policy knows the future. The job is replayed from many starts at once, stretch by
-stretch; a stretch is the work up to a checkpoint. A start whose job does not end within the trace
-has no cost.
+instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
+read the paper, so these rules are our own. Each second costs the price at that time, nothing is
+rounded, and no policy knows the future. The job is replayed from many times of start at once,
+stretch by stretch; a stretch is the work up to a checkpoint. If the job does not end within the
+trace, that start gives no cost.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ ON_DEMAND = -1
 class MovingJob:
     """A job to replay, and the times that starts, checkpoints and moves take, in seconds.
 
-    Every interval of work ends with a checkpoint. A start after the first takes a restart; a move
-    to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price of a
-    machine that is never taken back, the deadline the longest elapsed time. Raises InputError if
-    the deadline is shorter than the work.
+    Every interval of work ends with a checkpoint. Each later start takes the time of a restart; a
+    move to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price
+    of a machine that is never taken back. The deadline is the longest allowed elapsed time. Raises
+    InputError if the deadline is shorter than the work.
     """
 
     work_seconds: float
@@ -73,12 +73,12 @@ class MovingJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """The state of jobs at a moment when a policy decides where they continue.
+    """The state of jobs at a time when a policy decides where they continue.
 
-    That is at a start, checkpoint, interruption or change of the market. Each array has an item for
-    each job: the time ``now``, the market's ``column`` at that time, the ``zone`` where the job ran
-    last, whether it has ``begun``, and whether its machine is ``running``. ``remaining`` is its
-    work and ``elapsed`` the time since its start. Times are in seconds.
+    A policy decides at a start, a checkpoint, an interruption or a change of the market. Each array
+    has an item for each job: the time ``now``, the market's ``column`` at that time, the ``zone``
+    where the job ran last, whether it has ``begun``, and whether its machine is ``running``.
+    ``remaining`` is its work and ``elapsed`` the time since its start. Times are in seconds.
     """
 
     market: Market
@@ -146,7 +146,7 @@ def move_when_it_pays(moment: Moment) -> Indices:
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Policy: move if interrupted; rent on demand before a lost stretch would miss the deadline."""
+    """Policy: move if interrupted; rent on demand if losing a stretch would miss the deadline."""
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
     there = np.isfinite(moment.price(zone))
@@ -170,7 +170,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """The replayed job's cost, time and events for each start, in arrays.
+    """Arrays with the replayed job's cost, time and events, for each time of start.
 
     ``elapsed`` is in seconds. If ``finished`` is False, the trace ended before the job.
     """
@@ -212,7 +212,7 @@ class _Runs:
         self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
     def step(self, policy: Policy) -> None:
-        """Let each active run wait for a machine, complete or lose a stretch, or go on demand."""
+        """Let each active run wait for a machine, work on a stretch, or change to on demand."""
         market, who = self._market, self.active
         now = self.now[who]
         moment = Moment(
@@ -266,7 +266,7 @@ class _Runs:
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """Evenly spaced starts from which the uninterrupted job ends within the trace.
+    """Evenly spaced times of start from which the uninterrupted job ends within the trace.
 
     Raises InputError if there are none.
     """
@@ -332,9 +332,9 @@ class Spread:
 class PolicyResult:
     """Costs and times of a policy over all starts that are compared.
 
-    ``zone`` is the zone in which the policy stays, None if it moves. ``saved`` is the saving as a
-    share of the best single zone's cost, start by start. ``interruptions`` and ``moves`` are means
-    per job.
+    ``zone`` is the zone in which the policy stays, None if it moves. ``saved`` is, for each start,
+    the saving as a share of the cost in the best single zone. ``interruptions`` and ``moves`` are
+    means per job.
     """
 
     policy: str
@@ -349,9 +349,9 @@ class PolicyResult:
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
     """Replay a job under each policy from at most ``count`` evenly spaced starts.
 
-    The first policy is to stay, in the zone that turns out best. All policies are compared over the
-    starts from which each of them ends within the trace; falling back needs a deadline and a price
-    on demand. Raises InputError if there is no such start.
+    The first result is that of staying in the zone that turns out best. The comparison uses only
+    starts from which the job ends within the trace under every policy. The policy that falls back
+    on demand needs a deadline and an on-demand price. Raises InputError if there is no such start.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]
@@ -384,6 +384,9 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A sort key for outcomes: the more starts whose job ends the better, then the lower cost."""
+    """A sort key for outcomes.
+
+    The outcome with more starts whose job ends comes first; of equal outcomes, the cheaper one.
+    """
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

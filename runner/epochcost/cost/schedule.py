@@ -1,4 +1,4 @@
-"""Starts and billed time of a job: start-up, restarts, lifetimes, interruptions.
+"""Compute a job's starts and billed time, given start-up, restarts, lifetimes and interruptions.
 
 `cost.spot` computes the effect of interruptions. Call the functions, except `billed_seconds`,
 within `exact_arithmetic`.
@@ -36,8 +36,8 @@ class Schedule:
     ``used_seconds`` is work, ``starting_seconds`` the billed time of start-ups and restarts. If a
     machine may be interrupted, ``saving_seconds`` are checkpoints, ``rework_seconds`` lost work,
     ``restarting_seconds`` the later starts, and ``free_seconds`` the time of starts that are free.
-    ``billed_seconds`` is their sum without the free time, with rounding. ``elapsed_seconds`` also
-    has unbilled start-ups and expected failures.
+    ``billed_seconds`` is their sum without the free time, after rounding. ``elapsed_seconds`` also
+    includes unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -55,8 +55,8 @@ class Schedule:
 def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
     """Round the seconds of one start up to the seconds that are billed.
 
-    Use up to the minimum is billed as the minimum, longer use in whole increments (an increment of
-    0: as used). Rounding billed seconds again changes nothing.
+    Use up to the minimum is billed as the minimum, longer use in whole increments; with an
+    increment of 0, it is not rounded. Rounding billed seconds again changes nothing.
     """
     with exact_arithmetic():
         return round_up(used_seconds, rule)
@@ -78,9 +78,11 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
 
     Every start but the last uses its whole lifetime. Every start begins with the start-up, every
     start but the first continues with the restart of ``interruptions``, and every start but the
-    last ends with a checkpoint. An unbilled start-up does not count in the lifetime. If starts fail
-    with probability p, p / (1 - p) failures are expected for each success, and each takes the time
-    of a start-up. Raises InputError if a lifetime leaves no time to work.
+    last ends with a checkpoint. An unbilled start-up does not count in the lifetime. If p is the
+    probability that a start fails, p
+
+    (1 - p) failures are expected for each successful start, and each failure takes the time of a
+    start-up. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -116,7 +118,7 @@ def _further_starts(
 ) -> tuple[Decimal, Decimal]:
     """Number of starts after the first, each with a pause, and the billed seconds of all starts.
 
-    ``alone`` is the length of a single start for all work.
+    ``alone`` is the time that a single start would take for all work.
     """
     room = lifetime - pause
     if room <= 0:
@@ -153,10 +155,10 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule | None:
-    """The schedule that a share ``probability`` of runs does not exceed; None if not interruptible.
+    """The schedule that a share ``probability`` of runs does not exceed.
 
-    The expected time of interruptions is scaled to a quantile of simulated runs. Raises InputError
-    as ``expected_schedule`` does.
+    None if the plan has no interruptions. The expected time that interruptions cost is scaled to a
+    quantile of simulated runs. Raises InputError as ``expected_schedule`` does.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -170,7 +172,10 @@ def schedule_quantile(
 def _schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restarts: Decimal = Decimal(1)
 ) -> Schedule:
-    """The schedule of a job from its expected time; ``restarts`` scales the expected restarts."""
+    """The schedule of a job from its expected time.
+
+    ``restarts`` scales the expected number of restarts.
+    """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None

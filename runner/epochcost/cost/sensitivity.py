@@ -1,7 +1,7 @@
-"""Uncertainty of a cost: its interval, and values of inputs at which another choice is as cheap.
+"""The uncertainty of a cost: its interval, and the inputs at which another choice is as cheap.
 
-Each changed cost is a bill of the same engine for a job with one changed input, never a separate
-formula. Inputs are the figures of a price by key path, and the machine's speed.
+To find a changed cost, this module changes one input of a job and bills the job again; it has no
+formulas of its own. Inputs are the figures of a price by key path, and the machine's speed.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PricedJob:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The value of an input at which a job would cost a given amount, and its value ``now``."""
+    """The value of an input at which a job would cost a given amount, and the value ``now``."""
 
     name: str
     now: Decimal
@@ -97,8 +97,8 @@ class Switch:
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     """The value of an input, nearest to its current value, at which the job costs ``cost``.
 
-    It is found by bisection on real bills. None if no valid value within a factor of a million
-    gives that cost. Raises InputError if the job has no bill or no such input.
+    It is found by bisection; each step makes a full bill. None if no valid value within a factor of
+    a million gives that cost. Raises InputError if the job has no bill or no such input.
     """
     now = job.value(name)
     dearer = job.bill().total > cost
@@ -152,7 +152,7 @@ def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class InputInterval:
-    """The lowest and highest bill as one input varies over its interval and all others stay.
+    """The lowest and highest bill if one input varies over its interval and all others are fixed.
 
     ``name`` is TIME, INTERRUPTIONS or the key path of a figure with a declared range.
     """
@@ -169,9 +169,9 @@ class InputInterval:
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval, and the intervals that each uncertain input alone would cause.
+    """A cost with its interval, and the interval that each uncertain input alone would cause.
 
-    These are ordered, the widest first.
+    The intervals of the inputs are ordered, the widest first.
     """
 
     cost: Estimate
@@ -184,15 +184,15 @@ class CostInterval:
 
 
 def cost_interval(job: PricedJob) -> CostInterval:
-    """The cost of a job with an interval for all its uncertain inputs together.
+    """The cost of a job, with an interval that covers all its uncertain inputs together.
 
-    They are the measured mean time with its interval, interruptions from their 5th to 95th
-    percentile, and each of the price's ``ranges``. Distances from the bill to the low ends are
-    combined as the root of the sum of squares, those to the high ends likewise. This holds for
-    independent deviations if the bill is nearly linear in each (J. R. Taylor, An Introduction to
-    Error Analysis, 1997, chapter 3), which billing is, except for its steps. Sampling would need
-    distributions that no source gives for declared ranges. Raises InputError if a range's end makes
-    no valid plan, or no bill can be made.
+    The uncertain inputs are the measured mean time within its interval, interruptions from their
+    5th to 95th percentile, and each figure in the price's ``ranges``. Distances from the bill to
+    the low ends are combined as the root of the sum of squares, those to the high ends likewise.
+    This is right for independent deviations if the bill is nearly linear in each of them (J. R.
+    Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills are nearly linear, apart from
+    the steps of billed time. Sampling would need distributions that no source gives for declared
+    ranges. Raises InputError if a range's end makes no valid plan, or no bill can be made.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
@@ -220,7 +220,10 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The interval of bills for an input; the lower end of a utilisation gives the higher bill."""
+    """The lowest and the highest bill for an input.
+
+    The lowest value need not give the lowest bill: a low utilisation gives a high bill.
+    """
     return InputInterval(name, min(total, *ends), max(total, *ends))
 
 

@@ -1,10 +1,10 @@
-"""Jobs on machines that the provider may take back: expected time, range, and billed time.
+"""Jobs on machines that the provider may take back: their expected time, range and billed time.
 
 Interruptions come at random at a constant rate while a machine runs, so the time to the next one is
 exponential. Work since the last checkpoint is lost and repeated; the interval between checkpoints
-is Daly's optimum. Closed formulas give the expected values. The range of many runs is a seeded
-simulation that shares no formula with them. `cost.bill` prices the time. Call functions on Decimals
-within `exact_arithmetic`.
+is Daly's optimum. Closed formulas give the expected values. A seeded simulation, which shares no
+formula with them, gives the range over many runs. `cost.bill` prices the time. Call functions on
+Decimals within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,18 @@ _SIMULATED_INTERRUPTIONS = 50
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
     """The optimal work between checkpoints in seconds, valid for long checkpoints too.
 
-    With s the time of a checkpoint and M the mean time between interruptions it is sqrt(2 s M) (1 +
-    sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M if s is at least 2 M. Source: J. T. Daly, "A higher
-    order estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer
-    Systems 22 (3), 2006, pp. 303-312, equation 37.
+    Let s be the time of a checkpoint and M the mean time between interruptions. The interval is
+    sqrt(2 s M) (1 + sqrt(s
+
+    2M)
+
+    3 + (s
+
+    2M)
+
+    9) - s, or M if s is at least 2 M. Source: J. T. Daly, "A higher order estimate of the optimum
+    checkpoint interval for restart dumps", Future Generation Computer Systems 22 (3), 2006, pp.
+    303-312, equation 37.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -64,12 +72,13 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 class SpotJob:
     """A job on a machine that may be taken back; times in seconds, ``rate`` per second.
 
-    ``rate`` is the rate of interruptions. ``first_start`` is the billed time until work begins,
-    ``later_start`` that of every later start, with the restart. ``save`` is the time of a
-    checkpoint. ``interval`` is the work between checkpoints; None: no work is lost, because the
-    notice is long enough for a checkpoint, or a checkpoint takes no time. ``lifetime`` is the
-    longest time of a start; the job saves just before its end. A start taken back within ``free``
-    seconds is free.
+    ``rate`` is the rate of interruptions. ``first_start`` is the billed time of the first start
+    until work begins; ``later_start`` is the same for every later start, including the restart.
+    ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints; None: no
+    work is lost, because the notice is long enough for a checkpoint, or a checkpoint takes no time.
+    ``lifetime`` is the longest time for which a machine runs after a start; the job saves a
+    checkpoint just before. If the provider takes the machine back within ``free`` seconds of a
+    start, that start costs nothing.
     """
 
     work: Decimal
@@ -99,7 +108,7 @@ class SpotTime:
     """Expected time of a job, in seconds of a running machine, and expected numbers of events.
 
     ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` is the number of
-    starts that end at their lifetime, which are no interruptions.
+    starts that end because their lifetime is over; these ends do not count as interruptions.
     """
 
     running: Decimal
@@ -119,7 +128,8 @@ class SpotTime:
 def can_be_interrupted(price: Price) -> bool:
     """Whether `interrupted_at` applies.
 
-    The plan's rate must be unknown, and a lifetime, if any, must leave time to work.
+    The plan's rate of interruptions must be unknown, and its lifetime, if it has one, must leave
+    time to work.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -128,7 +138,7 @@ def can_be_interrupted(price: Price) -> bool:
 
 
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
-    """A copy of the plan that is interrupted at this rate.
+    """A copy of the plan with this rate of interruptions.
 
     Checkpoints take 30 s and restarts 5 min.
     """
@@ -181,11 +191,13 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
 def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, in closed form.
 
-    With rate r, later start B, first start S and stretches of length L (work and checkpoint), the
-    running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation
-    20 for each stretch (see `daly_interval_seconds`), since a machine may also be taken back during
-    a start. The number of interruptions is r times this time. The result is exact without a
-    lifetime, and exact to within one start with a lifetime.
+    Let r be the rate of interruptions, S the time of the first start and B that of a later start.
+    Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B)
+
+    r x (sum over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for
+    each stretch (see `daly_interval_seconds`), since a machine may also be taken back during a
+    start. The number of interruptions is r times this time. Without a lifetime the result is exact;
+    with a lifetime, its error is less than one start.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -222,8 +234,9 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
     """Add the starts that end at their lifetime D, each with a checkpoint and a restart.
 
-    A start lasts the minimum of D and an exponential time of rate r, so r / (exp(r D) - 1) starts
-    are forced to end in a second of running (renewal-reward theorem).
+    A start lasts D or an exponential time of rate r, whichever is shorter. So r
+
+    (exp(r D) - 1) starts per second of running end at their lifetime (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
@@ -238,9 +251,9 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 
 
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Billed seconds of one start: at least the minimum, else rounded up to whole increments.
+    """Billed seconds of one start: the minimum, or longer use rounded up to whole increments.
 
-    An increment of 0 bills the time as used.
+    With an increment of 0, longer use is not rounded.
     """
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds
@@ -250,9 +263,9 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time.
 
-    Each start is rounded separately: an interrupted start after an exponential time, a forced end
-    at its lifetime. The last start ends as the uninterrupted job does if nothing happened, else
-    anywhere in an increment.
+    Each start is rounded separately. An interrupted start lasts an exponential time; a start that
+    is forced to end lasts its lifetime. The last start ends like the uninterrupted job if there was
+    no interruption, else anywhere within an increment.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -267,9 +280,13 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to a billed start that is interrupted.
 
-    With billing increments of h seconds, the mean 1 / r of a start becomes h / (1 - exp(-r h)). A
-    minimum of whole increments is billed in full; the time after it, or after the free time, is
-    again exponential.
+    Let r be the rate of interruptions and h the billing increment in seconds. Then the mean length
+    1
+
+    r of a start becomes h
+
+    (1 - exp(-r h)). A minimum of whole increments is billed in full. What a start lasts beyond the
+    minimum, or beyond the free time, is again exponential.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -348,11 +365,11 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 
 
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
-    """A quantile of the time lost to interruptions, divided by its mean, by simulation.
+    """Simulate a quantile of the time lost to interruptions, divided by the mean of that time.
 
-    ``interruptions`` is their expected number. Only a part of a long job is simulated: deviations
-    of parts add up as the root of their number. A stretch that is repeated very often ends at
-    random, after an exponential time.
+    ``interruptions`` is their expected number. Only a part of a long job is simulated: if a job has
+    n equal parts, its deviation is √n times that of a part. A stretch that is repeated very often
+    ends at random, after an exponential time.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

@@ -18,10 +18,11 @@ _ZERO = Decimal(0)
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """Time at the full price that costs as much as ``used`` time from the start of a month.
+    """Time at the full price that costs as much as ``used`` time with the discount.
 
-    Times are in the unit of ``month``. Each of ``shares`` is the share of the price in an equal
-    part of a month; every month begins with the first share.
+    Times are in the unit of ``month``, and ``used`` begins with a month. A month is divided into
+    equal parts, and each of ``shares`` is the share of the price that is charged in one part. Every
+    month begins with the first share.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -34,7 +35,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Seconds at the full price that the discount saves in each of ``runs`` successive runs."""
+    """The discount in each of ``runs`` successive runs, as seconds at the full price."""
     if not shares:
         return _ZERO
     used = seconds * runs

@@ -2,8 +2,8 @@
 
 With Decimals a formula gives an amount. With an `Expression` instead of a Decimal it gives the
 formula as an expression, for `cost.program` to publish. Formulas are annotated with Decimal and use
-only arithmetic and the functions of this module, which accept both. A choice by a number's value is
-a `where`.
+only arithmetic and the functions of this module, which accept both. Instead of ``if`` on a number,
+they use `where`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ZERO = Decimal(0)
 class Expression:
     """A formula as an operator and its operands, each a number or an expression.
 
-    ``operator`` is an operator of programs (see `cost.program`), or "name" with a name as
-    operand.
+    ``operator`` is an operator of programs (see `cost.program`), or "name" if the operand is a
+    name.
     """
 
     __slots__ = ("operands", "operator")
@@ -114,7 +114,8 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Evaluate ``then`` if the condition holds, else ``otherwise``; for symbols evaluate both.
 
-    The results' records and tuples are then combined item by item; equal items need no choice.
+    For symbols, both results are then combined item by item: each item that differs becomes a
+    formula that chooses.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -160,7 +161,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """Number of whole steps needed to reach a number, without the rounding of a quotient.
+    """Number of whole steps that reach a number, computed without rounding a quotient.
 
     Raises InvalidOperation if the steps have more digits than the context.
     """
@@ -201,7 +202,7 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _power_of_e(exponent: Decimal) -> Decimal:
-    """The power exp(exponent), cached because 60 digits take a while and a plan's powers recur."""
+    """The power exp(exponent), cached since 60 digits are slow and powers recur in a bill."""
     return exponent.exp()
 
 

@@ -1,4 +1,4 @@
-"""Memory of this process: its peak, its limits, and whether a process ran out of memory."""
+"""Read the memory of this process and its limits, and tell whether a process ran out of memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 def peak_memory_bytes() -> int | None:
     """Largest resident memory of this process so far, in bytes; None if it cannot be read.
 
-    Not ``ru_maxrss``: on Linux a process inherits the peak of its parent.
+    ``ru_maxrss`` is not used, since on Linux a process inherits its parent's peak there.
     """
     if platform.system() == "Linux":
         return _status_bytes("VmHWM") or None
@@ -34,7 +34,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """The most bytes that this process may hold, given the machine and its control groups."""
+    """The most bytes of memory that the machine and the control groups allow this process."""
     return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
@@ -42,8 +42,8 @@ def available_memory_bytes() -> int:
     """Bytes that a new process could take now without taking memory from others.
 
     It is the least of the machine's available memory, the room in each control group, and the
-    caller's ``ulimit``. A sixteenth of the whole is subtracted for other processes that grow. A
-    group's page cache counts as free, since the kernel drops it.
+    caller's ``ulimit``. A sixteenth of ``memory_limit_bytes`` is left for other processes, which
+    may grow. The page cache of a group counts as free, since the kernel can drop it.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()
@@ -112,8 +112,8 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process ran out of memory, judged by its last lines and its exit status.
 
-    A SIGKILL counts unless the kernel counted no kill (``for_memory`` False), since people rarely
-    send this signal.
+    A SIGKILL counts as lack of memory, since people rarely send it, unless the kernel's count of
+    such kills did not grow (``for_memory`` is False).
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None
@@ -146,7 +146,7 @@ def limit_memory(limit_bytes: int) -> None:
     """Limit the memory of this process until its end; allocations beyond the limit fail.
 
     Linux limits private writable memory, other systems the whole address space. Memory that
-    libraries have reserved so far without using it does not count.
+    libraries have reserved and not used so far does not count towards the limit.
     """
     _, hard = resource.getrlimit(_LIMITED)
     needed = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))

@@ -23,7 +23,7 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """All hardware threads of each CPU's core (the CPU included), and the CPU's NUMA node."""
+    """For each CPU: all hardware threads of its core, itself included, and its NUMA node."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]
@@ -34,12 +34,15 @@ class Topology:
 
 
 def why_not_pinned() -> str | None:
-    """The reason why this platform cannot pin a process; None if it can."""
+    """The reason why this platform cannot pin a process to CPUs; None if it can."""
     return None if hasattr(os, "sched_setaffinity") else NO_PINNING
 
 
 def pinnable_cpus() -> int:
-    """Number of CPUs to which a trial can be pinned: those allowed, within the CPU quota."""
+    """The number of CPUs to which a trial can be pinned.
+
+    It is the number of CPUs that this process may use, or the CPU quota if that is less.
+    """
     quota = cpu_quota()
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
@@ -76,10 +79,11 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 
 
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
-    """The CPUs that resemble a smaller instance, ascending: whole cores on the fewest NUMA nodes.
+    """Choose the CPUs that resemble a smaller instance: whole cores on the fewest NUMA nodes.
 
-    They are on the first node with enough CPUs, else on the largest nodes; within a node, cores
-    whose threads are all allowed come first. With an unknown topology, the first CPUs are taken.
+    They are on the first node with enough CPUs, else on the largest nodes. Within a node, cores all
+    of whose threads are allowed come first. If the topology is unknown, the first CPUs are chosen.
+    Returns the CPUs in ascending order.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])
@@ -119,8 +123,9 @@ def _threads_of(cpu: int, system: Path) -> frozenset[int]:
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
     """Pin the processes that this thread starts within the context to the CPUs of ``pinning``.
 
-    A child inherits the affinity of the thread that starts it, before a library makes threads.
-    Raises CapabilityError if this process may no longer use the CPUs.
+    A child has the CPU affinity of the thread that starts it from its beginning, so that all
+    threads of its libraries have it too. Raises CapabilityError if this process may no longer use
+    the CPUs.
     """
     if pinning is None:
         yield

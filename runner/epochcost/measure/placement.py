@@ -1,9 +1,9 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
-Owns the reading of ONNX Runtime's profiles, and the rules for nodes on the CPU under CUDA, for
-nodes in a CUDA graph, and for the types in which heavy nodes computed. The proof is needed: if a
-provider has no kernel of a half type, ONNX Runtime silently puts casts around its fp32 kernel. It
-also multiplies a weight that is not quantised in fp32.
+This module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
+CUDA, which nodes a CUDA graph may contain, and in which type heavy nodes must compute. The proof is
+needed: if a provider has no kernel of a half type, ONNX Runtime silently puts casts around its fp32
+kernel. It also computes products with weights that are not quantised in fp32.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost
 
 @dataclass(frozen=True)
 class ExecutedNode:
-    """A node in a profile; ``size_bytes`` is the size of its inputs and outputs, weights included.
+    """A node that ran, by a profile; ``size_bytes`` is the size of its inputs, weights and outputs.
 
     ``index`` is its position in ONNX Runtime's order, since names need not be unique.
     ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
@@ -63,10 +63,10 @@ class ExecutedNode:
 
 
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
-    """End a session's profiler, read from the profile the nodes that ran, and remove the profile.
+    """End a session's profiler, read which nodes ran from its profile, and delete the profile.
 
-    An ended profiler costs the timed steps no time: 23 nodes took 13.19 µs after a profile, and
-    13.20 µs in a session that was never profiled.
+    A profiler that has ended does not slow the timed steps: 23 nodes took 13.19 µs after a profile,
+    and 13.20 µs in a session that was never profiled.
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
@@ -75,7 +75,7 @@ def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
 
 
 def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
-    """The nodes that ran according to a profile, each once, in order of execution."""
+    """The nodes that ran according to a profile, each node once, in order of execution."""
     events = json.loads(path.read_text(encoding="utf-8"))
     nodes = (_node(event) for event in events if event.get("cat") == "Node")
     return tuple({(n.name, n.index): n for n in nodes if n is not None}.values())
@@ -84,7 +84,7 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
 def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) -> Placement:
     """Count the nodes per provider.
 
-    Raises PlacementError if nodes on the CPU handle data under CUDA.
+    Raises PlacementError if, under CUDA, a node on the CPU handles data and not only shapes.
     """
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
@@ -156,7 +156,7 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
     """Names of the nodes, except casts, with an input that the graph declares as half precision.
 
-    Empty if ``precision`` is not a half precision.
+    Empty if ``precision`` is neither fp16 nor bf16.
     """
     if precision not in HALF_TYPES:
         return frozenset()
@@ -180,9 +180,9 @@ def prove_arithmetic(
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
     In half precision, every heavy node and every node in ``declared`` must read a number of that
-    type. In a graph without heavy nodes, every node that reads floats must, except casts. In int4,
-    every matrix product with weights must have quantised weights. TF32 is not checked: a profile
-    shows it as fp32.
+    type. If a graph has no heavy nodes, every node that reads floats must read that type, except
+    casts. In int4, every matrix product with weights must have quantised weights. TF32 is not
+    checked: a profile shows it as fp32.
     """
     every = tuple(nodes)
     if precision in _HALVES:

@@ -27,7 +27,7 @@ from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
-    """Parts that CUDA needs and this machine lacks, most basic first; empty if CUDA works."""
+    """Parts that CUDA needs and this machine lacks, the most basic first; empty if CUDA works."""
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:
@@ -48,9 +48,9 @@ def _run_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """A model that should output only 16s: a 1 × 1 convolution by 4, then a matrix product.
+    """A model whose output should be 16 everywhere, for a 4 × 4 matrix of ones as its input.
 
-    Its input is a 4 × 4 matrix of ones.
+    It consists of a 1 × 1 convolution by 4 and a matrix product.
     """
     kind = TensorProto.FLOAT
     nodes = [

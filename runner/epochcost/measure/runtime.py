@@ -1,8 +1,9 @@
-"""Identify the runtime that executes graphs here: its package, proved by the loaded module.
+"""Identify the runtime that executes graphs here: the package that owns the loaded module.
 
-CUDA is tried out, because ONNX Runtime lists it as available whenever its package was built with
-it, even without a GPU. This module works without onnxruntime and does not read the machine, because
-a worker in an engine's environment needs it. ``execute.engines`` makes such environments.
+This module tests CUDA by running a graph, because ONNX Runtime lists CUDA as available even without
+a GPU if its package was built for CUDA. This module works without onnxruntime and does not read the
+machine, because a worker in an engine's environment needs it. ``execute.engines`` makes such
+environments.
 """
 
 from __future__ import annotations

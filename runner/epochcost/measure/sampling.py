@@ -39,7 +39,7 @@ class Samples:
 
 
 class _Looks:
-    """Decides at which numbers of samples to compute the interval; they grow geometrically."""
+    """Decides after how many samples to compute the interval; these numbers grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
@@ -56,8 +56,8 @@ def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
     """Whether the last third of the steps is as fast as the third before it.
 
     The medians of both must agree within ``tolerance``, so that a single slow step does not delay
-    the start. Since the thirds grow with the steps taken, slow drifts (clock ramps) are seen as
-    well as the first few slow steps (allocation, kernel selection).
+    the start. Since the thirds grow with the number of steps, they show slow drift (of clocks) as
+    well as a few slow steps at the beginning (allocation, kernel selection).
     """
     third = len(seconds) // 3
     if third == 0:
@@ -105,8 +105,9 @@ def sample(
 ) -> Samples:
     """Take samples until the mean is precise, ``deadline`` has passed or the maximum is reached.
 
-    The rule is the sequential fixed-width interval of Chow & Robbins (1965). Its coverage holds
-    although the data decide when to stop, provided that it cannot stop on few samples.
+    The rule is the sequential fixed-width interval of Chow & Robbins (1965). The interval keeps its
+    coverage although the data decide when sampling ends, provided that there are never just a few
+    samples.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
@@ -132,7 +133,7 @@ def sample(
 def _least_seconds(sampling: SamplingRule) -> float:
     """The shortest duration of sampling: a minimum, or a share of the budget if that is longer.
 
-    A share of a long budget shows slow drift.
+    A share of a long budget is long enough to show slow drift.
     """
     return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
@@ -142,14 +143,14 @@ def _spent(sampling: SamplingRule, count: int, now: float, deadline: float) -> b
 
 
 class PacedReport:
-    """Passes reports on at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
+    """Passes a report on at most every ``_REPORT_SECONDS``, since reports would slow fast steps."""
 
     def __init__(self, report: Report, clock: Clock) -> None:
         self._report = report
         self._next = clock()
 
     def at(self, now: float, count: int, width: float | None) -> None:
-        """Report, unless the last report was less than ``_REPORT_SECONDS`` ago."""
+        """Pass a report on, unless the last report was less than ``_REPORT_SECONDS`` ago."""
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)
@@ -188,5 +189,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round times to nanoseconds: further digits are noise and would double a result's size."""
+    """Round times to nanoseconds: further digits are noise and would double the size of a file."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

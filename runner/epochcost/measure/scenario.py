@@ -1,7 +1,7 @@
 """Measure a model under LoadGen: warm it up, then let LoadGen send queries by its scenario.
 
-Owns durations, counts and rates. ``serving`` owns sessions and answers, ``loadgen`` the search for
-the highest rate of arrivals.
+This module decides durations, counts and rates. ``serving`` opens sessions and answers, ``loadgen``
+searches for the highest rate of arrivals.
 """
 
 from __future__ import annotations
@@ -123,9 +123,10 @@ class _Scenario(LoadGenTrial):
         return True
 
     def _server(self) -> bool:
-        """Search for the highest rate that keeps the latency bound; returns whether one did.
+        """Search for the highest rate at which latencies keep their bound.
 
-        If even a single sample takes longer than the bound, only one rate is tried.
+        Returns whether a rate was found. If even a single sample takes longer than the bound, the
+        function tries only one rate.
         """
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:

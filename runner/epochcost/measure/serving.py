@@ -1,10 +1,10 @@
 """Serve a model: answer any number of examples at once, with a session for each batch size.
 
-Sessions have fixed shapes as in the trials with full batches: they let ONNX Runtime plan memory,
-and suit graphs without a symbolic batch. A batch between two sizes is padded to the larger size.
-Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
-and the answers to LoadGen, on LoadGen's thread or from the queue on ours. ``scenario`` sends the
-queries.
+Sessions have fixed shapes, as in trials with full batches. Fixed shapes let ONNX Runtime plan its
+memory, and are possible for graphs without a symbolic batch. A batch between two sizes is padded to
+the larger size. This module opens the sessions, and has the queue that collects waiting samples
+into batches. It answers LoadGen either on LoadGen's thread or, from the queue, on another thread.
+``scenario`` makes LoadGen send queries.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 
 
 class ServedModel:
-    """A model that answers examples, called with their indices; outputs are copied to the host.
+    """A model that is called with indices of examples; it copies the outputs to the host.
 
-    ``placement`` is the proof of where the largest batch size ran, and ``first_outputs`` its
-    outputs for the first examples. Carried state is reset at each call, because requests come from
-    different users. Raises JobError for a graph input without a value.
+    ``placement`` is the proof of where the nodes of the largest batch size ran; ``first_outputs``
+    are the outputs of that batch size for the first examples. Carried state is reset at each call,
+    because requests come from different users. Raises JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -179,7 +179,7 @@ Answer = Callable[[Sequence[int]], None]
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
-    """A function that answers a query while LoadGen issues it, ``most`` samples at a time."""
+    """Make a function that answers a query as LoadGen issues it, ``most`` samples at a time."""
     answers = Answers(answered)
 
     def issue(samples: Sequence[Sample]) -> None:
@@ -194,7 +194,7 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """A function that queues issued samples; another thread answers them in batches."""
+    """Make a function that puts issued samples into a queue, for another thread to answer."""
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
 

@@ -1,10 +1,10 @@
 """Create ONNX Runtime sessions that run on the requested provider, or not at all.
 
-Owns the options of sessions and providers, and the tensors on a device: their memory, and copies
-into it. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` checks whether
-the machine can use CUDA.
+This module sets the options of sessions and providers, allocates tensors on a device and copies
+values into them. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` checks
+whether the machine can use CUDA.
 
-ONNX Runtime's Python interface copies no bfloat16 from NumPy. A graph of a single Cast does: it
+ONNX Runtime's Python interface cannot copy bfloat16 from NumPy. Instead, a graph of a single Cast
 reads the values in fp32 and writes them into the tensor.
 """
 
@@ -66,11 +66,12 @@ def open_session(
     """Open a session for ``graph`` on ``provider`` alone.
 
     ``weights`` are values of graph inputs that never change: they become constants of the graph,
-    which ONNX Runtime packs for its kernels beforehand, as in a server. The session borrows these
-    arrays; the caller must keep them. ``profile`` is the path prefix of a profile of the session's
-    runs. ``strict`` refuses any node on the CPU under CUDA; otherwise ONNX Runtime may place shape
-    arithmetic on the CPU, and ``placement`` checks it. Raises CapabilityError if the session fell
-    back to another provider, JobError if ONNX Runtime refuses the graph.
+    which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
+    arrays without a copy, so that the caller must keep them. ``profile`` is the path prefix of a
+    profile of the session's runs. With ``strict``, no node may run on the CPU under CUDA. Otherwise
+    ONNX Runtime may compute shapes on the CPU, and ``placement`` checks that it computes nothing
+    else there. Raises CapabilityError if the session fell back to another provider, JobError if
+    ONNX Runtime refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -109,8 +110,9 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input: ``device``, or cpu for shapes.
 
-    A value bound on another device would be copied once, when it is bound, and later changes would
-    not be seen. ONNX Runtime before 1.23 does not say: all inputs are then on ``device``.
+    Each input must be bound on this device: ONNX Runtime copies a value from another device only
+    once, when it is bound, and ignores later changes. ONNX Runtime before 1.23 does not state the
+    device; the function then returns ``device`` for all inputs.
     """
     names = [info.name for info in session.get_inputs()]
     if not hasattr(session, "get_input_memory_infos"):
@@ -125,8 +127,9 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 def load_cuda_libraries() -> None:
     """Load the CUDA libraries of installed packages, which the system's loader does not find.
 
-    Errors go to standard error; a missing library shows when a session is opened. Afterwards CUDA
-    counts GPUs as NVML does, in the order of the PCI bus instead of by speed.
+    Errors go to standard error; if a library is missing, opening a session fails later. The
+    function also makes CUDA number the GPUs as NVML does, in the order of the PCI bus instead of by
+    speed.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     preload = getattr(ort, "preload_dlls", None)

@@ -1,10 +1,10 @@
 """Start modules of this package in separate processes, with this or another interpreter.
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
-interpreter in which the package is not installed. It loads the package from this file's folder,
-onnxstep from its folder LIBRARY, and no other files there: a site-packages folder would bring this
-environment's runtime. This file uses the standard library only, and imports nothing of the package
-before it is loaded.
+interpreter in which the package is not installed. It loads the package from this file's folder and
+onnxstep from the folder LIBRARY. No other package in these folders can be imported: in a
+site-packages folder, that would load the runtime of this environment. This file uses only the
+standard library, and imports modules of the package only after it has loaded the package.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Take steps of a session with all tensors bound beforehand, so that only the step is timed.
 
 Carried values live in two sets on the device. A step reads one set and writes the other, and the
-next step swaps them, so that they never leave the device. Values that a step may write in place are
-shared by both sets. Owns reading a job's arrays, checking them against the graph, binding, and
-copies to the device.
+next step swaps them, so carried values never leave the device. Values that a step may write in
+place are shared by both sets. This module reads a job's arrays, checks them against the graph,
+binds them and copies them to the device.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 class StepInputs:
     """Values for the inputs of a graph.
 
-    ``batches``: by input a pool ``[pool, batch, ...]``; each step takes the next batch in turn.
-    ``series``: by input an array ``[steps, ...]``; each step takes the next value, and steps
-    after the last value keep it. ``constants``: a value for every other input, carried inputs
-    included.
+    ``batches`` has a pool ``[pool, batch, ...]`` for each input that changes; each step takes the
+    next batch in turn. ``series`` has an array ``[steps, ...]`` for each input that follows a
+    schedule; each step takes the next value, and steps after the last value keep it. ``constants``
+    has a value for every other input, including the first value of carried inputs.
     """
 
     batches: Mapping[str, Array]
@@ -73,11 +73,11 @@ class StepInputs:
 
 
 class Stepper:
-    """Takes a step each time it is called: copies the next batch in, runs, and waits for the end.
+    """Takes a step at each call: copies the next batch to the device, runs, and waits for the end.
 
     In inference the step copies every output to the host, as a server must; in training outputs
-    stay on the device. Names, shapes and types of ``inputs`` must be the graph's; ``session`` was
-    opened with ``settings``.
+    stay on the device. Names, shapes and types of ``inputs`` must be those of the graph.
+    ``session`` must have been opened with ``settings``.
     """
 
     def __init__(
@@ -120,7 +120,10 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._values)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take the next batches from ``batches`` instead of the pool; series continue."""
+        """Take the next batches from ``batches`` instead of the pool.
+
+        Inputs that follow a schedule continue with their next values.
+        """
         feeds = (
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
             for batch in batches
@@ -157,7 +160,10 @@ class Stepper:
         return np.asarray(self._outputs[name].numpy())
 
     def _require_replayable(self, changing: Sequence[str]) -> None:
-        """Raise PlacementError if the host reads a changing input, since a replay would miss it."""
+        """Raise PlacementError if the graph reads a changing input on the host.
+
+        The replay of a CUDA graph would not see the change.
+        """
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
@@ -206,9 +212,9 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield for each step the calls that copy its values of the series; none after the last value.
+    """Yield, for each step, the calls that copy its values of the series to the device.
 
-    Generated as steps are taken, since a series may be long.
+    After the last value there are no calls. This is a generator, since a series may be long.
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
@@ -223,7 +229,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """Calls for each batch of the pools that copy it to the device."""
+    """For each batch of the pools, the calls that copy it to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
@@ -246,7 +252,10 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 
 def initial_parameters(job: Job) -> dict[str, Array]:
-    """Values of the parameters before the first step: stored, or drawn by the model's metadata."""
+    """Values of the parameters before the first step.
+
+    They are stored values, or random values drawn as the model's metadata says.
+    """
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
@@ -266,10 +275,11 @@ def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, 
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:
-    """Values for each graph input: batches, series, a scalar, a parameter, or a state's fill.
+    """Find a value for each graph input.
 
-    Raises JobError for an input without a value, a pool without an input, or a shape or type that
-    is not the graph's.
+    It is a pool of batches, a series, a scalar, a parameter, or the ``fill`` of carried state.
+    Raises JobError if an input has no value, if a pool belongs to no input, or if a shape or type
+    is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _pools(job, job.batches, types)
@@ -316,7 +326,7 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of equal numbers that uses the memory of one, since optimizer states are large."""
+    """An array of equal numbers that takes the memory of one number; optimizer states are large."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 

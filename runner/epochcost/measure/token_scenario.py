@@ -1,9 +1,9 @@
-"""Measure a decoder in an engine: requests at random times, at rates that keep latency bounds.
+"""Measure a decoder in an engine that gets requests at random times.
 
-LoadGen runs its scenario server with latencies of tokens. The trial searches for the highest
-rate whose first and further tokens keep their bounds, proves it in a longer run, and then
-measures shares of it. Owns counts and rates; ``engine`` owns the engine, ``loadgen`` LoadGen and
-the search.
+LoadGen runs its scenario "server" with latencies of tokens. The trial searches for the highest rate
+of requests at which the latencies of first and further tokens keep their bounds, confirms it in a
+longer run, and then measures at shares of that rate. This module decides counts and rates;
+``engine`` runs the engine, ``loadgen`` runs LoadGen and searches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ _FIRST_SCORED, _LESS = 0.9, 0.95
 def measure_requests(
     job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Measure the highest rate and shares of it; LoadGen's files are written to ``folder``."""
+    """Measure the highest rate of requests, and shares of it.
+
+    LoadGen's files are written to ``folder``.
+    """
     engine = DecoderEngine(job, decoder, folder)
     progress.enter("warm-up")
     begins = range(0, _WARM_UP_BATCHES * ENGINE_SEQUENCES, ENGINE_SEQUENCES)
@@ -137,10 +140,10 @@ _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile
 def _token_run(
     log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
 ) -> TokenRun:
-    """The record of a run's tokens to store; ``raw`` adds the latencies of each request.
+    """The record of a run's tokens, to be stored; ``raw`` adds the latencies of each request.
 
-    ``prompts`` and ``answers`` are numbers of tokens, by a request's number. Raises TrialFailed if
-    LoadGen's trace lacks a request.
+    ``prompts`` and ``answers`` are numbers of tokens, by the request's number. Raises TrialFailed
+    if LoadGen's trace lacks a request.
     """
     first = {
         arrival: int(delay) + int(duration)

@@ -1,13 +1,13 @@
-"""Run the steps and evaluations of a training, from any step on.
+"""Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. The only state within a session is
-that of Dropout's masks. On the CPU provider a node's generator starts at its seed and advances by
-one at each run. So a session that is opened after n steps gets a seed larger by n. ``train.loop``
-decides the inputs, and when to evaluate and to stop.
+A training continues from any step as if it had never stopped. The only state that a session hides
+is that of the random generators of Dropout's masks. On the CPU provider, a node's generator starts
+at the node's seed and advances by one at each run. So a session that is opened after n steps gets
+seeds larger by n. ``train.loop`` decides the inputs, and when to evaluate and to stop.
 
-While a GPU computes, a thread reads batches ahead, as loaders of frameworks do. On a CPU batches
-are read in turn: a thread would take the CPU from the step for longer than the reading takes. The
-step's waiting for data is counted.
+While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU
+each batch is read when it is needed: a thread would slow the step by more than the reading takes.
+The time for which a step waits for data is counted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TrainingGraphs:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A held-out batch with its loss and the model's scores."""
+    """A held-out batch, with the model's loss and scores on it."""
 
     batch: Mapping[str, Array]
     loss: float
@@ -92,7 +92,7 @@ class TrainingSession:
         }
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
-        """Take a step for each batch; yields its loss and the seconds of waiting for its data."""
+        """Take a step for each batch; yields its loss and the seconds that it waited for data."""
         with (PrefetchingReader if self._ahead else SequentialReader)(batches) as reader:
             waited_before = 0.0
             self._stepper.feed_from(reader)
@@ -191,7 +191,7 @@ class SequentialReader:
         return self
 
     def __next__(self) -> Mapping[str, Array]:
-        """The next batch as arrays by graph input; the time of waiting for it is counted."""
+        """The next batch as arrays by graph input; the time spent waiting for it is counted."""
         number = next(self._numbers)
         begun = time.perf_counter()
         batch = self._batch(number)
@@ -203,7 +203,7 @@ class SequentialReader:
 
 
 class PrefetchingReader(SequentialReader):
-    """Reads batches in order, ahead of their use, in a thread that ends with the context."""
+    """Reads batches in order before they are needed, in a thread that ends with the context."""
 
     def __init__(self, batches: Batches) -> None:
         super().__init__(batches)

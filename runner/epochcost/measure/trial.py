@@ -1,6 +1,7 @@
-"""Run a trial in a fresh process: start the worker, follow it, and read its measurement.
+"""Run a trial in a new process: start the worker, report its progress, and read its measurement.
 
-A crash, a kill or exhausted memory ends the worker and not the run. ``worker`` is the process.
+If the worker crashes, is killed or runs out of memory, the run goes on. The module ``worker`` is
+what this process executes.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Worker:
     kills_before: int | None
 
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
-        """Give the worker its job, follow it to its end and read the measurement.
+        """Give the worker its job, report its progress until it ends, and read the measurement.
 
         Raises TrialFailed if the worker ends without a measurement, TrialRefused if the input is
         wrong, CapabilityError if the worker cannot be pinned.
@@ -103,7 +104,7 @@ def start_worker(
 
 
 def _release(process: subprocess.Popen[str]) -> None:
-    """Tell the worker that its job is written; ``_follow`` notices if the worker is gone."""
+    """Tell the worker that its job is written; if the worker is gone, ``_follow`` reports it."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         # Not through the text layer, which would retry a failed write when it closes.
@@ -113,7 +114,7 @@ def _release(process: subprocess.Popen[str]) -> None:
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
     """The error for a worker that ended without a measurement.
 
-    A worker that was killed because it hung does not count as out of memory.
+    A worker that this process killed because it did not respond does not count as out of memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
@@ -139,7 +140,7 @@ def _follow(
 ) -> str | None:
     """Pass the worker's progress on until it closes its output.
 
-    Returns why it gave up, if it did.
+    Returns the reason if the worker gave up, else None.
     """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()
@@ -162,7 +163,8 @@ def _follow(
 def _next(lines: Lines, silence_seconds: float) -> str | None:
     """The worker's next line; raises queue.Empty after ``silence_seconds`` without any.
 
-    If this process was suspended, unread lines of the worker get a moment to arrive.
+    If this process was suspended, it first waits a moment for lines that the worker has written
+    meanwhile.
     """
     try:
         return lines.get(timeout=silence_seconds)
@@ -191,7 +193,7 @@ def _read_lines(output: IO[str], lines: Lines) -> None:
 
 
 def _message(line: str) -> Message:
-    """Parse a line of the worker; lines that libraries write give an empty message."""
+    """Parse a line of the worker; a line that a library wrote gives an empty message."""
     try:
         return Message.model_validate_json(line)
     except ValidationError:

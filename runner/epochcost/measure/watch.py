@@ -1,8 +1,9 @@
-"""Watch the machine while a worker takes its samples, from the parent's process.
+"""Watch the machine from the parent's process while a worker takes its samples.
 
-The timed steps have no additional work: the parent reads a few counters ten times a second if a GPU
-computes, else once a second. This module finds the devices and meters, and learns from the worker's
-progress when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
+The worker does nothing more during its timed steps: the parent reads a few counters, ten times a
+second if a GPU computes, else once a second. This module finds the devices and meters, and learns
+from the worker's progress when sampling begins and ends. ``host`` and ``gpus`` interpret the
+counters.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 class PhaseWatch:
     """Reads counters of the machine from ``start`` to ``stop``.
 
-    ``processes`` are those of the trial. ``device`` is None if no GPU is in use. ``silent`` is the
-    reason for each meter without a reading, by its name. ``cpus`` are those on which other programs
-    would disturb the trial, None for all.
+    ``processes`` are the processes of the trial. ``device`` is None if no GPU is in use. ``silent``
+    is the reason for each meter without a reading, by its name. ``cpus`` are those on which other
+    programs would disturb the trial, None for all.
     """
 
     def __init__(
@@ -213,9 +214,9 @@ class Watch:
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _heed(self, progress: Progress) -> None:
-        """Start and stop reading when the worker's progress says that sampling begins or ends.
+        """Start or stop reading when the worker's progress says that sampling begins or ends.
 
-        Meters are opened in the warm-up, where that disturbs no sample.
+        Meters are opened during the warm-up, so that this disturbs no sample.
         """
         if progress.phase in ("warm-up", "sampling") and self._phase is None:
             self._phase = self._prepared()

@@ -1,9 +1,9 @@
 """The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-It loads its libraries, waits for a byte on standard input, which means that the job is written,
-reads the job, times it and writes the measurement. Standard output has only lines of
-``job.Message``; output of libraries goes to standard error. The worker ends when its standard input
-is closed, so that it never outlives its parent.
+It loads its libraries and waits for a byte on standard input, by which the parent says that the job
+is written. Then it reads the job, times it and writes the measurement. Standard output has only
+lines of ``job.Message``; what libraries print goes to standard error. The worker ends when its
+standard input is closed, so that it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _prove(
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """Take a first step that proves where nodes ran and in which precision.
 
-    Returns the stepper, the proof and the outputs of that step. A step for a CUDA graph is proved
-    in an earlier session without a CUDA graph, since a replayed graph leaves no profile.
+    Returns the stepper, the proof and the outputs of that step. If the trial uses a CUDA graph,
+    another session without a CUDA graph takes this step, since a replayed graph leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
@@ -193,10 +193,11 @@ def _end_with_standard_input() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    """End this process; at once after a success, since the measurement is in its file.
+    """End this process: immediately after a success, in order after a failure.
 
-    Ending sessions, threads and libraries in order would take a tenth of a second or more. After a
-    failure, last lines may still be in a library's buffer, so that it ends in order.
+    To end sessions, threads and libraries in order takes a tenth of a second or more. After a
+    success the measurement is already in its file; after a failure, a library may still have last
+    lines in a buffer.
     """
     if status == 0:
         sys.stderr.flush()
