@@ -1,4 +1,4 @@
-"""The assignment of a run, which says what to measure, and the events that the run reports."""
+"""What a run measures (its assignment), and the events that it reports."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Event: the trial is skipped, since it was measured on this host before."""
+    """Event: the trial is skipped, since results of this host have it already."""
 
     trial: Trial
     result: Result
@@ -81,7 +81,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """Event: the trial failed with only its first ``rounds_kept`` rounds stored.
+    """Event: the trial failed; only its first ``rounds_kept`` rounds are stored.
 
     The run continues.
     """
@@ -109,7 +109,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Event: the next round waits until the machine is calm, at most ``left_seconds``."""
+    """Event: the next round waits until other programs use less CPU, at most ``left_seconds``."""
 
     reason: str
     left_seconds: float
@@ -122,12 +122,12 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The plan of a run, and the folder of its results, which are measured as ``hardware``.
+    """The plan of a run, the machine ``hardware`` for its results, and the folder for them.
 
-    ``resume`` keeps the results of this very host and measures the rest. Each trial of a sweep may
-    take ``memory_bytes`` of this host, None: all that is available. The run may take
-    ``patience_seconds`` longer than planned, to wait for other programs and to repeat trials that
-    are not precise.
+    With ``resume``, the run keeps stored results of this host and measures the rest. Each trial of
+    a sweep may take ``memory_bytes`` of this host; None: all memory that is available. The run may
+    take ``patience_seconds`` longer than planned, to wait until other programs use less CPU, and to
+    add rounds to imprecise trials.
     """
 
     catalogue: Catalogue
@@ -141,9 +141,10 @@ class Assignment:
 
 @dataclass(frozen=True)
 class RunContext:
-    """An assignment, the ``fingerprint`` of the host that runs it, and the receiver of its events.
+    """The circumstances of a run: its assignment, its host, and the receiver of its events.
 
-    A trial may take ``memory_bytes`` of the host; None: no limit.
+    ``fingerprint`` is that of the host. A trial may take ``memory_bytes`` of the host; None: no
+    limit.
     """
 
     assignment: Assignment
@@ -153,7 +154,7 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """The stored result of a trial, None without one.
+        """The stored result of a trial; None if there is none.
 
         Raises ResultError if this run must not replace it.
         """

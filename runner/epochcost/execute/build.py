@@ -1,8 +1,8 @@
 """Build a trial's job for a worker: the graph to time and its data, as files in a folder.
 
-Owns the files of steps; ``loads`` owns those for LoadGen, ``requests`` those for requests to an
-engine. Nothing is executed here. ``job_files`` applies precisions, ``step`` differentiates,
-``train`` generates data.
+This module writes the files of trials in steps; ``loads`` writes those of trials under LoadGen,
+``requests`` those of trials with requests to an engine. Building executes no graph. ``job_files``
+applies precisions, ``step`` differentiates, ``train`` generates data.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def build_job(
     """Write the files of a trial into ``folder`` and return the job that names them.
 
     Raises MemoryError if its batches do not fit in ``room_bytes``. Raises ModelError if the graph
-    cannot be read, bound or differentiated, does not fit the spec, or has changed since the trial
-    was planned. Raises CapabilityError if the trial must be pinned and cannot be, or its engine is
-    not installed.
+    cannot be read, bound or differentiated, if it does not fit the spec, or if it has changed since
+    the trial was planned. Raises CapabilityError if the trial's engine is not installed, or if the
+    machine cannot pin the trial to CPUs as planned.
     """
     # Between the small products that draw the data, a second BLAS thread would busily wait on the
     # CPU on which a worker may be loading its libraries.
@@ -102,7 +102,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _BoundTrial:
-    """A trial with its model, its graph with fixed shapes, and the folder for its files.
+    """A trial, its model, its graph with fixed shapes, and the folder for its files.
 
     ``carried`` is the state that the graph carries. ``room_bytes`` limits the size of its
     batches.

@@ -1,4 +1,4 @@
-"""Put a data set's files on this machine: download them with pooch or copy them, and check them."""
+"""Download a data set's files with pooch, or copy them to their place, and check them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identi
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A checked file in the folder of its data set, with its SHA-256 and where it came from."""
+    """A checked file in the folder of its data set, with its SHA-256 and its origin."""
 
     declared: DataFile
     path: Path
@@ -36,9 +36,9 @@ def fetch_files(
 ) -> Iterator[PlacedFile]:
     """Download each file of a data set that is not yet in ``folder``.
 
-    ``bar_of`` makes a file's progress bar, as pooch requires it: a total, update, reset and close.
-    Raises InputError if a file has no address or contradicts its spec, and CapabilityError if it
-    cannot be downloaded.
+    ``bar_of`` makes the progress bar of a file. The bar must have what pooch requires: a total, and
+    the methods update, reset and close. Raises InputError if a file has no address or contradicts
+    its spec, and CapabilityError if it cannot be downloaded.
     """
     data = _declared_files(dataset)
     for file in data.files:
@@ -102,7 +102,7 @@ def _declared_files(dataset: Dataset) -> Files:
 
 
 def _download(file: DataFile, path: Path, bar: Any) -> None:
-    """Download a file to its place; if its hash is wrong, nothing is replaced."""
+    """Download a file to its place; if the hash is wrong, an existing file stays."""
     assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(
@@ -121,7 +121,10 @@ def _download(file: DataFile, path: Path, bar: Any) -> None:
 
 
 def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
-    """Check a downloaded file and return its SHA-256; removes it if it contradicts its spec."""
+    """Check a downloaded file and return its SHA-256.
+
+    A file that contradicts its spec is deleted.
+    """
     try:
         return _check(path, file, form)
     except InputError as error:
@@ -142,7 +145,10 @@ def _check(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The data set's files at a path, which is such a file or a folder that contains some."""
+    """The files of the data set at a path.
+
+    The path is that of such a file, or of a folder that contains some.
+    """
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:

@@ -1,6 +1,6 @@
 """Count what a decoder needs for each token: operations, bytes to read, and memory.
 
-A lookup in a table reads only one row of it.
+Looking up a token in a table reads only one row of it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FLOAT_BYTES = 4
 class DecoderSize:
     """Operations and bytes that a decoder needs for a token, in fp32.
 
-    ``length`` is the number of tokens in the prompt or the cache. ``read_bytes`` are the weights
-    that a step reads for one sequence. ``idle_bytes`` are weights of experts that its token does
-    not choose, ``looked_up_bytes`` those of lookup tables, of which it reads a row.
-    ``chosen_share`` is the share of experts that a token chooses.
+    ``length`` is the number of tokens in the prompt or the cache. ``read_bytes`` is the size of the
+    weights that a step reads for one sequence. ``idle_bytes`` is the size of the experts that the
+    sequence's token does not choose. ``looked_up_bytes`` is the size of lookup tables, of which a
+    step reads a row. ``chosen_share`` is the share of the experts that a token chooses.
     """
 
     model: str
@@ -44,9 +44,10 @@ class DecoderSize:
     chosen_share: float = 1.0
 
     def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
-        """Fewest bytes that a step of decoding moves: the weights once, and each sequence's cache.
+        """Fewest bytes that a step of decoding reads: the weights once, and each sequence's cache.
 
-        The weights of an expert count if any sequence chooses it, as if each chose at random.
+        An expert's weights count if any of the sequences chooses the expert; choices are assumed to
+        be random.
         """
         idle = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
         share = BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1.0
@@ -65,7 +66,8 @@ class DecoderSize:
 def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
     """Count a decoder's operations and bytes at the first prompt length of its spec.
 
-    Raises ModelError if the model is no decoder, or spec and graph do not fit each other.
+    Raises ModelError if the model is no decoder, or if its spec and its graph do not fit each
+    other.
     """
     decoder = model.decoder
     if decoder is None:
@@ -93,7 +95,7 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
 def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
     """Number of weights that a step reads completely, and number of weights in lookup tables.
 
-    A table that the step also multiplies with counts as both.
+    A table counts as both if the step also uses it in a matrix product.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {

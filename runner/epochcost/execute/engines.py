@@ -1,10 +1,11 @@
-"""Install serving engines, each in a separate virtual environment that is named by its content.
+"""Install serving engines, each in a separate virtual environment.
 
 An engine needs the runtime's package for CPUs, which would replace the package for GPUs. So it gets
 a separate environment in the user's cache, made by ``venv`` and ``pip`` of this interpreter with
-the user's index. It is made in a temporary folder, tested, and renamed: a reader sees a whole
-environment or none, and two processes do not disturb each other. The folder's name has a digest of
-the engine, the Python and the versions of the worker's packages.
+the user's index. The environment is made in a temporary folder, tested, and renamed. So other
+processes see a complete environment or none, and two processes can install at once. The folder's
+name contains a digest of the engine, the version of Python and the versions of the worker's
+packages.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def python_of(folder: Path) -> Path:
 def requirements(engine: str) -> tuple[str, ...]:
     """The packages of an engine's environment with their versions.
 
-    They are the engine and the packages that a worker needs, in the versions installed here. The
-    runtime that the engine uses has the same release as here, in the package for CPUs.
+    They are the engine and the packages that a worker needs, in the versions that are installed
+    here. The runtime is the package for CPUs, in the release that is installed here.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 
@@ -65,7 +66,7 @@ def _pins() -> Iterator[str]:
 
 
 def environments_folder() -> Path:
-    """The folder of all engines' environments; it need not exist."""
+    """The folder that contains the environments of all engines; it need not exist."""
     return cache_folder("runtimes")
 
 
@@ -77,7 +78,7 @@ def environment_folder(engine: str) -> Path:
 
 
 def find_environment(engine: str) -> Path | None:
-    """The folder of an engine's environment; None if it is missing or incomplete."""
+    """The folder of an engine's environment; None if the environment is missing or incomplete."""
     folder = environment_folder(engine)
     try:
         software = Software.model_validate_json((folder / _DESCRIPTION).read_bytes())
@@ -93,7 +94,7 @@ def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
 
 
 def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
-    """The studies' engines that are not installed, each with a message that says what to do."""
+    """Engines of the studies that are not installed, each with a message that says what to do."""
     return {
         engine: _not_prepared(engine)
         for engine in engines_of(studies)
@@ -106,7 +107,7 @@ def _not_prepared(engine: str) -> str:
 
 
 def interpreter(trial: Trial) -> Path | None:
-    """The path of the interpreter with a trial's engine; None for a trial without an engine.
+    """The path of the interpreter that has a trial's engine; None for a trial without an engine.
 
     Raises CapabilityError if the engine is not installed.
     """
@@ -169,7 +170,7 @@ def _install(environment: Path, constraints: Path, engine: str) -> None:
 
 
 def _constraints() -> Iterator[str]:
-    """Versions of all packages installed here, so that the environment gets equal dependencies."""
+    """The versions of all packages installed here, which the environment shall have too."""
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name not in {*RUNTIMES, "epochcost"}:
@@ -177,7 +178,7 @@ def _constraints() -> Iterator[str]:
 
 
 def _ask(environment: Path, engine: str) -> Software:
-    """Ask the new environment for its software.
+    """Ask the new environment which software it has.
 
     Raises CapabilityError if the engine does not load.
     """

@@ -1,7 +1,7 @@
 """The folders of a run: for temporary files, and for caches that may be deleted at any time.
 
-Each results folder has one folder for temporary files. A killed run cannot remove it; the next run
-on the same results does, under the lock on the results.
+Each results folder has one folder for temporary files. If a run is killed, this folder stays
+behind; the next run with the same results removes it while it holds the lock on the results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write the files of a job: graphs in the trial's precision, and arrays as .npz archives.
 
-``graphs.precision`` makes a graph half precision, ``graphs.weight_bits`` quantises the weights of a
-decoder.
+``graphs.precision`` rewrites a graph in half precision; ``graphs.weight_bits`` quantises the
+weights of a decoder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from onnxstep.graphs.precision import in_half_precision
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The carried state of a graph with fixed shapes; a decoder appends to its cache in place."""
+    """The carried state of a graph with fixed shapes; a decoder's cache is overwritten in place."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -61,7 +61,7 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
     """Write arrays with any names to an .npz, and return its path.
 
-    ``numpy.savez`` allows no array called ``file``.
+    ``numpy.savez`` is not used, since it cannot write an array with the name ``file``.
     """
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
@@ -78,9 +78,9 @@ def graph_in_precision(
 ) -> Path:
     """Write an inference graph in the trial's precision and return the path.
 
-    ``graph`` has fixed shapes and is in fp32, ``plain`` is its file; the rewritten graph is written
-    to the same folder. ``cache`` maps the inputs of a decoder's cache to their outputs. Raises
-    ModelError if the graph cannot be rewritten.
+    ``graph`` has fixed shapes and is in fp32; ``plain`` is the path of its file. The rewritten
+    graph gets a file in the same folder. ``cache`` maps the inputs of a decoder's cache to their
+    outputs. Raises ModelError if the graph cannot be rewritten.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
@@ -101,7 +101,7 @@ def graph_in_precision(
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
-    """Reason why a decoder that stores its weights cannot run in a precision; None if it can."""
+    """Why a decoder that stores its weights cannot run in a precision; None if it can."""
     if stored_bits(graph) and precision != "int4":
         return (
             f"its file stores weights of 4 bits, not in {precision}: choose int4 in the study's "
@@ -121,8 +121,9 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's work in fp32, with which its outputs are compared; None if the trial is in fp32.
 
-    Quantised weights become the numbers that they encode. A decoder's reference runs on the CPU:
-    CUDA's attention with a cache has no fp32 kernel.
+    In the reference, quantised weights are replaced by the numbers that they encode. The reference
+    of a decoder runs on the CPU, since the CUDA provider has no fp32 kernel for attention with a
+    cache.
     """
     if trial.precision == "fp32":
         return None

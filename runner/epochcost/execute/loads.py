@@ -33,7 +33,7 @@ _FEWEST_EXAMPLES = 8
 def load_files(
     trial: Trial, load: Load, model: Model, graph: onnx.ModelProto, folder: Path
 ) -> JobFiles:
-    """Write graphs and examples into ``folder``; ``graph`` is the model's, without fixed shapes.
+    """Write graphs and examples into ``folder``; ``graph`` is the model without fixed shapes.
 
     Raises ModelError if the graph cannot be bound or does not fit the spec.
     """
@@ -66,5 +66,5 @@ def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) 
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:
-    """Batch sizes for which graphs are written: ``largest``, and the powers of two below it."""
+    """The batch sizes that get a graph: ``largest``, and all powers of two below it."""
     return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)

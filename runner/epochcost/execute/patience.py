@@ -1,7 +1,7 @@
-"""Spend extra time on precision: wait while others use the machine, repeat imprecise trials.
+"""Spend extra time on precision: wait while others use the machine, and add rounds to trials.
 
-Both spend the seconds that a run may take beyond its plan. Disturbances are read from the system's
-counters before a round begins.
+Waiting and additional rounds use the time that a run may take beyond its plan. Before a round, this
+module reads from the system's counters how much others use the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Look = Callable[[], HostChange]
 
 
 def look_at_host() -> HostChange:
-    """Measure for a second how much CPU time other programs and the hypervisor take."""
+    """Measure, during a second, how much CPU time other programs and the hypervisor take."""
     processes = own_processes()
     before = read_host(processes)
     time.sleep(_LOOK_SECONDS)
@@ -40,7 +40,7 @@ def disturbance(change: HostChange, cpus: int) -> str | None:
 
 
 class Patience:
-    """The seconds that a run may still take beyond its plan, on a machine with ``cpus`` CPUs."""
+    """The seconds that a run may still take beyond its plan; the machine has ``cpus`` CPUs."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """Yield a further round of the least precise trial, repeatedly while extra time is left.
+        """Yield further rounds while extra time is left, each for the trial that is least precise.
 
         ``measured`` returns the current results of all trials; ``rounds`` is the planned number of
         rounds by trial. Trials take turns, so that their rounds are spread over time.

@@ -1,8 +1,8 @@
 """Plan a run on this machine: the trials of the studies that it can measure.
 
-Trials that need more memory than the machine has are left out, and so is CUDA if the GPU that an
-option or the study names cannot be used. ``sizing`` counts the memory. A model that cannot be
-counted stays in the plan, and its trial reports the error.
+Trials that need more memory than the machine has are left out. Trials on CUDA are left out if the
+GPU that an option or the study names cannot be used. ``sizing`` counts the memory. A model that
+cannot be counted stays in the plan, and its trial reports the error.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """Compute capability of this machine's GPU; if unknown, that of the declared chip."""
+    """Compute capability of this machine's GPU; if unknown, that of the chip in its spec."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -79,7 +79,8 @@ def _capability(machine: Hardware, device: int) -> str | None:
 def require_device(device: int | None) -> None:
     """Raise CapabilityError if CUDA shows GPUs, but none with the number ``device``.
 
-    If the driver's library shows no GPU, the trial reports the error.
+    If the driver's library shows no GPU at all, this function accepts it, and the trial reports the
+    error.
     """
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
@@ -123,7 +124,7 @@ _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
     """Bytes of memory that a trial may take on this machine, by provider; no entry if unknown.
 
-    For CUDA, those of the smallest GPU of ``devices``.
+    For CUDA, it is the memory of the smallest GPU among ``devices``.
     """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
@@ -144,7 +145,7 @@ def _needed_bytes(
 ) -> Iterator[tuple[str, int]]:
     """The id of each trial and the bytes of memory that it needs.
 
-    Smaller batch sizes than one that fits are not counted.
+    If a batch size fits in memory, smaller sizes of the same work are not counted.
     """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
@@ -197,9 +198,9 @@ def _memory_bytes(
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """Plan the trials of a run on this machine, without those that need too much memory.
 
-    Raises InputError for an unknown study, model or machine, for a machine that contradicts this
-    one, and for models that no chosen study measures. Raises CapabilityError if the user requested
-    CUDA or a GPU that cannot be used.
+    Raises InputError if a study, model or machine is unknown, if the spec of the machine
+    contradicts this machine, or if no chosen study measures a requested model. Raises
+    CapabilityError if the user requested CUDA or a GPU that cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -228,7 +229,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """The reason for each model whose file cannot be read, or contradicts the model's spec.
+    """For each model whose file cannot be read or contradicts the model's spec, the reason.
 
     The files of its external data are checked too.
     """
@@ -246,7 +247,10 @@ def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut
 
 
 def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    """A mismatch between a model's spec and its graph, with the file and line of the spec's key."""
+    """Describe a contradiction between a model's spec and its graph.
+
+    The text gives the file and the line of the spec's key.
+    """
     path = catalogue.files.get(f"models/{name}")
     if path is None:
         return f"model {name}: {misfit}"
@@ -288,7 +292,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """Reasons why the studies cannot use CUDA, in their order; None for a study that can.
+    """For each study in order, the reason why it cannot use CUDA; None for a study that can.
 
     Raises CapabilityError if the user requested CUDA and it cannot be used.
     """

@@ -1,6 +1,6 @@
-"""Run a training's repeats, one for each seed: start or continue it, and store it when it ends.
+"""Run a training once for each seed: start or continue each repeat, and store it at its end.
 
-``training`` runs a repeat; a training on a host has one record of all its repeats.
+The module ``training`` runs a repeat. All repeats of a training on a host are in one record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from epochcost.specs.hardware import Hardware
 class Follower:
     """Functions called at the start, at each step and at the end of each repeat.
 
-    ``ended`` also gets whether the repeat was already stored. ``stopped`` says whether to stop.
+    ``ended`` also receives whether the repeat was stored before. ``stopped`` returns whether the
+    training should stop.
     """
 
     begun: Callable[[int], None]
@@ -38,7 +39,7 @@ class Follower:
 class RepeatsRequest:
     """The seeds of a training's repeats, and the folders of their states and results.
 
-    ``anew`` also repeats seeds whose results or states are stored.
+    With ``anew``, seeds whose results or states are stored are trained again from the start.
     """
 
     prepared: PreparedTraining
@@ -61,8 +62,8 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
     """Run the repeats that are not stored yet and return the record of all; None if none ended.
 
-    Each is stored when it ends, and stays if a later one fails. Raises as ``run_repeat`` does, and
-    CapabilityError if results cannot be written.
+    Each repeat is stored at its end, and stays stored if a later repeat fails. Raises as
+    ``run_repeat`` does, and CapabilityError if results cannot be written.
     """
     environment = detect_environment()
     folder = request.results / request.hardware.id

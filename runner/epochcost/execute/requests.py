@@ -1,8 +1,8 @@
 """Write the files of a trial with requests to a decoder: its graph for all lengths, and prompts.
 
-Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions:
-a language model's time does not depend on their meaning. ``measure`` sends and answers the
-requests.
+Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions.
+Random tokens suffice, since the time of a language model does not depend on their meaning.
+``measure`` sends and answers the requests.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def request_files(
 ) -> JobFiles:
     """Write the graph in the trial's precision and the prompts into ``folder``.
 
-    ``batches`` holds ``prompts`` [PROMPTS, longest], of which the first ``prompt_tokens`` [PROMPTS]
-    count, and ``answer_tokens`` [PROMPTS].
+    The file ``batches`` has three arrays: ``prompts`` [PROMPTS, longest], in which only the first
+    ``prompt_tokens`` [PROMPTS] tokens of a row count, and ``answer_tokens`` [PROMPTS].
     """
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")

@@ -1,8 +1,8 @@
 """Run an assignment: build, measure and store one trial after the other.
 
 A trial that fails is an outcome, not an error, and does not stop the others. A full disk stops the
-run, since no later trial could be stored. A sweep measures ever larger batches, chosen by its
-results. Each round is stored before the next begins.
+run, since no later trial could be stored. A sweep measures ever larger batches; the results decide
+the next size. Each round is stored before the next begins.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
     """Run every trial and return their outcomes in the order of the assignment.
 
     The trials of sweeps come last, without the sizes that ran out of memory. Raises CapabilityError
-    before the first trial if results cannot be written or another run is writing them, and later if
-    the disk is full; results stored by then are kept.
+    before the first trial if results cannot be written or another run is writing to the same
+    folder. Raises it later if the disk is full; results stored before are kept.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)
@@ -121,7 +121,7 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Measure a round of each size of a sweep, store how it ended, and return the trials that ran.
+    """Measure a round of each size of a sweep, store its end, and return the trials that ran.
 
     Adds to ``outcomes`` the trials that are finished, and a failure that ended the sweep.
     """
@@ -151,7 +151,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round of a batch size, unless the run resumes and it is stored."""
+    """Measure the first round of a batch size, unless the run resumes and has it already."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -189,7 +189,10 @@ def _rounds_in(earlier: Result | None) -> int:
 
 
 def _unexpected(error: Exception) -> TrialFailed:
-    """The error for a bug in our code; it names the line of our code where the bug showed."""
+    """The error for a bug in this program.
+
+    It names the last line of this program's code that the exception passed.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     place = next(
         frame
@@ -249,7 +252,7 @@ def _measure_in_worker(
 
 
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """A copy of the job for one round, with its share of the trial's budget and precision."""
+    """A copy of the job for a single round, with the round's share of time budget and precision."""
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
         return bounded

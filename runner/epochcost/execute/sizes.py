@@ -1,7 +1,8 @@
 """Sizes of models, counted in parallel on the machine's cores and cached for the user.
 
-The cache's key has everything that decides a size: the bytes of the graph, the spec's part about
-the work, and all code of this package and of onnxstep. ``sizing`` counts a size.
+The key of the cache contains everything that decides a size: the bytes of the graph, the part of
+the spec that decides the work, and all code of this package and of onnxstep. ``sizing`` counts a
+size.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's operations and memory by batch size; sizes that cannot be counted have no entry."""
+    """A model's operations and memory by batch size; a size that cannot be counted has no entry."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
@@ -59,7 +60,7 @@ def footprints(
 
 
 def cached_size(query: SizeQuery) -> ModelSize:
-    """The size of a model from the cache; if missing, it is counted and cached.
+    """The size of a model from the cache; if it is not there, count and store it.
 
     Raises as ``count_size`` does.
     """
@@ -97,7 +98,7 @@ def write_cached(query: SizeQuery, size: ModelSize) -> None:
 
 
 def _key(query: SizeQuery) -> object:
-    """A cache key with everything that decides a model's size, except the code.
+    """A cache key of everything that decides a model's size, except the code.
 
     None if the graph cannot be read.
     """
@@ -124,7 +125,7 @@ def model_sizes(
     models: Iterable[str],
     on_counted: OnCounted = lambda *_: None,
 ) -> Mapping[str, SizeOrError]:
-    """The size of each model at its declared batch sizes, by model id, or the error of counting it.
+    """The size of each model at its declared batch sizes, or the error of counting, by model id.
 
     A model without a graph has no entry.
     """
@@ -142,7 +143,7 @@ def model_sizes(
 
 
 def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Yield the size for each query: cached sizes at once, the others when they are counted."""
+    """Yield the size for each query: cached sizes at once, other sizes when they are counted."""
     uncached: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)

@@ -1,8 +1,8 @@
 """Count a model's operations and memory at each batch size from its graph, without running it.
 
 Graphs are built for one example, for the smallest batch of several examples and for the largest;
-shapes between the last two are interpolated. No weight is drawn. ``plan.size`` defines the figures,
-``graphs.counting`` counts them.
+for batch sizes between the last two, shapes are interpolated. No weights are drawn. ``plan.size``
+defines the figures, ``graphs.counting`` counts them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def size_of(
 ) -> ModelSize:
     """Count a model's parameters, and its operations and memory at the batch sizes of each mode.
 
-    A mode that cannot be built is listed with its reason, never estimated. Raises ModelError if the
-    parameters of the graph cannot be read or ``freeze`` names none of them.
+    If the graph of a mode cannot be built, the result has the reason instead of an estimate. Raises
+    ModelError if the parameters of the graph cannot be read or ``freeze`` names none of them.
     """
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
@@ -78,7 +78,7 @@ class _SizedModel:
 
 @dataclass(frozen=True)
 class _BuiltGraph:
-    """The graph that a trial runs, and the names of values that a step carries and overwrites."""
+    """The graph that a trial runs, and the names of values that a step passes on or overwrites."""
 
     graph: onnx.ModelProto
     carried: frozenset[str]
@@ -139,7 +139,7 @@ def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint
 
 
 def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph with its sequences of tensors replaced by tensors, if their contents are known."""
+    """Replace sequences of tensors in a graph by single tensors, if their contents are known."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)

@@ -1,6 +1,6 @@
 """Build the training step that a model's spec declares, from a graph with a fixed batch size.
 
-Owns the translation of the spec's losses and update rules into those of onnxstep.
+This module translates the losses and update rules of the spec into those of onnxstep.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
 def update_rule(optimizer: spec.Optimizer) -> Rule:
     """The update rule of onnxstep with the optimizer's settings, except the learning rate.
 
-    Each step is fed its learning rate. Both packages follow PyTorch's formulas, so that settings
-    carry over unchanged.
+    Each step gets its learning rate as an input. Specs and onnxstep both follow PyTorch's formulas,
+    so that the settings are the same.
     """
     settings: dict[str, Any] = {
         name: float(value)
@@ -106,8 +106,8 @@ def build_step(
 ) -> TrainingStep:
     """Differentiate a graph and add the updates that the spec declares.
 
-    ``seed`` makes Dropout repeatable. Trials do not use ``rematerialise``: it is for steps that do
-    not fit in memory otherwise. Raises ModelError for names that the graph does not have, and for
+    ``seed`` makes Dropout repeatable. ``rematerialise`` is for steps that would not fit in memory;
+    trials do not use it. Raises ModelError for names that the graph does not have, and for
     operators without a gradient.
     """
     return training_step(
@@ -129,7 +129,10 @@ def build_step(
 
 
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
-    """The values that a step passes to the next step, overwritten in place if the provider can."""
+    """The values that a step passes to the next step.
+
+    They are overwritten in place if the provider allows it.
+    """
     places = in_place_inputs(step, provider)
     return tuple(
         CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
@@ -152,7 +155,10 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """A trial's training step, its file, and the file of the same step in fp32 to compare with."""
+    """A trial's training step with its file, and the file of the same step in fp32.
+
+    The outputs of both are compared.
+    """
 
     step: TrainingStep
     path: Path
@@ -174,7 +180,7 @@ def write_step(
 
 
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
-    """Raise CapabilityError if ONNX has no half form of a heavy operator at the graph's opset.
+    """Raise CapabilityError if ONNX has no half-precision form of a heavy operator in the opset.
 
     Such a node and its gradient would stay in fp32.
     """
@@ -199,7 +205,7 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write the graph of forward pass and loss, and held-out batches, into ``folder``."""
+    """Write held-out batches, and the graph that computes the loss on them, into ``folder``."""
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

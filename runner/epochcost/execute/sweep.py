@@ -43,7 +43,7 @@ def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
-    """Bytes of memory that a trial may now take of this host or of its GPU; None: unknown."""
+    """Bytes of memory that a trial may now take on this host or on its GPU; None if unknown."""
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()

@@ -1,8 +1,8 @@
-"""Run a repeat of a training: join graphs, data and sessions, and save the state.
+"""Run a repeat of a training: connect graphs, data and sessions, and save the state.
 
-A digest of everything that decides the weights and when training stops is the training's identity;
-saved states and stored results carry it. ``train.loop`` owns the loop, ``results.trainings`` the
-record.
+A training is identified by a digest of everything that decides its weights and its end. Saved
+states and stored results contain this digest. ``train.loop`` has the loop over steps,
+``results.trainings`` the record.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OnStep = Callable[[Progress, int, float], None]
 class TrainingRequest:
     """A model to train on a data set, with settings and the device.
 
-    ``evaluate_every`` is the number of steps between evaluations; None: one epoch.
+    ``evaluate_every`` is the number of steps between evaluations; None: the steps of an epoch.
     """
 
     model: Model
@@ -63,7 +63,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A training whose examples and graph are loaded, ready for any number of repeats."""
+    """A training with its examples and its graph loaded, ready for any number of repeats."""
 
     request: TrainingRequest
     recipe: Recipe
@@ -78,7 +78,8 @@ def prepare(
 ) -> PreparedTraining:
     """Load the model and the examples below ``data``, and check that they fit each other.
 
-    Raises InputError or ModelError if they do not, CapabilityError if there are no examples.
+    Raises InputError or ModelError if they do not fit, and CapabilityError if there are no
+    examples.
     """
     model = request.model
     if model.carried:
@@ -101,7 +102,7 @@ def prepare(
 
 
 def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
-    """Pair the graph's inputs with the examples below ``data``, and check that they fit."""
+    """Match the graph's inputs with the examples below ``data``, and check that they fit."""
     model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
     inputs = fitting_input(model.id, example_fields(bound, model, size))
@@ -139,8 +140,8 @@ def run_repeat(
 ) -> Repeat | None:
     """Run a training from its start or from the state in ``folder``, and export the weights.
 
-    None if it was stopped. Raises TrainingDiverged, and CapabilityError if the state cannot be
-    saved; both leave the last saved state.
+    None if the training was stopped. Raises TrainingDiverged if the training diverges, and
+    CapabilityError if the state cannot be saved; the state that was saved last stays in both cases.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
@@ -207,7 +208,7 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
 
 
 def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Reduce a learning curve to ``_MOST_POINTS`` evenly spaced points, to keep its file small.
+    """Reduce a learning curve to ``_MOST_POINTS`` evenly spaced points, so that its file is small.
 
     The last point is always included.
     """
@@ -245,7 +246,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of everything, except the seed, that decides the weights and when training stops."""
+    """A digest of everything that decides the weights and the training's end, except the seed."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

@@ -1,7 +1,7 @@
 """Statistics of step times: mean with its interval, median, percentiles. Pure, with NumPy only.
 
-Costs follow the mean. Bursts of slow steps, slow drift and differences between rounds widen its
-interval. ``measure.sampling`` decides when to stop.
+Costs follow the mean. The interval of the mean is wider if there are bursts of slow steps, slow
+drift or differences between rounds. ``measure.sampling`` decides when to stop.
 """
 
 from epochcost.statistics.interval import (

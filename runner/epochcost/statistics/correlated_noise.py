@@ -1,17 +1,20 @@
 """Half width of the interval of a mean of step times that may drift slowly.
 
-Resampling a series shows only the drift within it. A clock that drifts for seconds, or a process
-that was placed well or badly, moves the mean by more than the samples show. How much more depends
-on how long the drift lasts (its memory), which a short series cannot show. So every memory is
-tried, weighted by how well it explains the series, and the half width is that of the mixture.
+Resampling a series shows only the drift within the series. If a clock drifts for seconds, or if a
+process got good or bad places in memory, the mean is wrong by more than the samples show. How much
+more depends on how long the drift lasts (its memory), which a short series cannot show. So this
+module tries many values of the memory, weights each by how well it explains the series, and returns
+the half width of the mixture.
 
-The model: means y of equal blocks are normal, with the covariance s² (R + between · S). Within a
-round R = (1 - share) I + share exp(-lag / memory) and S = 1; across rounds both are 0. S is the
-part that is new in each process. With a flat prior of the mean and 1/s of the scale, a choice of
-(share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V =
-R + between · S, K is the number of blocks and Q the residual sum of squares. The error of the plain
-mean is Student's t with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
-Inference in Econometrics, chapter 4).
+The model: means y of equal blocks are normal, with the covariance s² (R + between · S). For two
+blocks of the same round, R = (1 - share) I + share exp(-lag
+
+memory) and S = 1; for blocks of different rounds, both are 0. Here I is the identity matrix and lag
+the distance of the blocks; S is for the part of the time that differs from process to process. With
+a flat prior of the mean and 1/s of the scale, a choice of (share, memory, between) has the marginal
+likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number of blocks
+and Q the residual sum of squares. The error of the plain mean is Student's t with K - 1 degrees of
+freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations
@@ -49,15 +52,15 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Choices:
-    """All choices of (share, memory, between) for given blocks; arrays have an entry for each.
+    """All choices of (share, memory, between) for given blocks, as arrays over the choices.
 
-    Rounds do not covary, so V and the inverse of its Cholesky factor consist of a square matrix for
-    each round. ``whitening`` holds those of the inverse, each (choices, b, b) for a round of b
-    blocks. One product of all choices would be large enough for BLAS to wake a second thread, which
-    costs more than it saves. ``unit`` (choices, K) is the whitened vector of ones, scaled to length
-    1; with a single round, the part along ``unit`` is removed from ``whitening``. ``weight`` is the
-    logarithm of prior and determinants, ``variance`` the variance of the plain mean for s = 1, both
-    (choices,).
+    Different rounds have no covariance, so V and the inverse of its Cholesky factor consist of one
+    square matrix for each round. ``whitening`` has these matrices of the inverse: one array
+    (choices, b, b) for each round of b blocks. Products are computed round by round, because a
+    product for all rounds at once is so large that BLAS would start a second thread, which takes
+    longer. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single
+    round, the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of
+    prior and determinants, ``variance`` the variance of the plain mean for s = 1, both (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -87,7 +90,7 @@ def _squares(rows: Series) -> Series:
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     """Half the width of the interval, at ``level``, of the mean of at least two times.
 
-    ``rounds`` are the numbers of consecutive samples that each process took.
+    ``rounds`` has the number of consecutive samples of each process.
     """
     choices = _choices(_blocks(tuple(rounds)))
     weights, residual = _weights(times, tuple(rounds))
@@ -98,7 +101,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 
 def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
-    """Likelihood of each choice relative to the best one, and its residual sum of squares."""
+    """The likelihood of each choice relative to the best, and its residual sum of squares."""
     begins, counts = _cuts(rounds)
     choices = _choices(_blocks(rounds))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
@@ -110,7 +113,7 @@ def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
 
 @lru_cache(maxsize=4096)
 def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """Number of blocks into which each round is cut: in proportion to its samples, at least one."""
+    """The number of blocks of each round: in proportion to its samples, but at least one."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
@@ -128,7 +131,7 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 # An entry takes some hundred kilobytes, without the squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Matrices of all choices for rounds with these numbers of blocks; no times are needed."""
+    """Matrices of all choices for rounds with these numbers of blocks; times are not needed."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -194,7 +197,7 @@ def _square(number: int, total: int, rounds: int) -> _Square:
 
 
 def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
-    """Pairs of share and memory (in blocks) to try, each with its prior probability."""
+    """Pairs of share and memory (in blocks) to try, each pair with its prior probability."""
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()
     pairs = list(product(_SHARES, memories))
@@ -202,7 +205,7 @@ def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def _betweens(rounds: int) -> list[tuple[float, float]]:
-    """Variances between rounds to try, with their prior probabilities.
+    """Variances between rounds to try, each with its prior probability.
 
     With a single round, only the variance 0 is tried.
     """
@@ -214,10 +217,11 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    Each tail is approximated by a normal tail, stretched to equal Student's at the level. Newton's
-    method is applied to the root of minus the logarithm of the whole tail. This function is almost
-    straight and bends so that no step from below overshoots. Only the first step, from a normal
-    quantile, may come from above.
+    Each tail of a Student's t is approximated by a normal tail that is stretched so that both are
+    equal at ``level``. Newton's method solves for the square root of minus the logarithm of the
+    mixture's tail. This function is almost linear, and its curvature is such that a step from below
+    the solution never goes beyond it. Only the first step, which begins at a normal quantile, may
+    begin above the solution.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

@@ -1,9 +1,9 @@
 """Intervals for the mean of dependent step times, and for the ratio of two means.
 
 A circular block bootstrap gives the interval of the mean its shape: bursts of slow steps and rare
-long steps make it asymmetric. ``correlated_noise`` gives its width, including drift that resampling
-cannot show. Two measurements of the same work on a host differ if the interval of their ratio
-excludes 1 and the change is large enough to matter.
+long steps make it asymmetric. ``correlated_noise`` gives its width, which includes drift that
+resampling cannot show. Two measurements of the same work on a host differ if the interval of their
+ratio excludes 1 and the change is large enough to matter.
 """
 
 from __future__ import annotations
@@ -51,13 +51,15 @@ def mean_interval(
     """The interval of the mean of an ordered series of positive numbers.
 
     It is the percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to
-    the width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples
-    that each process took; empty: one process took all. The interval of a single sample is [0,
-    inf].
+    the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive samples
+    of each process; if it is empty, one process took all samples. The interval of a single sample
+    is [0, inf].
 
-    The bootstrap is computed without resampling. The quantiles of the resamples' means are z + s
-    (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938). The skewness s of these
-    means follows from the blocks.
+    The bootstrap is computed without resampling. Let z be a quantile of the normal distribution and
+    s the skewness of the resamples' means, which follows from the blocks. The quantile of these
+    means is z + s (z² - 1)
+
+    6 standard deviations from the mean (Cornish & Fisher 1938).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -75,8 +77,8 @@ def mean_interval(
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    The variance between hours of a machine is left out, so that more samples always narrow the
-    interval.
+    The variance between different hours on a machine is not included, so that more samples always
+    make the interval narrower.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -87,9 +89,10 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
-    It is one plus twice the sum of autocorrelations, cut where the sums of adjacent pairs turn
-    negative and made monotone. This is the initial monotone sequence estimator of Geyer (1992),
-    which needs no tuning and rather overestimates.
+    The time is one plus twice the sum of autocorrelations. The sum ends at the first pair of
+    adjacent autocorrelations whose sum is negative, and a pair counts at most as much as the pair
+    before. This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning
+    and tends to overestimate.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -102,9 +105,9 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _first_pairs(times: Series) -> Series | None:
-    """Sums of adjacent autocorrelations up to the first that is not positive.
+    """Sums of adjacent autocorrelations, up to the first sum that is not positive.
 
-    None if there are more than a few, which another method computes faster.
+    None if there are more than a few: the caller then uses a method that is faster for many.
     """
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)
@@ -120,7 +123,8 @@ def _first_pairs(times: Series) -> Series | None:
 def block_length(count: int, tau: float) -> int:
     """Number of consecutive samples in a bootstrap block, for an autocorrelation time ``tau``.
 
-    At least count^(1/3), the rate at which the best length grows (Künsch 1989).
+    The length is at least the cube root of ``count``, since the best length grows in this way
+    (Künsch 1989).
     """
     length = max(math.cbrt(count), _BLOCK_PER_AUTOCORRELATION_TIME * tau)
     bounded = min(math.ceil(length), count // _FEWEST_BLOCKS)
@@ -141,7 +145,8 @@ def _autocorrelations(times: Series) -> Series:
 def _skewness_of_means(times: Series, length: int) -> float:
     """Skewness of the means of all bootstrap resamples, from -1 to 1; 0 for equal times.
 
-    It is the skewness of the sums of all circular blocks over the root of the number of blocks.
+    It is the skewness of the sums of all circular blocks, divided by the square root of the number
+    of blocks in a resample.
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()
@@ -169,9 +174,9 @@ class Bounded:
 def ratio(above: Bounded, below: Bounded) -> Bounded:
     """The ratio of two independent estimates, with its interval.
 
-    The ends of the interval follow from each estimate's variance, which its interval implies
-    (MOVER, Zou & Donner 2008), on the logarithmic scale, so that no end is negative. An interval
-    that starts at 0 gives an end at 0 or infinity.
+    The method is MOVER (Zou & Donner 2008): each estimate's interval gives its variance, and both
+    variances give the ends of the ratio's interval. It is applied to logarithms, so that no end is
+    negative. If an interval starts at 0, an end of the ratio's interval is 0 or infinity.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))
@@ -191,7 +196,7 @@ FEWEST_ROUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class TimeChange:
-    """Ratio of the later time to the earlier time, and whether the change is significant."""
+    """The ratio of the later time to the earlier time, and whether the change is significant."""
 
     factor: Bounded
     significant: bool

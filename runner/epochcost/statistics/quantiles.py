@@ -1,7 +1,7 @@
 """Quantiles, and the interval of a share, computed without a statistics library.
 
-NumPy's quantiles take a tenth of a millisecond each, longer than all other work of a page on a
-stored result.
+A quantile by NumPy takes a tenth of a millisecond: more than everything else that a page computes
+from a stored result.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def percentile_holds(count: int, percent: float) -> bool:
 def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for a probability above one half.
 
-    Exact for 1 and 2 degrees of freedom, else the expansion of Abramowitz & Stegun 26.7.5, whose
-    error is at most 1 % for probabilities up to 0.995.
+    The result is exact for 1 and 2 degrees of freedom. For more, it is the expansion 26.7.5 of
+    Abramowitz & Stegun, whose error is at most 1 % for probabilities up to 0.995.
     """
     if degrees == 1:
         return math.tan(math.pi * (probability - 0.5))
@@ -62,7 +62,7 @@ def student_quantile(probability: float, degrees: int) -> float:
 
 
 def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
-    """The interval of a share, given ``hits`` in at least one trial (Wilson 1927, JASA 22)."""
+    """The interval of a share, given ``hits`` hits in at least one trial (Wilson 1927, JASA 22)."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     share, spread = hits / trials, z * z / trials
     middle = (share + spread / 2) / (1 + spread)

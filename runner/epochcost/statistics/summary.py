@@ -31,8 +31,8 @@ class Summary:
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     """Compute the statistics of at least one positive sample.
 
-    ``rounds`` are the numbers of consecutive samples that each process took; empty: one process
-    took all.
+    ``rounds`` has the number of consecutive samples of each process; if it is empty, one process
+    took all samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))
@@ -58,8 +58,9 @@ _LEAST_GAP = 0.1
 class Outliers:
     """The slow outliers in a series: ``count`` of the ``of`` samples.
 
-    ``longest`` is in multiples of the median. ``time_share`` is the share of all time by which the
-    outliers exceed the median: without it the mean would be smaller by that share.
+    ``longest`` is the longest outlier in multiples of the median. ``time_share`` is the time by
+    which all outliers together exceed the median, as a share of the total time: without this
+    excess, the mean would be smaller by that share.
     """
 
     count: int
@@ -69,10 +70,11 @@ class Outliers:
 
 
 def outliers(samples: Sequence[float]) -> Outliers | None:
-    """The slow outliers of a series, None if there are none; statistics do not exclude them.
+    """The slow outliers of a series; None if there are none.
 
-    An outlier exceeds the third quartile by three interquartile ranges, and the median by a tenth,
-    so that very regular steps have none.
+    All other statistics include the outliers. An outlier is above the third quartile by three
+    interquartile ranges, and above the median by a tenth of it, so that very regular steps have no
+    outliers.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None
