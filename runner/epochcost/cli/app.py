@@ -117,7 +117,7 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Import the command that the first argument names, to run or to complete it."""
+        """Import the command that the first argument names, to run it or to complete its words."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 

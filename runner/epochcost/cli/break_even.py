@@ -44,7 +44,7 @@ def break_even(
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Show from how many hours of use a month buying is cheaper.
+    """Show above how many hours of use per month buying is cheaper than renting.
 
     Example: epochcost break-even --own assumed-workstation-1x-a6000
     """

@@ -53,7 +53,7 @@ def ceilings(
 def measure_missing_ceilings(
     machine: Hardware, results: Path, provider: Provider, device: int
 ) -> None:
-    """Measure and print peak rates after a run if none are stored; never fail the run."""
+    """Measure and print peak rates after a run if none are stored; errors do not fail the run."""
     try:
         measured, new = ceilings_here(machine, results, provider, again=False, device=device)
     except (EpochcostError, OSError) as error:

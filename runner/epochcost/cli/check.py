@@ -1,4 +1,4 @@
-"""`epochcost check`: list every fault of specs or results in a line, for people, editors and CI."""
+"""`epochcost check`: print each fault of specs or results in a line, for people and programs."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _stale_faults() -> Iterator[Fault]:
 
 
 def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
-    """The reason why an ONNX file cannot be read, or contradicts the spec's [decoder]; or None."""
+    """Explain why an ONNX file cannot be read or contradicts the spec's [decoder], or None."""
     try:
         external_files(path)
         return next((Finding(*misfit) for misfit in file_misfits(path, table.get("decoder"))), None)

@@ -113,7 +113,7 @@ def _cost_change(cost: ChangedCost) -> dict[str, Any]:
 
 
 def _cost(figure: Figure | None) -> dict[str, Any]:
-    """The amount of a cost for JSON, or the state: absent (no such plan) or unknown (no price)."""
+    """Make JSON of a cost: its amount, or its state absent (no plan) or unknown (no price)."""
     if figure is None:
         return {"price": None, "state": "absent"}
     if figure.cost is None or figure.ends is None:

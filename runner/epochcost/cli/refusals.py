@@ -1,4 +1,4 @@
-"""Reword errors about options: name all missing options at once, and the expected values.
+"""Reword errors about options, so that they name all missing options and the expected values.
 
 The original messages are those of typer and pydantic.
 """
@@ -19,10 +19,10 @@ _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
 class PlainCommand(TyperCommand):
-    """A command whose errors name all missing options at once, and the expected form of values."""
+    """A command whose errors name all missing options together, and the expected form of values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments as typer does; raise its UsageError with a reworded message."""
+        """Parse arguments as typer does; raise its UsageError with another message."""
         values, _, _ = self.make_parser(ctx).parse_args(list(args))
         asks_for_help = ctx.resilient_parsing or values.get("help")
         required = [param for param in self.get_params(ctx) if param.required]

@@ -1,10 +1,10 @@
-"""The comment on a pull request: its data, a strict reader of the data, and its Markdown.
+"""Make the comment on a pull request: write its data, read them strictly, and make Markdown.
 
-The workflow that may write comments reads data that untrusted code wrote. It uses this file without
-the rest of the package, so this file imports the standard library only. The data have fixed keys,
-and limits on their size, rows and texts. The Markdown shows each text as code, in which neither
-Markdown nor GitHub interprets links, people or mark-up. A text contains no character that could end
-the code, the cell of a table or the line.
+The workflow that has the right to write comments reads data from untrusted code. It uses this file
+without the rest of the package, so this file imports the standard library only. The data have fixed
+keys, and limits on their size, rows and texts. The Markdown shows each text as code, in which
+neither Markdown nor GitHub interprets links, people or mark-up. A text contains no character that
+could end the code, the cell of a table or the line.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LOOK_ALIKES = {"`": "'", "|": "\u00a6"}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The first rows of a section, with a text for each column, and the number of rows left out."""
+    """The first rows of a section, with a text for each column, and the number of omitted rows."""
 
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
@@ -68,10 +68,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """The data of a comment; all fields are empty if nothing changes and no check fails.
+    """The data of a comment; every field is empty if nothing changes and no check fails.
 
     ``failed`` is the check that found faults, or empty. ``before`` and ``after`` name the
-    revisions. The keys of ``parts`` are those of TITLES, or ``faults``.
+    revisions. The keys of ``parts`` are the keys of TITLES, and ``faults``.
     """
 
     failed: str = ""
@@ -82,32 +82,32 @@ class Comment:
 
 
 def part(rows: Iterable[Sequence[str]]) -> Part:
-    """Cut rows, each with a text for each column, to the limits of a comment."""
+    """Make a part of rows (a text for each column), cut to the limits of a comment."""
     every = list(rows)
     first_rows = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
     return Part(first_rows, min(len(every) - len(first_rows), MOST_COUNTED))
 
 
 def faults_part(output: str) -> Part:
-    """The lines that a check printed, as a part of a comment."""
+    """Make a part of a comment from the lines that a check printed."""
     return part((line,) for line in output.splitlines() if line.strip())
 
 
 def bounded(text: str) -> str:
-    """A text in visible characters (see `plain`), cut to the limit."""
+    """Make a text visible (see `plain`), and cut it to the limit."""
     line = plain(text).strip()
     cut = len(line) > MOST_CHARACTERS
     return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line
 
 
 def write_comment(comment: Comment) -> bytes:
-    """The data of a comment as JSON."""
+    """Write the data of a comment as JSON."""
     document = {"format_version": _FORMAT_VERSION, **asdict(comment)}
     return json.dumps(document, ensure_ascii=False).encode()
 
 
 def read_comment(data: bytes) -> Comment:
-    """Parse untrusted data; raises ValueError if they are no comment, without quoting them."""
+    """Parse untrusted data; raises a ValueError that does not quote them if they are invalid."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"expected at most {MOST_BYTES:,} bytes, got more")
     try:
@@ -160,7 +160,7 @@ def _read_part(name: str, value: object) -> Part:
 
 
 def markdown(comment: Comment) -> str:
-    """The Markdown of a comment, at most 60,000 bytes; empty if there is nothing to report."""
+    """Write a comment in Markdown, at most 60,000 bytes; empty if there is nothing to report."""
     if comment == Comment():
         return ""
     parts, text = dict(comment.parts), f"{MARKER}\n"
@@ -181,7 +181,7 @@ def markdown(comment: Comment) -> str:
 
 
 def _folded(name: str, rest: Part, text: str) -> str:
-    """A section that readers can fold, to append to the text; empty if it has no rows."""
+    """Make a section that readers can fold, to append to ``text``; empty if it has no rows."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     opened = "<details>" if is_table else "<details open>"
@@ -192,7 +192,7 @@ def _folded(name: str, rest: Part, text: str) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """The rows that still fit after ``text``, and the number of the other rows."""
+    """Select the rows that still fit after ``text``; also return the number of the other rows."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:
@@ -218,14 +218,15 @@ def _item(texts: Sequence[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span of a text; Markdown removes the spaces at its ends."""
+    """Make a code span of a text; Markdown removes the spaces at its ends."""
     return f"` {bounded(text)} `"
 
 
 def plain(text: str) -> str:
-    """A text as one line of visible characters that read from left to right.
+    """Make a text one line of visible characters that read from left to right.
 
-    Other characters are replaced by their number, a backtick and a pipe by similar characters.
+    Other characters are replaced by their number. Backticks and pipes are replaced by similar
+    characters.
     """
     return "".join(map(_visible, unicodedata.normalize("NFC", text)))
 

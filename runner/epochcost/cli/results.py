@@ -92,7 +92,7 @@ def import_(
 
 
 def show_reported(rows: Sequence[ReportedRow], *, wide: bool) -> None:
-    """Print reported runs as a table, followed by doubts about them."""
+    """Print reported runs as a table, followed by reasons to doubt them."""
     print_table(_HEADER, [_cells(row) for row in rows], drop=_DROP, wide=wide)
     for row in rows:
         for doubt in row.doubts:
@@ -119,7 +119,7 @@ def _amount(cost: Cost) -> str:
 
 
 def reported_as_json(row: ReportedRow) -> dict[str, Any]:
-    """A reported run for JSON: as it is stored, with exact costs and doubts."""
+    """Make JSON of a reported run: the stored record, exact costs, and reasons for doubt."""
     return {
         "evidence": row.evidence.label,
         "file": row.evidence.uri,

@@ -107,7 +107,7 @@ def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
-    """Run the trials with a display; if interrupted, print what is stored and how to continue."""
+    """Run the trials with a display; if interrupted, print the stored results and the next step."""
     # The latest event of each trial that has a result, by id.
     latest: dict[str, Event] = {}
     try:
@@ -139,7 +139,7 @@ def _kept_words(latest: Mapping[str, Event], total: int) -> str:
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
-    """Print the failures; exit with 3 if the machine is the cause of all, else with 1."""
+    """Print the failures; exit with 3 if the machine caused all of them, else with 1."""
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return

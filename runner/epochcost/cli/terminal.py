@@ -1,4 +1,4 @@
-"""Parts that commands share: common options, tables, sentences and JSON."""
+"""Declare options, and print tables, sentences and JSON, for several commands."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """Completion for shells: the ids of a kind of spec that begin with the typed text.
+    """Complete in a shell the ids of a kind of spec that begin with the typed text.
 
-    The kind names a folder and each id a file in it, so no spec is read.
+    The kind is the name of a folder, each id the name of a file in it, so no spec is read.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -121,7 +121,7 @@ def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print sentences, wrapped between words on a narrow terminal; a pipe gets whole lines.
+    """Print sentences; wrap them between words on a narrow terminal, but not in a pipe.
 
     A continuation line is indented by two more spaces than the first line.
     """
@@ -139,7 +139,7 @@ def _broken(line: str, width: int) -> str:
 
 
 def price_words(price: Price) -> str:
-    """A price as a heading: id, provider, region, plan, date and age."""
+    """Write a price as a heading: id, provider, region, plan, date and age."""
     place = f", {price.region}" if price.region else ""
     heading = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
     return ", ".join(filter(None, (heading, price_age(price.as_of))))
@@ -180,7 +180,7 @@ def print_table(
 
 
 def _too_many(widths: Mapping[str, int], drop: Sequence[str], room: int) -> list[str]:
-    """Choose as few columns of ``drop``, in order, as must be omitted for the table to fit."""
+    """Choose the fewest columns of ``drop``, in its order, without which the table fits."""
     left_out = []
     for name in drop:
         if _whole({name: widths[name] for name in widths if name not in left_out}) <= room:
@@ -194,7 +194,7 @@ def _whole(widths: Mapping[str, int]) -> int:
 
 
 def print_json(values: Any) -> None:
-    """Print values as JSON: amounts with all digits, dataclasses by their fields."""
+    """Print values as JSON; amounts have all digits, dataclasses become objects."""
     typer.echo(json.dumps(values, default=_exact, indent=2))
 
 

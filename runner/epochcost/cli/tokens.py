@@ -1,4 +1,4 @@
-"""`epochcost tokens`: the cost of a million tokens at your traffic, self-hosted or by an API."""
+"""`epochcost tokens`: show what a million tokens cost at your traffic, self-hosted or by API."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
 
 
 def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
-    """The cheapest machines and APIs, and every machine whose phases were measured."""
+    """Select the cheapest machines and APIs, and all machines with measured phases."""
     sound = [way for way in answer.ways if not reservation_of(way)] or answer.ways
     first = sound[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]
@@ -181,7 +181,7 @@ def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
 
 
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
-    """Yield sentences on the cheapest machine and API, the odds, and the break-even load."""
+    """Yield sentences about the cheapest machine and API, the odds, and the break-even load."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
     parts = ", ".join(f"{share(float(part))} {name}" for name, part in shares.items() if part)
@@ -211,7 +211,7 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
 
 
 def _turn(answer: TokenAnswer, api: ApiOffer) -> Iterator[str]:
-    """Yield a sentence on the load above which a machine is cheaper than an API."""
+    """Yield a sentence about the load above which a machine is cheaper than an API."""
     wins = answer.wins_from(api)
     if wins is not None:
         rate, offer = wins
@@ -226,7 +226,7 @@ def _asks(offer: ApiOffer) -> str:
 
 
 def _on_machine(offer: ServingOffer) -> str:
-    """A machine with its cost, the number of machines, how busy they are, and the uncertainty."""
+    """Describe a machine: its cost and its range, the number of machines, and how busy they are."""
     cost = offer.per_million
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
@@ -244,7 +244,7 @@ def _per_second(rate: Decimal) -> str:
 
 
 def _likely(offer: ServingOffer) -> str:
-    """The range of the cost; empty if it is a single amount."""
+    """Write the range of the cost; empty if the cost is a single amount."""
     if offer.per_million.low == offer.per_million.high:
         return ""
     return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
@@ -298,7 +298,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
-    """Yield parts of a sentence on how a served decoder answers at a rate of requests.
+    """Yield parts of a sentence on the latency of a served decoder at a rate of requests.
 
     Times are interpolated between the measured rates.
     """

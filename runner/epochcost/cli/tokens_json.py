@@ -1,4 +1,4 @@
-"""The answer of `epochcost tokens` as JSON, with exact figures."""
+"""Make JSON of the answer of `epochcost tokens`, with exact figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epochcost.cli.results import reported_as_json
 
 
 def answer_as_json(answer: TokenAnswer) -> dict[str, Any]:
-    """The whole answer for JSON; ``ways`` are machines and APIs in one list, cheapest first."""
+    """Make JSON of the answer; ``ways`` lists machines and APIs together, cheapest first."""
     traffic, odds = answer.requests, answer.odds
     return {
         "model": answer.model,
@@ -45,7 +45,7 @@ def answer_as_json(answer: TokenAnswer) -> dict[str, Any]:
 
 
 def _wins(answer: TokenAnswer) -> dict[str, Any] | None:
-    """The rate above which a machine is cheaper than the cheapest API, and the machine."""
+    """The rate above which a machine is cheaper than the cheapest API; and that machine."""
     api = answer.cheapest_api
     wins = None if api is None else answer.wins_from(api)
     if wins is None:
@@ -81,7 +81,7 @@ def _offer(offer: ServingOffer, answer: TokenAnswer) -> dict[str, Any]:
 
 
 def _served(served: ServedDecoder) -> dict[str, Any]:
-    """A decoder behind a serving engine on a machine, with the measurements at every rate."""
+    """Make JSON of a decoder behind an engine on a machine, with measurements at every rate."""
     return {
         "hardware": served.machine.hardware,
         "precision": served.precision,

@@ -35,7 +35,7 @@ _LINE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """Options on the training and its aim."""
+    """Options for the training and its target."""
 
     model: Annotated[str, typer.Option(help="A model's id.", autocompletion=ids("models"))]
     dataset: Annotated[str | None, typer.Option(help="A data set's id. Default: the model's.")] = (
@@ -57,7 +57,7 @@ class WorkOptions:
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0
 
     def recipe(self, catalogue: Catalogue) -> Recipe:
-        """The settings of the training; raises InputError if the model has none."""
+        """Make the settings of the training; raises InputError if the model declares none."""
         training = catalogue.model(self.model).training
         if training is None:
             raise InputError(f"model {self.model}: expected a table [training], found none")
@@ -71,13 +71,13 @@ class WorkOptions:
 
     @property
     def aim(self) -> str:
-        """The aim as a text, for the record."""
+        """The target as a text, for the record."""
         return self.target or "all epochs"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """Options on the machine, the price and the folders."""
+    """Options for the machine, the price and the folders."""
 
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu"
     hardware: terminal.HardwareId = "local"
@@ -212,7 +212,7 @@ class _Lines:
 
 
 def _show(run: AccuracyTraining, request: RepeatsRequest) -> None:
-    """Print a row for each repeat, then the means over the repeats that reached the aim."""
+    """Print a row for each repeat, then the means over the repeats that reached the target."""
     record = run.record
     rows = [
         (
@@ -254,7 +254,7 @@ def _interval(spread: Spread, text: Callable[[float], str]) -> str:
 
 
 def _answer(run: AccuracyTraining) -> dict[str, Any]:
-    """The stored record for JSON, with the means and spreads of its time and cost."""
+    """Make JSON of the stored record, with means and spreads of its time and cost."""
     return {
         "price": None if run.price is None else run.price.id,
         "time": run.seconds,

@@ -1,8 +1,8 @@
-"""The answers of the site as static JSON for programs: `api/v1/`, with its JSON Schema.
+"""Write the site's answers as static JSON for programs: `api/v1/` and its JSON Schema.
 
-Documents of a version only gain keys; a breaking change becomes the next version. Answers equal
-those of the pages: every machine that can do a job, at its cheapest price plan. All figures are in
-`dataset`.
+The documents of a version only get new keys; a breaking change gets the next version. The answers
+are the same as on the pages: every machine that can do a job, at its cheapest price plan. `dataset`
+writes all figures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class Interval(_Part):
-    """A mean and its interval; without an interval, both ends equal the mean."""
+    """A mean and its interval; if there is no interval, both ends equal the mean."""
 
     low: float
     mean: float
@@ -59,7 +59,7 @@ class Choice(_Part):
 
 
 class JobAnswer(_Part):
-    """All machines that can do a job, cheapest first, and three choices among them."""
+    """All machines that can do a job, cheapest first, and three recommended ones of these."""
 
     goal: ContestGoal = Field(
         description="one full training, one epoch, a million inferences, a million tokens of a "
@@ -99,7 +99,7 @@ class Models(_Part):
 
 
 class MachineEntry(_Part):
-    """A kind of machine."""
+    """A kind of machine, as the list of machines shows it."""
 
     id: str
     name: str

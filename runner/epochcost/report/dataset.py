@@ -1,4 +1,4 @@
-"""Write all figures of the site as CSV, JSON and Parquet, with a Data Package that describes them.
+"""Write all figures of the site as CSV, JSON and Parquet, described by a Data Package.
 
 DuckDB writes the Parquet file. `data/datapackage.json` follows version 2 of
 https://datapackage.org/standard/data-package/.
@@ -45,7 +45,7 @@ def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
 
 
 def dataset_table(lines: Iterable[Line]) -> Table:
-    """The published table; amounts are in the currency of each line."""
+    """The table of figures; the amounts of a line are in the line's currency."""
     columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
     values = map(values_of, lines)
     return Table(columns, tuple(tuple(map(line.get, _NAMES)) for line in values))
@@ -79,7 +79,7 @@ def _resource(name: str, form: str, media_type: str, content: bytes) -> dict[str
 
 
 def _schema() -> dict[str, Any]:
-    """Our columns as a Table Schema, with the additional keys ``unit`` and ``empty``."""
+    """Make a Table Schema of our columns, with the additional keys ``unit`` and ``empty``."""
     fields = [
         {
             "name": entry.name,
@@ -108,14 +108,14 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """The table as a Parquet file, whose metadata contain the dictionary of columns as JSON."""
+    """Make a Parquet file of the table; its metadata contain the dictionary of columns as JSON."""
     lines = [[_csv_cell(value) for value in row] for row in table.rows]
     with tempfile.TemporaryDirectory() as folder:
         return _write(lines, Path(folder) / "figures.parquet").read_bytes()
 
 
 def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
-    """The dictionary of columns as JSON: name, meaning, unit, type and when a cell is empty."""
+    """Make JSON of the columns: name, meaning, unit, type, and when a cell is empty."""
     return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
 
 
@@ -141,7 +141,7 @@ def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
 
 
 def _csv_cell(value: Value) -> str:
-    """A cell of the CSV that DuckDB reads: text in one line, an unknown value empty."""
+    """Write a cell of the CSV that DuckDB reads: text in one line, empty if unknown."""
     if value is None:
         return ""
     return plain(value) if isinstance(value, Decimal) else one_line(str(value))

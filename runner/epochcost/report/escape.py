@@ -1,7 +1,7 @@
 """Escape text from specs and results for Markdown, HTML and page titles.
 
-Every string that a template prints passes through `markdown_text` (as Jinja's ``finalize``):
-punctuation with a meaning in Markdown or HTML becomes a numeric entity, which both show as the
+Jinja passes every string that a template prints through `markdown_text` (``finalize``). It replaces
+punctuation with a meaning in Markdown or HTML by numeric entities, which both show as the
 character.
 """
 
@@ -32,7 +32,7 @@ _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff0
 
 
 def one_line(text: str) -> str:
-    """The text in one line, without unprintable characters and those that change the direction."""
+    """Make a text one line, without unprintable characters and characters that change direction."""
     return _flat(text).strip()
 
 
@@ -59,9 +59,10 @@ def _escaped(text: str) -> Markup:
 
 
 def file_stem(text: str) -> str:
-    """The text as part of a file's name and address: letters, digits, dots and hyphens.
+    """Make a part of file names and addresses from a text: letters, digits, dots and hyphens.
 
-    A long text, or one with other characters, ends in a digest, so that no two texts share a file.
+    If the text is long or has other characters, the result ends in a digest, so that no two texts
+    share a file.
     """
     stem = _NOT_IN_ADDRESS.sub("-", text).strip("-.")
     if stem and len(stem) <= _LONGEST_STEM and text.isascii():
@@ -71,7 +72,7 @@ def file_stem(text: str) -> str:
 
 
 def page_title(text: str) -> str:
-    """A title that is safe in a theme that prints it without escaping.
+    """Make a title safe for a theme that prints it without escaping.
 
     Material strips tags from ``<title>`` and then resolves entities, which undoes any escaping. So
     the four characters of markup are replaced by similar ones.
@@ -80,7 +81,7 @@ def page_title(text: str) -> str:
 
 
 def with_links(text: str) -> Markup:
-    """The text with addresses and GitHub commits (shortened) as links; the rest is escaped."""
+    """Turn addresses and GitHub commits (shortened) in a text into links, and escape the rest."""
     parts: list[str] = []
     end = 0
     for match in _LINK.finditer(one_line(text)):

@@ -1,7 +1,7 @@
-"""`feed.xml`: an Atom feed (RFC 4287) of changed prices and changed costs.
+"""Write `feed.xml`, an Atom feed (RFC 4287) of changed prices and changed costs.
 
-Addresses are relative to the feed. The id of an entry depends only on its subject, so that the next
-build does not repeat the entry under a new id.
+Addresses are relative to the feed. The id of an entry depends only on its subject, so the next
+build does not publish the same entry under a new id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Entry:
 
 
 def feed(report: Report) -> str:
-    """The feed of a site, newest entry first."""
+    """Write the feed of a site, with the newest entry first."""
     moved = map(_moved, moved_prices(report.catalogue))
     entries = list(islice(chain(_changes(report), moved), _MOST))
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
@@ -85,7 +85,7 @@ def _moved(moved: Moved) -> Entry:
 
 
 def _changes(report: Report) -> Iterator[Entry]:
-    """Yield an entry with the changes since the last publication; none if nothing changed."""
+    """Yield an entry with the changes since the last publication, unless nothing changed."""
     publication, changes = report.publication, report.changes
     if isinstance(changes, str) or changes.is_empty:
         return

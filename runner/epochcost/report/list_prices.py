@@ -1,4 +1,4 @@
-"""Find the prices of an hour: today's list price of every machine, earlier prices, and changes."""
+"""Find each machine's price of an hour today, its earlier prices, and changed prices."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Listed:
 
 @dataclass(frozen=True)
 class Moved:
-    """A price that replaced an older price of the same plan; amounts are those of an hour.
+    """A price that replaced an older price of the same plan; amounts are for an hour.
 
-    ``before`` is the older amount, of the day ``since``; ``now`` is the newer amount.
+    ``before`` is the older amount, from the day ``since``; ``now`` is the newer amount.
     """
 
     hardware: Hardware
@@ -74,13 +74,13 @@ def _on_demand(price: Price) -> bool:
 
 
 def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
-    """The machines with a price for an hour of a GPU, cheapest first."""
+    """The machines whose price for an hour of a GPU is known, cheapest first."""
     priced = [machine for machine in machines if machine.gpu_hour is not None]
     return sorted(priced, key=lambda machine: machine.gpu_hour or 0)
 
 
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
-    """The cheapest machines with the same accelerator; empty if no other machine has it."""
+    """The cheapest machines with the same accelerator; empty if no other machine has this one."""
     names = {chip.name for chip in hardware.accelerators}
     same = [
         machine
@@ -96,7 +96,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The cheapest machine for an hour of each of the most common GPUs, the dearest GPU first.
+    """The machine with the cheapest hour of each common GPU; the most expensive GPU comes first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """
@@ -135,16 +135,16 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
 
 
 def hourly(price: Price) -> Decimal | None:
-    """The price of an hour of use; None for a plan per vCPU or per run."""
+    """The price of an hour of use; None if the plan charges for each vCPU or each run."""
     if price.owned is not None and price.owned.per_vcpu:
         return None
     return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
 
 
 def owned_hour(price: Price) -> Decimal | None:
-    """The price of an hour of an owned machine, or of one vCPU if the plan is per vCPU.
+    """The price of an hour of an owned machine, or of a vCPU if the plan charges for vCPUs.
 
-    None if the plan's figures give no amount.
+    None if the plan's figures do not determine an amount.
     """
     return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
 

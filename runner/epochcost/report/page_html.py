@@ -1,13 +1,14 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-A link in HTML names a file of the site as ``href="site:machines/a.md"``: the path of the page's
-source from the root. It becomes an address after the page's Markdown has become HTML.
+A link in HTML names a page of the site by the path of its source from the root:
+``href="site:machines/a.md"``. After the Markdown has become HTML, this module replaces the path by
+an address.
 
 Charts and their tables are inserted into finished pages, so that the search does not index them. A
 page contains ``<div class="ec-plot" data-ec-figure="ID"></div>``, into which the static SVG and, in
-a ``<template>``, the spec of the interactive chart are inserted. With ``data-ec-later`` only the
-spec is inserted, because a closed fold shows nothing before a script opens it. The table of the
-chart's data goes into ``<div class="ec-table" data-ec-table="ID"></div>``.
+a ``<template>``, the spec of the interactive chart are inserted. With ``data-ec-later``, only the
+spec is inserted, for a closed fold that only a script opens. The table of the chart's data is
+inserted into ``<div class="ec-table" data-ec-table="ID"></div>``.
 
 This module also writes each chart as SVG and as a page to embed. Readers' browsers make the PNG.
 """
@@ -39,7 +40,7 @@ _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 
 
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
-    """Replace the links ``site:…`` in a page's HTML by addresses."""
+    """Replace each link ``site:…`` in a page's HTML by an address."""
     return _LINK.sub(lambda link: f'{link[1]}="{address(link[2])}', content)
 
 
@@ -61,7 +62,7 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
 
 
 def _still(figure: Figure, drawer: Drawer) -> str:
-    """A chart as a picture with one label for screen readers, which skip its parts."""
+    """Make a chart a single picture for screen readers: with a label, and without parts."""
     label = html.escape(f"{figure.title}. {figure.description}")
     quiet = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
     return f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
@@ -75,7 +76,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the address of each file with a drawing, and a function that waits for its content."""
+    """Yield the address of each file with a drawing, and a function that waits for the drawing."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

@@ -1,4 +1,4 @@
-"""Logarithmic axes, whose ends and round ticks are computed here so that all renderers agree."""
+"""Make logarithmic axes; their ends and round ticks are computed here, so all renderers agree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def log_axis(
     *,
     also: Iterable[float] = (),
 ) -> Any:
-    """A logarithmic axis over the values of ``field`` and those of ``also``.
+    """A logarithmic axis that covers the values of ``field`` and those of ``also``.
 
     ``channel`` is ``alt.X`` or ``alt.Y``. The field's form (seconds, money, ...) decides the ticks
     and their labels.
@@ -68,7 +68,7 @@ def log_with_ticks(
     ticks: Sequence[float],
     label: str,
 ) -> Any:
-    """A logarithmic axis over ``domain`` with these ticks; labels that would meet are hidden."""
+    """A logarithmic axis over ``domain`` with these ticks; labels that would overlap are hidden."""
     return channel(
         f"{field}:Q",
         scale={"type": "log", "domain": domain, "nice": False},
@@ -84,19 +84,19 @@ def log_domain(values: Iterable[float]) -> tuple[float, float]:
 
 
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
-    """Places in pixels of ``values`` on a logarithmic axis that also shows all of ``drawn``."""
+    """Positions of ``values``, in pixels, on a logarithmic axis that covers ``drawn`` as well."""
     low, high = log_domain(drawn)
     return [length * math.log(value / low) / math.log(high / low) for value in values]
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round numbers in the domain: powers of ten, and more between them if the domain is short."""
+    """Round numbers in the domain: powers of ten and, if the domain is short, more between them."""
     low, high = domain
     return _thinned(_numbers(low, high, _leads(domain)), _numbers(low, high, (1.0,)), domain)
 
 
 def time_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round durations in the domain, which is in seconds, from seconds to years."""
+    """Round durations, from seconds to years, in a domain that is given in seconds."""
     low, high = domain
     ticks: list[float] = []
     for unit, end in _TIME_UNITS:
@@ -121,7 +121,7 @@ def _leads(domain: tuple[float, float]) -> tuple[float, ...]:
 def _thinned(
     ticks: Sequence[float], first: Sequence[float], domain: tuple[float, float]
 ) -> list[float]:
-    """Choose ticks whose labels have room; ticks in ``first`` are preferred."""
+    """Choose ticks whose labels do not overlap; ticks in ``first`` are preferred."""
     least = _APART * math.log(domain[1] / domain[0])
     kept: list[float] = []
     for tick in sorted(ticks, key=lambda tick: (tick not in first, tick)):

@@ -1,4 +1,4 @@
-"""The chart of time per example against batch size, with a line for each machine and job.
+"""Chart the time per example against batch size, with a line for each machine and job.
 
 The last point of a sweep of batch sizes is labelled with the reason why the sweep ended.
 """
@@ -51,7 +51,7 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class TimeByBatchSize(Chart[BatchPoint]):
-    """Lines of the time per example over the batch size, in a colour for each machine."""
+    """Chart the time per example over the batch size: lines, in a colour for each machine."""
 
     height = 300
     summary = "Time per example vs. batch size."
@@ -85,7 +85,7 @@ class TimeByBatchSize(Chart[BatchPoint]):
 def time_by_batch_size(
     observations: Sequence[Observation], limits: Sequence[BatchLimit], *, identifier: str
 ) -> Figure | None:
-    """The measured times of one workload by machine; None if fewer than three differ."""
+    """Chart a workload's measured times by machine; None if fewer than three differ."""
     points = _points(observations, limits)
     if len({(point.batch_size, point.time_per_example) for point in points}) < LEAST_POINTS:
         return None
@@ -132,7 +132,7 @@ def _points(
 
 
 def _ended_at(observed: Observation, limits: Iterable[BatchLimit]) -> BatchLimit | None:
-    """The sweep that ended after this trial; None for variants and other batch sizes."""
+    """The sweep that ended after this trial; None for other batch sizes and for variants."""
     machine = observed.machine
     place = (machine.hardware, machine.host, machine.device, observed.mode, observed.batch_size)
     for limit in limits:

@@ -1,4 +1,4 @@
-"""Charts of the cost of one job by machine: against its time, and relative to the cheapest.
+"""Chart a job's cost on each machine: against its time, and relative to the cheapest machine.
 
 The shape of a mark says how the machine's time is known: measured, published, predicted or
 estimated. Machines that no other beats in both time and cost (the frontier) have a colour, and a
@@ -35,7 +35,7 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A machine at its cheapest price plan; ``side`` is where its name is drawn, if any."""
+    """A machine at its cheapest price plan; ``side`` says on which side its name is drawn."""
 
     machine: MachineName
     price_plan: PlanName
@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True)
 class CostTime(Chart[Point]):
-    """A mark for each machine over time and cost; ``job`` is a phrase such as "full training"."""
+    """Chart a mark for each machine over time and cost; ``job`` is a phrase ("full training")."""
 
     job: str
     height = 340
@@ -61,7 +61,7 @@ class CostTime(Chart[Point]):
         return f"Cost vs. time of {self.job}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The frontier with its intervals, the marks of all machines, and names."""
+        """The frontier (unbeaten machines) with intervals, the marks of all machines, and names."""
         x = axes.log_axis(alt.X, self.data, "time", f"time of {self.job}")
         y = axes.log_axis(alt.Y, self.data, "cost", f"cost of {self.job}")
         plain = self.marks(alt)
@@ -92,7 +92,7 @@ class CostTime(Chart[Point]):
 
 
 def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """The chart of cost against time for one job, of the machines that may win.
+    """Chart cost against time for a job, with the machines that may be the answer.
 
     None if fewer than three points differ.
     """
@@ -148,13 +148,13 @@ def finding(contest: Contest, job: str) -> str:
 
 
 def _unmeasured(mark: str) -> str:
-    """The kind of evidence in brackets; empty for measured times."""
+    """Write the kind of evidence in brackets; empty for measured times."""
     kind = mark.partition(",")[0]
     return "" if kind == "measured" else f" ({kind})"
 
 
 def _description(contest: Contest, job: str) -> str:
-    """A description of the chart for readers who cannot see it."""
+    """Describe the chart for readers who cannot see it."""
     cheap, fast = contest.cheapest, contest.fastest
     omitted = len(contest.machines) - len(contest.competing)
     left_out = f" {count_words(omitted, 'machine')} without a firm price left out."
@@ -216,10 +216,10 @@ _MOST_DRAWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CostRatio:
-    """A machine's cost relative to the cheapest's, each at its cheapest price plan.
+    """The cost of a machine relative to the cheapest, each at its cheapest price plan.
 
-    ``times_cost`` is the median with its 90 % range over joint draws; ``cheapest`` is the number of
-    100 scenarios in which the machine is the cheapest.
+    ``times_cost`` is the median, with the 90 % interval, over joint draws of all costs;
+    ``cheapest`` is the number of scenarios of 100 in which the machine is the cheapest.
     """
 
     machine: MachineName
@@ -231,7 +231,7 @@ class CostRatio:
 
 @dataclass(frozen=True)
 class CostRatioChart(Chart[CostRatio]):
-    """A mark with its range for each machine, over a logarithmic axis with ``choice`` at 1."""
+    """Chart a mark and an interval for each machine on a logarithmic axis; ``choice`` is at 1."""
 
     choice: str
 
@@ -246,7 +246,7 @@ class CostRatioChart(Chart[CostRatio]):
         return f"Cost relative to {self.choice}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The line at 1, then the ranges and the marks."""
+        """The line at 1, then the intervals and the marks."""
         order = list(dict.fromkeys(self.data.values_of("machine")))
         domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
         line, x = (
@@ -272,7 +272,7 @@ class CostRatioChart(Chart[CostRatio]):
 
 
 def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """The chart of every machine's cost relative to the cheapest; None for fewer than three."""
+    """Chart each machine's cost relative to the cheapest; None for fewer than three machines."""
     odds = contest.odds if contest else None
     if contest is None or odds is None or len(odds.shares) < LEAST_POINTS:
         return None

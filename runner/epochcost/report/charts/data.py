@@ -1,7 +1,7 @@
-"""The data of a chart: rows whose fields declare how marks, tooltips, tables and files show them.
+"""Store a chart's data as rows, whose fields declare how charts, tables and files show them.
 
-A row is a frozen dataclass whose fields are annotated with a `Shown`. Charts decide which marks to
-draw, `report.tables` formats tables.
+A row is a frozen dataclass, and a `Shown` annotates each field. Charts decide which marks to draw;
+`report.tables` formats tables.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _UNITS: Mapping[Form, tuple[tuple[float, float, str], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a field is shown: its title for readers, its form, and where.
+    """Declares how a field is shown: with which title, in which form, and where.
 
-    ``place`` "chart" leaves the field out of tables, "table" out of the drawing. In files, the unit
-    of the form ends the field's name. Without ``bounds`` a table has only the mean of an interval.
-    A number has at most ``digits`` digits in tables.
+    If ``place`` is "chart", tables omit the field; if it is "table", the drawing omits it. In
+    files, the field's name ends with the unit of the form. Without ``bounds``, tables show only the
+    mean of an interval. Tables show numbers with at most ``digits`` digits.
     """
 
     title: str
@@ -71,7 +71,7 @@ class ChartData(Generic[RowT]):
 
     @cached_property
     def values(self) -> list[dict[str, Any]]:
-        """The values for Altair: a dict for each row, without missing values."""
+        """The values for Altair, as a dict for each row; missing values are left out."""
         return [dict(self._drawn(row)) for row in self.rows]
 
     def fold(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ class ChartData(Generic[RowT]):
         ]
 
     def values_of(self, *names: str) -> list[Any]:
-        """The drawn values of some fields, with both ends of intervals."""
+        """All drawn values of some fields, including both ends of intervals."""
         columns = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in columns]
 
@@ -100,12 +100,12 @@ class ChartData(Generic[RowT]):
         return next(field.display.title for field in self._fields if field.name == name)
 
     def distinct(self, *names: str) -> int:
-        """The number of rows that differ in some fields; rows without a value do not count."""
+        """The number of rows that differ in these fields; rows without a value do not count."""
         points = {tuple(row.get(name) for name in names) for row in self.values}
         return sum(None not in point for point in points)
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
-        """Add a tooltip to a mark, with readable units, of fields that tables show too."""
+        """Add to a mark a tooltip with the fields that tables show too, in readable units."""
         shown = [field for field in self._fields if field.display.place == "both"]
         texts = {
             f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
@@ -116,7 +116,7 @@ class ChartData(Generic[RowT]):
         return mark.transform_calculate(**texts).encode(tooltip=tooltips)
 
     def table(self) -> Table:
-        """All rows as a table, for readers and files."""
+        """Make a table of all rows, for readers and files."""
         listed = [field for field in self._fields if field.display.place != "chart"]
         columns = [column for field in listed for column in self._columns(field)]
         rows = (
@@ -150,7 +150,7 @@ class ChartData(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a row, with its `Shown` and the type of its values."""
+    """A field of a row, its `Shown`, and the type of its values."""
 
     name: str
     display: Shown
@@ -168,19 +168,19 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """The suffixes of name and title of each of the field's columns."""
+        """The suffixes that the field's columns add to its name and title."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
 
 
 def _drawn(value: Decimal | float) -> float:
-    """Round to nine digits, which is finer than any pixel."""
+    """Round a number to nine digits, which is finer than any pixel."""
     return float(f"{value:.9g}")
 
 
 def clip(ends: Ends) -> Ends:
-    """Shorten an interval that is so wide that all others would shrink to a line."""
+    """Shorten an interval so wide that all other intervals would shrink to a line."""
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
@@ -226,5 +226,5 @@ def _cell(display: Shown, value: Any) -> Value:
 
 
 def _yes_or_no(value: Any) -> Any:
-    """The text "yes" or "no" for a boolean; other values stay as they are."""
+    """Write booleans as "yes" and "no"; leave other values as they are."""
     return ("yes" if value else "no") if isinstance(value, bool) else value

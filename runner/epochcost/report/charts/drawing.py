@@ -1,4 +1,4 @@
-"""Draw figures in separate processes, and cache the drawings by their inputs.
+"""Draw figures in separate processes, and cache each drawing by its inputs.
 
 A drawing's file name is a hash of the chart, of the code here, and of the versions of the drawing
 packages. The file of the browser's chart library is named by its version.
@@ -39,9 +39,9 @@ _MOST_PROCESSES = 3
 
 @contextlib.contextmanager
 def _interrupt_blocked() -> Iterator[None]:
-    """Start processes inside that ignore Ctrl-C, even while their interpreters start.
+    """Start processes in the block; they ignore Ctrl-C, even while their interpreters start.
 
-    The build itself ends these processes.
+    The build ends these processes itself.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -57,7 +57,7 @@ def _interrupt_blocked() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A chart ready for a page: its Vega-Lite ``spec`` as compact JSON, and its picture."""
+    """A chart for a page: its Vega-Lite ``spec`` as compact JSON, and its picture."""
 
     spec: str
     svg: str
@@ -65,14 +65,14 @@ class Drawing:
 
 @dataclass
 class Drawer:
-    """Draw figures that are not in the cache ``folder``; `close` ends the processes."""
+    """Draw the figures that are not in the cache ``folder``; `close` ends the processes."""
 
     folder: Path
     _begun: dict[Path, Future[None]] = field(default_factory=dict)
     _used: set[Path] = field(default_factory=set)
 
     def begin(self, figures: Iterable[Figure]) -> None:
-        """Start to draw figures without waiting for them."""
+        """Start to draw figures, without waiting for the drawings."""
         self._begin(self._bundle, _write_library)
         for figure in figures:
             self._begin(self._drawing(figure), _draw, figure.chart)
@@ -95,7 +95,7 @@ class Drawer:
         return self._bundle.read_bytes()
 
     def close(self) -> None:
-        """End the processes, even if they have work left; a later drawing starts new ones."""
+        """End the processes even if they still draw; a later drawing starts new ones."""
         if "_pool" in self.__dict__:
             self._pool.shutdown(cancel_futures=True)
             del self._pool
@@ -142,7 +142,7 @@ class Drawer:
 
 
 def end_with_parent() -> None:
-    """End this process when its parent ends, for whatever reason, but not at Ctrl-C.
+    """End this process when its parent ends for any reason, but ignore Ctrl-C.
 
     Ctrl-C at a terminal reaches both processes, and the parent decides.
     """
@@ -183,16 +183,16 @@ def _write_library(path: Path) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write atomically, because two builds may draw the same figure."""
+    """Write a file atomically, because two builds may draw the same figure."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_bytes(content)
     part.replace(path)
 
 
 def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without tooltips and labels for screen readers: the page describes the chart.
+    """Remove tooltips and labels for screen readers from a spec: the page describes the chart.
 
-    The picture stays the same, and drawing takes two thirds of the time.
+    The picture is the same, and the drawing takes two thirds of the time.
     """
     layers = [
         {
@@ -214,7 +214,7 @@ def _key(text: str) -> str:
 
 @cache
 def _drawing_version() -> str:
-    """A text that changes with the packages and the code that turn a chart into a drawing."""
+    """A text that changes if the packages or the code that draw a chart change."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     return " ".join([*map(version, _PACKAGES), code])

@@ -1,4 +1,4 @@
-"""Figures: a chart with its title, its description, its source and the table of its data.
+"""Combine a chart with its title, description, source and table of data to a figure.
 
 This module also formats values of `analysis` for charts: names of machines, and intervals.
 """
@@ -26,7 +26,7 @@ LEAST_POINTS = 3
 
 @dataclass(frozen=True)
 class Chart(ABC, Generic[RowT]):
-    """A chart to be drawn; its ``repr`` contains everything on which the drawing depends."""
+    """The base of charts; the ``repr`` has everything on which the drawing depends."""
 
     data: ChartData[RowT]
 
@@ -42,16 +42,16 @@ class Chart(ABC, Generic[RowT]):
 
     @abstractmethod
     def layers(self, alt: Any) -> list[Any]:
-        """The marks of the chart, built with ``alt``, the module Altair."""
+        """The marks of the chart; ``alt`` is the module Altair."""
 
     def marks(self, alt: Any) -> Any:
-        """An Altair chart of the data, to which callers add a kind of mark."""
+        """Make an Altair chart of the data, to which callers add a kind of mark."""
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec, for static pictures and for the browser.
 
-        Altair validates each part, unless that is turned off; tests validate the whole spec.
+        Altair validates each part unless its validation is disabled; tests validate the whole spec.
         """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
@@ -73,7 +73,7 @@ class Chart(ABC, Generic[RowT]):
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its texts; ``id`` is unique on the site and names the data files.
+    """A chart with its texts; ``id`` is unique on the site and occurs in the data files' names.
 
     ``title`` is the main result; ``source`` says where and when the values were obtained.
 
@@ -94,7 +94,7 @@ class Figure:
 
 
 def machine_name(observed: Observation) -> str:
-    """The name of the observed machine, in one line of printable text."""
+    """Name the observed machine in one line of printable text."""
     return one_line(observed.machine.name)
 
 
@@ -104,6 +104,6 @@ def ends(value: Time | Estimate | Bounded) -> Ends:
 
 
 def day_range(days: Iterable[dt.date]) -> str:
-    """The first and the last of some days, as "… to …"; a single day if they are equal."""
+    """Write the first and the last of some days ("… to …"), or one day if they are equal."""
     ordered = sorted(days)
     return " to ".join(dict.fromkeys(str(day) for day in (ordered[0], ordered[-1])))

@@ -1,4 +1,4 @@
-"""The chart of learning curves: held-out accuracy of real trainings against time."""
+"""Chart learning curves: the held-out accuracy of real trainings against time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """The evaluations of all repeats after a step: ``measure`` has lowest, mean and highest."""
+    """The evaluations of all repeats after a step; ``measure`` has the lowest, mean and highest."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -32,7 +32,7 @@ class LearningPoint:
 
 @dataclass(frozen=True)
 class LearningCurve(Chart[LearningPoint]):
-    """A line for each training over the logarithm of time, in a band that covers its repeats."""
+    """Chart a line for each training over the logarithm of time, in a band of its repeats."""
 
     summary = "Held-out accuracy by time of steps, with the band of all repeats."
 
@@ -55,7 +55,7 @@ class LearningCurve(Chart[LearningPoint]):
 
 
 def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
-    """The learning curves of trainings of one model; None if fewer than three points differ."""
+    """Chart the learning curves of a model's trainings; None if fewer than three points differ."""
     rows = tuple(row for training in trainings for row in _points(training))
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
@@ -82,7 +82,7 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Yield evaluations that all repeats have, evenly thinned, without those before step 1."""
+    """Yield evenly spread evaluations that all repeats have, except those before step 1."""
     evaluations: dict[int, list[Point]] = defaultdict(list)
     for repeat in training.record.repeats:
         for point in repeat.curve:

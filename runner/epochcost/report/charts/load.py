@@ -1,6 +1,6 @@
-"""The chart of a million tokens' cost against the load, for machines and APIs.
+"""Chart the cost of a million tokens against the load, for machines and APIs.
 
-It shows only machines that are cheapest at some load, and the cheapest APIs.
+The chart shows only machines that are the cheapest at some load, and the cheapest APIs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A machine or an API, with its cost of a million tokens at each rate of ``RATES``."""
+    """A machine or an API, and its cost of a million tokens at each rate in ``RATES``."""
 
     name: str
     costs: tuple[float, ...]
     is_api: bool = False
 
     def wins_over(self, rivals: Sequence[Way]) -> bool:
-        """Whether its cost is clearly lower than that of all rivals at any rate."""
+        """Whether at some rate its cost is clearly lower than the costs of all rivals."""
         least = [min(costs) for costs in zip(*(rival.costs for rival in rivals), strict=True)]
         pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
         return any(cost < (1 - _ALIKE) * lowest for cost, lowest in pairs)
@@ -56,16 +56,16 @@ class LoadCost:
 
 @dataclass(frozen=True)
 class CostByLoad(Chart[LoadCost]):
-    """A line for each machine and API on logarithmic axes; APIs are dashed.
+    """Chart a line for each machine and API on logarithmic axes; the lines of APIs are dashed.
 
-    The names are stacked in the upper right corner, where no line runs.
+    The labels are stacked in the upper right corner, where there is no line.
     """
 
     height = _HEIGHT
     summary = "Cost of a million tokens by the rate of requests."
 
     def layers(self, alt: Any) -> list[Any]:
-        """Lines, invisible points for tooltips, and names outlined in the background colour."""
+        """Lines, invisible points for tooltips, and labels outlined in the background colour."""
         title = "cost of a million tokens"
         also = self.data.values_of("cost", "label_cost")
         base = self.marks(alt).encode(
@@ -100,10 +100,10 @@ def cost_by_load(
     source: str = "",
     turn: str = "",
 ) -> Figure | None:
-    """Draw the machines that are cheapest at some rate, and the cheapest APIs.
+    """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
     ``requests`` describes the requests. ``turn`` is the rate above which a machine costs less than
-    all APIs. None if fewer than two lines differ.
+    all APIs. Returns None if fewer than two lines differ.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:
@@ -122,9 +122,10 @@ def cost_by_load(
 
 
 def finding(ways: Sequence[Way], turn: str = "") -> str:
-    """The cheapest machine or API at low and at high load, as a sentence without a full stop.
+    """State the cheapest machine or API at low and high load, without a full stop.
 
-    At the highest loads costs jump with each further machine, so the most frequent winner counts.
+    At the highest loads, the cost jumps with each additional machine, so the machine or API that is
+    the cheapest at most of these loads counts.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]
@@ -146,7 +147,7 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
 
 
 def _winners(ways: Sequence[Way]) -> list[Way]:
-    """The machines that are clearly cheapest at some rate, those that win most often first."""
+    """The machines that are clearly the cheapest at some rate, the most frequent winner first."""
     machines = [way for way in ways if not way.is_api]
     wins = [min(machines, key=lambda way: way.costs[at]) for at in range(len(RATES)) if machines]
     drawn: list[Way] = []
@@ -157,7 +158,7 @@ def _winners(ways: Sequence[Way]) -> list[Way]:
 
 
 def _distinct(apis: Sequence[Way]) -> list[Way]:
-    """APIs with different prices, cheapest first; APIs with nearly equal prices share a line."""
+    """The APIs with different prices, cheapest first; of nearly equal prices only one is kept."""
     distinct: list[Way] = []
     for api in sorted(apis, key=lambda way: way.costs[0]):
         if not distinct or api.costs[0] > (1 + _ALIKE) * distinct[-1].costs[0]:
@@ -166,9 +167,9 @@ def _distinct(apis: Sequence[Way]) -> list[Way]:
 
 
 def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
-    """Yield all points of the lines; the last point of each line has the place of its name.
+    """Yield all points of the lines; a line's last point also has the position of its label.
 
-    Names are stacked in the order of costs.
+    Labels are stacked in the order of costs.
     """
     costs = [cost for way in ways for cost in way.costs]
     low, high = (math.log(end) for end in axes.log_domain(costs))

@@ -1,4 +1,4 @@
-"""The chart of a month's cost against hours of use: an owned machine and rented substitutes."""
+"""Chart the cost of a month against hours of use, for an owned machine and rented ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOURS = (*map(Decimal, range(0, 701, 100)), HOURS_PER_CALENDAR_MONTH)
 class MonthPoint:
     """The cost of a month at some hours of use.
 
-    ``point`` is "break-even" at the hours at which renting and buying cost the same.
+    ``point`` is "break-even" if renting and buying cost the same at these hours.
     """
 
     price_plan: PlanName
@@ -84,7 +84,7 @@ def _cost(alt: Any, currency: str) -> Any:
 
 
 def rent_or_buy(comparison: Comparison) -> Figure | None:
-    """The chart of an owned machine and its cheapest alternatives; None if there are none."""
+    """Chart an owned machine and its cheapest alternatives; None if there are no alternatives."""
     alternatives, bought = comparison.alternatives, comparison.owned
     if not alternatives:
         return None
@@ -114,7 +114,7 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
 
 
 def _name(price: Price) -> str:
-    """A short name of a price plan, because legends are narrow."""
+    """Shorten the name of a price plan, because legends are narrow."""
     return f"{price.hardware}, {price.plan}"
 
 

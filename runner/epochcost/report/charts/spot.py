@@ -1,4 +1,4 @@
-"""The chart of replays on spot machines: the cost of a job by its start, for each policy."""
+"""Chart replays on spot machines: the cost of a job by the time of its start, for each policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epochcost.units import money, symbol
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
-    """The cost of a job that started at a time and followed a policy."""
+    """The cost of a job that starts at a time and follows a policy."""
 
     policy: Annotated[str, Shown("Policy")]
     start: Annotated[str, Shown("Start", "time")]
@@ -26,7 +26,7 @@ class StartCost:
 
 @dataclass(frozen=True)
 class ByStart(Chart[StartCost]):
-    """A line for each policy over the time at which the job starts."""
+    """Chart a line for each policy over the time at which the job starts."""
 
     summary = "Cost of the job by the time of its start, for each policy."
 
@@ -47,7 +47,7 @@ class ByStart(Chart[StartCost]):
 
 
 def cost_by_start(played: Replayed) -> Figure | None:
-    """The chart of the job's cost from each start in the trace; None for fewer than three costs."""
+    """Chart the job's cost by its start in the trace; None if there are fewer than three costs."""
     rows = tuple(
         StartCost(policy, _utc(start), cost) for policy, start, cost in played.costs_by_start()
     )

@@ -1,11 +1,11 @@
-"""The look that all charts share: a Vega-Lite config, scales for series and kinds, and colours.
+"""Define the look of all charts: a Vega-Lite config, scales for series and kinds, and colours.
 
 Colours are one list per palette, published as CSS variables. Specs and SVGs contain only the
-variables, so one drawing serves light and dark pages and print. A search near Okabe and Ito's hues
-found eight series colours that stay as far apart as possible with usual, protan, deutan and tritan
-vision: CIEDE2000 is at least 15 between any two, and the contrast to the background is at least 3:1
-(WCAG 2.2, success criterion 1.4.11). Tests simulate these visions. `standalone_svg` adds colours
-and a background to a drawing that is used outside the site's pages.
+variables, so one drawing serves light and dark pages and print. The eight colours of series come
+from a search near Okabe and Ito's hues. They differ as much as possible with usual, protan, deutan
+and tritan vision: the distance CIEDE2000 of any two is at least 15, and the contrast to the
+background is at least 3:1 (WCAG 2.2, success criterion 1.4.11). Tests simulate these visions.
+`standalone_svg` adds colours and a background to a drawing that is used outside the site's pages.
 """
 
 from __future__ import annotations
@@ -87,19 +87,19 @@ AUTOSIZE = {"type": "fit-x", "contains": "padding"}
 
 
 def series_scale(names: Iterable[str]) -> dict[str, Any]:
-    """A colour for each series, in their order."""
+    """A scale with a colour for each series, in their order."""
     series = list(dict.fromkeys(names))
     return {"domain": series, "range": [series_colour(number) for number in range(len(series))]}
 
 
 def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any:
-    """A colour for each value of a field, in the order of the rows."""
+    """Colour marks by the values of a field, in the order of the rows."""
     scale = series_scale(data.values_of(field))
     return alt.Color(f"{field}:N", scale=scale, title=data.title(field).lower(), **options)
 
 
 def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
-    """A shape for each series, so that colour is never the only difference."""
+    """Give each series a shape, so that colour is never the only difference."""
     names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
     return alt.Shape(
@@ -108,7 +108,7 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
-    """A shape for each kind of evidence, the same on every page."""
+    """Give each kind of evidence a shape, the same on every page."""
     present = set(data.values_of("figure"))
     shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
@@ -119,7 +119,7 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
 def error_bars(
     alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any
 ) -> list[Any]:
-    """A line between the ends of each interval; an empty list if the field has no intervals."""
+    """Draw a line between the ends of each interval; returns no marks if there are no intervals."""
     if f"{field}_low" not in base.data["values"][0]:
         return []
     look = {"strokeWidth": 1.5, **look}
@@ -128,16 +128,16 @@ def error_bars(
 
 
 def without_validation() -> AbstractContextManager[None]:
-    """Disable Altair's validation of each part, which takes most of its time."""
+    """Disable the validation of each part, which takes most of Altair's time."""
     from altair.utils.schemapi import debug_mode  # noqa: PLC0415  a cached drawing needs no Altair
 
     return debug_mode(False)
 
 
 def layered(layers: Sequence[Any]) -> dict[str, Any]:
-    """Join charts as `alt.layer` does, but without its copies of all rows.
+    """Join charts as `alt.layer` does, without its copies of all rows.
 
-    Rows that all layers draw are stored once.
+    Rows that all layers draw are stored only once.
     """
     if len({id(layer.data) for layer in layers}) == 1:
         return {"layer": list(map(_unit, layers)), "data": _data(layers[0])}
@@ -145,7 +145,7 @@ def layered(layers: Sequence[Any]) -> dict[str, Any]:
 
 
 def _unit(layer: Any) -> dict[str, Any]:
-    """A layer of a chart without its data, which Altair needs only for fields without a type."""
+    """A layer of a chart without data; Altair needs the data only for fields without a type."""
     import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
     bare = layer.copy(deep=False)
@@ -198,7 +198,7 @@ def series_colour(number: int) -> str:
 
 
 def stylesheet() -> str:
-    """The style sheet of all colours: for light and dark pages, embedded charts and print."""
+    """Write the style sheet of all colours, for light and dark pages, embedded charts and print."""
     light, dark = (_declarations(variables) for variables in (LIGHT, DARK))
     return (
         f":root, [data-md-color-scheme=default] {{\n{light}}}\n"
@@ -221,7 +221,7 @@ _TITLE_CHARACTER, _LINE = 8.2, 20
 def standalone_svg(
     svg: str, colours: Mapping[str, str] = LIGHT, *, title: str = "", source: str = ""
 ) -> str:
-    """The SVG in the colours of a palette, with a background, its title above and its source below.
+    """Add a palette's colours, a background, the title above and the source below to an SVG.
 
     Raises KeyError for a colour that the palette lacks.
     """

@@ -1,4 +1,4 @@
-"""The chart of a decoder behind an engine: time to the first token by the rate of requests."""
+"""Chart a decoder behind an engine: the time to the first token by the rate of requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AskedRate:
 
 @dataclass(frozen=True)
 class WaitingChart(Chart[AskedRate]):
-    """A line for each machine and precision (colour) and percentile (dash).
+    """Chart a line for each machine and precision (by colour) and percentile (by dashes).
 
     ``bounds`` are the longest allowed times to the first token, in seconds.
     """
@@ -42,7 +42,7 @@ class WaitingChart(Chart[AskedRate]):
     summary = "Time to the first token by the rate of requests."
 
     def layers(self, alt: Any) -> list[Any]:
-        """A rule for each bound, then lines and points of both percentiles."""
+        """A straight line for each bound, then lines and points of both percentiles."""
         domain = axes.log_domain([*self.data.values_of(*_PERCENTILES), *self.bounds])
         y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", "seconds")
         labels, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
@@ -70,7 +70,7 @@ class WaitingChart(Chart[AskedRate]):
 
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
-    """The chart of every measured rate of a decoder; None for fewer than three rates."""
+    """Chart every measured rate of a decoder; None if there are fewer than three rates."""
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
     if len(set(rates)) < LEAST_POINTS:
         return None

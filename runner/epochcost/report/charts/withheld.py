@@ -1,4 +1,4 @@
-"""The chart of predicted over true times of withheld rates, with intervals, by true time."""
+"""Chart predicted / true time of withheld rates, with intervals, against the true time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class WithheldChart(Chart[WithheldTime]):
-    """Marks with error bars over logarithmic axes, and a line for exact predictions."""
+    """Chart marks with error bars on logarithmic axes, and a line for exact predictions."""
 
     summary = "Predicted vs. true time of an example, by true time."
 
@@ -65,7 +65,7 @@ class WithheldChart(Chart[WithheldTime]):
 
 
 def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> Figure | None:
-    """The chart of some rows of each withheld accelerator; None for fewer than three rows."""
+    """Chart some rows of each withheld accelerator; None if there are fewer than three rows."""
     if len(rows) < LEAST_POINTS:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)

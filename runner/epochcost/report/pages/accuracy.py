@@ -1,4 +1,4 @@
-"""The page on accuracy: time and cost of real trainings to an accuracy, ours and published ones."""
+"""Make the page about accuracy: time and cost of trainings to an accuracy, ours and published."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ URI = "accuracy.md"
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A training, with its figures as text."""
+    """A training whose figures are texts."""
 
     training: AccuracyTraining
     aim: str
@@ -32,7 +32,7 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """All trainings of a model on a data set; ``sentence`` has the main result."""
+    """All trainings of a model on a data set; ``sentence`` states the main result."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class TrainedModel:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield the page on accuracy."""
+    """Yield the page about accuracy."""
     trainings = accuracy_trainings(report.inputs)
     groups = [
         list(group)
@@ -65,7 +65,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _curves(group: Sequence[AccuracyTraining]) -> Figure | None:
-    """Learning curves of the trainings that ran all epochs, or of all trainings if none did."""
+    """Chart the trainings that ran all epochs, or all trainings if none ran all."""
     curves = [training for training in group if training.whole] or group
     return learning_curve(curves, identifier=f"learning-time-{_id(group[0])}")
 

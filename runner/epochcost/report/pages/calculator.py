@@ -1,9 +1,9 @@
-"""The page "Calculator": the cost of any job of any size, computed in the browser.
+"""Make the page "Calculator", on which the browser computes the cost of a job of any size.
 
-The site publishes, as scripts, the times of each workload and a program for the bill of each price
-plan. The browser computes the rest (`calculator.js` with `bill.js` and `odds.js`). Times are in
-seconds, of an epoch or of a batch of inferences; programs compute amounts of money. Draws of a
-predicted time are published as weights, those of a measured time as a seed.
+The site publishes scripts with the times of each workload, and with a program that computes the
+bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
+`odds.js`). Times are seconds of an epoch or of a batch of inferences. Draws of a predicted time are
+published as weights, draws of a measured time as a seed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def pages(report: Report) -> Iterator[Page]:
 def files(report: Report) -> Iterator[tuple[str, str]]:
     """Yield a script with each workload's times, and one with all price plans, by address.
 
-    They are scripts because a page opened from the disk cannot fetch data.
+    These files are scripts because a page that is opened from the disk cannot fetch data.
     """
     rows_by_key = _rows(report)
     plans = {row.price.id: row.price for rows in rows_by_key.values() for row in rows if row.price}
@@ -101,7 +101,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """Facts that all timings on a machine share, which are published only once."""
+    """The facts that all timings on a machine share, so that each is published only once."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -113,7 +113,7 @@ def _script(name: str, value: Json) -> str:
 
 
 def _rows(report: Report) -> dict[str, list[Row]]:
-    """Rows with a cost today, by workload."""
+    """The rows with a cost at today's prices, by workload."""
     priced = [
         row
         for row in report.rows
@@ -126,14 +126,14 @@ def _rows(report: Report) -> dict[str, list[Row]]:
 
 
 def _places(rows: Sequence[Row]) -> int:
-    """The number of machines with an answer for the training of a workload."""
+    """Count the machines that have an answer for the training of a workload."""
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Everything that the browser needs of a workload: timings by job, epochs, and inputs of draws.
+    """Collect what the browser needs about a workload: timings by job, epochs, inputs of draws.
 
-    ``stacks`` lists the software stacks of each job, the surest answer first.
+    ``stacks`` lists the software stacks of each job, the one with the surest answer first.
     """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
@@ -153,7 +153,7 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
-    """The inputs of a time's draws: its seed and, if predicted, its row in ``drawn``."""
+    """The inputs from which a time is drawn: a seed and, if predicted, its row in ``drawn``."""
     draws = observed.draws
     if draws is None:
         return {"seed": seed_of_observation(observed)}
@@ -212,7 +212,7 @@ def _interruptions(price: Price) -> float | None:
 
 
 def _program(make: Callable[[Price], Program], price: Price) -> Json | None:
-    """The bill of a price as a program for the browser, or None if the plan has no such bill."""
+    """Make a program for the browser that computes a plan's bill; None if the plan has no bill."""
     try:
         program: Json = make(price).json
     except InputError:

@@ -1,4 +1,4 @@
-"""The pages "What changed" (since the last publication) and "Changelog".
+"""Make the pages "What changed" (since the last publication) and "Changelog".
 
 The changelog is the project's CHANGELOG.md, if it has one.
 """
@@ -32,7 +32,7 @@ _TITLES = {
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield both pages, the changelog only if its file exists."""
+    """Yield both pages, but the changelog only if its file exists."""
     yield _changed(report)
     if text := changelog(report):
         yield Page(
@@ -46,11 +46,11 @@ def pages(report: Report) -> Iterator[Page]:
 
 @dataclass(frozen=True)
 class ChangesView(View):
-    """Values of the page of changes; ``reason`` says why the changes are unknown, if they are.
+    """Values of the page of changes; if the changes are unknown, ``reason`` says why.
 
-    ``since`` is the revision of the last publication. ``winners`` are sentences; ``sections`` has
-    lists of sentences by title, without empty ones. ``left`` counts the changed costs that are not
-    listed.
+    ``since`` is the revision of the last publication. ``winners`` has sentences. ``sections`` has
+    lists of sentences by title, except empty lists. ``left`` is the number of changed costs that
+    are not listed.
     """
 
     changelog: bool
@@ -95,7 +95,7 @@ def _filled(view: ChangesView, changes: Difference) -> ChangesView:
 
 
 def changelog(report: Report) -> str:
-    """The text of CHANGELOG.md below its first heading; empty without the file.
+    """Read CHANGELOG.md below its first heading; empty if there is no such file.
 
     Raises InputError for a link, which may lead anywhere on the building machine.
     """

@@ -1,4 +1,4 @@
-"""The page "Data": the files of all figures, their columns, and how to cite them."""
+"""Make the page "Data": the files of all figures, their columns, and how to cite them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of decoders: costs of requests and of a fine-tuning, and measured phases."""
+"""Make a decoder's page: the costs of requests and of a fine-tuning, and measured phases."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class DecoderView(ModelView):
     """Values of a decoder's page; ``answer`` is None if nothing can answer its requests.
 
     ``odds`` compare the machines, by name. ``turn`` is the rate of requests above which a machine
-    costs less than the cheapest API, and that machine. ``memory`` compares a decoding step with the
-    shortest possible time of its reads, by the address of the step's evidence. ``script`` and
-    ``shared`` are the scripts with which the browser computes. ``sequences`` is the largest number
-    of requests that the engine takes together, ``shortest`` the duration of its shortest
-    measurement in seconds.
+    costs less than the cheapest API, with that machine. ``memory`` compares decoding steps with the
+    shortest possible time of their reads; its keys are the addresses of the steps' evidence.
+    ``script`` and ``shared`` are the scripts from which the browser computes. ``sequences`` is the
+    largest number of requests that the engine processes together, ``shortest`` the duration of its
+    shortest measurement in seconds.
     """
 
     decoder: Decoder
@@ -83,7 +83,7 @@ class DecoderView(ModelView):
 
 
 def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> Page:
-    """The page of a decoder."""
+    """Make the page of a decoder."""
     timed = report.trials.decoders.get(model.id, ())
     served = report.trials.served_decoders.get(model.id, ())
     answer, name = report.tokens.get(model.id), stem(about.workload)
@@ -124,7 +124,7 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
 
 
 def load_figure(report: Report, workload: Workload) -> Figure | None:
-    """The chart of a million tokens' cost against the load, also for the home page."""
+    """Chart the cost of a million tokens against the load, also for the home page."""
     answer = report.tokens.get(workload.id)
     if answer is None or not answer.ways:
         return None
@@ -141,7 +141,7 @@ def load_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def tuning_figure(report: Report, workload: Workload) -> Figure | None:
-    """The chart of cost against time of fine-tuning by LoRA, for its page and the home page."""
+    """Chart cost against time of fine-tuning by LoRA, for this page and the home page."""
     machines = report.contests_of(workload).get("lora")
     name = f"{stem(workload)}-lora"
     figure = cost_against_time(machines, identifier=name, job="a fine-tuning by LoRA")
@@ -180,13 +180,13 @@ def _way(requests: Requests, offer: Offered) -> Way:
 
 
 def _turn(answer: TokenAnswer) -> tuple[Decimal, ServingOffer] | None:
-    """The requests a second above which a machine beats the cheapest API, and the machine."""
+    """The requests a second above which a machine beats the cheapest API; and that machine."""
     api = answer.cheapest_api
     return answer.wins_from(api) if api else None
 
 
 def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
-    """Odds that the cheapest machine is the cheapest of all machines."""
+    """Compute the odds that the machine with the lowest mean cost really is the cheapest."""
     competing = [offer for offer in answer.machines if not reservation_of(offer)]
     draws = {name_of(offer): cost_draws(offer, answer.requests) for offer in competing}
     return odds(name_of(competing[0]), draws) if competing else None

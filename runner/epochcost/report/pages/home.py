@@ -1,4 +1,4 @@
-"""The home page: three answers for a model and a job, such as the cheapest machine.
+"""Make the home page: three answers for a model and a job, such as the cheapest machine.
 
 Below the answers are hourly prices of accelerators, changed prices, and the accuracy of
 predictions. If the reader chooses another model or job, the browser shows published answers
@@ -127,7 +127,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The model that is shown first, else the workload that most machines can train or serve."""
+    """The preferred first model, else the workload that most machines can train or serve."""
     return max(
         contests,
         key=lambda workload: (
@@ -170,7 +170,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> A
 
 
 def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
-    """The size of a job as a sentence."""
+    """State the size of a job in a sentence."""
     if job == "lora":
         return f"{EXAMPLES:,} examples of {EXAMPLE_TOKENS} tokens, {TUNING_EPOCHS} epochs."
     if job == "tokens":

@@ -1,4 +1,4 @@
-"""The pages of machines: a list of all, and a page for each kind of machine."""
+"""Make the pages of machines: a list of all, and a page for each kind of machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from epochcost.specs.price import Price
 
 @dataclass(frozen=True)
 class JobHere:
-    """The lowest cost of a job on this machine (``here``), and on the cheapest of all (``best``).
+    """The lowest cost of a job on this machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of machines compared; ``odds`` are those of ``best`` among them.
+    ``machines`` is the number of compared machines; ``odds`` are the odds of ``best`` among them.
     """
 
     workload: Workload
@@ -45,7 +45,7 @@ class JobHere:
 
     @property
     def likely(self) -> str:
-        """The 90 % range of the factor, and the odds of being cheaper here; empty without odds."""
+        """Write the factor's 90 % interval and the odds that this machine is cheaper, if known."""
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
@@ -124,7 +124,7 @@ def _page(
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
-    """The reason why no job is compared: the machine's prices, or a remark on a job."""
+    """Explain why no job is compared: because of the machine's prices, or a remark on a job."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]
@@ -132,7 +132,7 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Yield every job for which the machine has a time, in the best known software that has one."""
+    """Yield every job for which the machine has a time, in the software with the surest time."""
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
             ways = (
@@ -150,7 +150,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
-    """Other declared machines to which results in this machine's folder belong."""
+    """Other declared machines that own results in this machine's folder."""
     folder = f"{RESULTS_URI}/{hardware.id}/"
     stored = (entry for entry in report.inputs.stored if entry.uri.startswith(folder))
     declared = dict.fromkeys(entry.result.hardware for entry in stored)
@@ -162,7 +162,7 @@ def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
-    """The latest environment of each measured host."""
+    """The latest measurement environment of each host."""
     results = (entry.result for entry in report.inputs.stored)
     matches = (result for result in results if result.hardware == hardware.id)
     ordered = sorted(matches, key=lambda result: result.measurement.started_at)
