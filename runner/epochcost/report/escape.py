@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """Flatten as `one_line`, but keep a blank at either end: templates print parts of sentences."""
+    """Flatten as `one_line`, but keep a blank at an end: templates print parts of sentences."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 

@@ -112,7 +112,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and amounts of a machine's on-demand list prices in today's region, oldest first."""
+    """Days and amounts of a machine's on-demand prices in the region of today's, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

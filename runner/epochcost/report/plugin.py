@@ -1,7 +1,7 @@
 """The MkDocs plugin that adds the site of `epochcost.report.site` to the hand-written pages.
 
-It only connects MkDocs with the library, which reads and builds. Importing it loads neither
-onnxruntime nor torch.
+The plugin only connects MkDocs with the library, which does all reading and building. Importing
+this module loads neither onnxruntime nor torch.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
 
     ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` stores drawn charts and
     counted graphs. ``published`` is the last published revision, with which the page of changes
-    compares. Without ``templates``, the plugin uses the project's ``site_templates``, or else the
-    package's.
+    compares the new one. Without ``templates``, the plugin uses the folder ``site_templates`` of
+    the project, else of the package.
     """
 
     root = option.Type(str, default=".")
@@ -83,12 +83,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _policy = POLICY_DRAFT
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
-        """Leave the content security policy out of previews: MkDocs' server adds a script."""
+        """Omit the content security policy in previews, because MkDocs' server adds a script."""
         self._policy = "" if command == "serve" else POLICY_DRAFT
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Give the theme our page frame, start the drawer, and let MkDocs fill a new folder."""
+        """Add our page frame to the theme, start the drawer, and let MkDocs fill a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -110,7 +110,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config.site_dir = str(self._folder.new)
 
     def _refuse_links(self, config: MkDocsConfig) -> None:
-        """Warn of links below the docs folder; a strict build ends before MkDocs follows one."""
+        """Warn of links below the docs folder; a strict build ends before MkDocs follows a link."""
         faults = tuple(link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
@@ -180,20 +180,20 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links in HTML, which MkDocs does not check; let the search rank records lower."""
+        """Resolve the links in HTML, which MkDocs does not; let the search rank records lower."""
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
-        """Give the pages their content security policy, and put the drawings into their files."""
+        """Add the content security policy to pages, and write the drawings into their files."""
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
         self.fill(files)
         return env
 
     def fill(self, files: Files) -> None:
-        """Wait for the drawings, and put them into their files."""
+        """Wait for the drawings, and write them into their files."""
         try:
             for uri, content in drawings(self._site, self._drawer):
                 files.src_uris[uri].content_bytes = content()
@@ -212,13 +212,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Note inline scripts of the theme's own pages, such as the page for missing addresses."""
+        """Note inline scripts of the theme's own pages, such as that for missing addresses."""
         self._scripts |= script_hashes(output_content)
         return output_content
 
     @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Allow the pages' inline scripts, and no others; then replace the site's folder."""
+        """Allow only the inline scripts that were noted, then replace the site's folder."""
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:
@@ -226,7 +226,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._end()
 
     def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
-        """Move the new site to its place, unless a strict build is about to fail."""
+        """Move the new site to its place, unless the strict build is about to fail."""
         config.site_dir = str(self._place)
         if config.strict and self._warnings.counts:
             return
@@ -264,7 +264,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
-        """Yield files for a site generator without plugins: Markdown with charts, and the rest."""
+        """Yield files for a site generator without plugins: Markdown with charts, and others."""
         self.fill(files)
         for file in files:
             content = file.content_bytes
@@ -304,10 +304,10 @@ def _watch(server: LiveReloadServer, path: Path) -> None:
 
 
 def write_pages(config_file: Path, folder: Path) -> int:
-    """Write the whole site as Markdown with its files, as an mkdocs.yml configures it.
+    """Write the whole site as Markdown, with all of its files, as an mkdocs.yml configures it.
 
-    For other site generators; charts are static pictures in the pages. Returns the number of files.
-    Raises InputError if the configuration, the specs or the folder are invalid.
+    Other site generators can read these files. Charts are static pictures in the pages. Returns the
+    number of files. Raises InputError if the configuration, the specs or the folder are invalid.
     """
     try:
         config = load_config(str(config_file))
@@ -322,10 +322,10 @@ def write_pages(config_file: Path, folder: Path) -> int:
 
 
 def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
-    """Write the site's files into a folder by their addresses; returns their number.
+    """Write the site's files into a folder, at their addresses; return their number.
 
-    Files of the same names are replaced, others stay. Raises InputError if ``folder`` is inside
-    ``docs`` or contains it, and CapabilityError if it cannot be written.
+    Existing files with these names are replaced; other files stay. Raises InputError if ``folder``
+    is inside ``docs`` or contains it, and CapabilityError if the folder cannot be written.
     """
     inner, outer = folder.resolve(), docs.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):

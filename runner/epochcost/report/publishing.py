@@ -1,14 +1,14 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
-A published file runs on the site's own origin and, unless the theme framed it, without the pages'
-policy; a link may lead to anything on the building machine. So files of the docs folder are
-published by kind and by name, and never through a link.
+A published file runs on the site's own origin. It has no content security policy unless it is one
+of the theme's pages. A link may lead to any file on the building machine. So files of the docs
+folder are published only if their kind or their name is allowed, and never through a link.
 
-The content security policy allows only files of the site itself. Inline scripts are the theme's,
-and are allowed by their hashes. The policy is the same on all pages: with instant navigation the
-first page's policy stays in force, and a different one would be added to it. Vega interprets its
-expressions, so that no text becomes code. Inline styles are allowed, because tables, SVG and Vega's
-tooltips use them.
+The content security policy allows only files of the site itself, and the theme's inline scripts, by
+their hashes. The policy is the same on all pages: with instant navigation, the first page's policy
+stays in force, and another policy would be added to it. Vega interprets its expressions itself, so
+the policy need not allow text to become code. Inline styles are allowed, because tables, SVG and
+Vega's tooltips use them.
 
 A site is built in a neighbouring folder and moved into place at the end, so a build that fails or
 is killed leaves the earlier site unchanged. The next build removes the remains of a killed build.
@@ -40,7 +40,7 @@ _NOT_RUN = re.compile(r"""\bsrc=|\btype=["']?application/""")
 
 
 def script_hashes(page: str) -> set[str]:
-    """The source expressions ('sha256-…', CSP level 3) of a page's inline scripts."""
+    """Compute the source expressions ('sha256-…', CSP level 3) of a page's inline scripts."""
     return {
         f"'sha256-{base64.b64encode(hashlib.sha256(script['code'].encode()).digest()).decode()}'"
         for script in _SCRIPT.finditer(page)
@@ -71,11 +71,10 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class DocsFiles:
-    """The rule that decides which files of the docs folder a build publishes; paths are absolute.
+    """Decides which files of the docs folder a build publishes; paths are absolute.
 
-    ``links`` are links below the docs folder, ``named`` are files that the configuration names,
-    such as style sheets. Of the result folders ``results`` only the files in ``read`` are
-    published.
+    ``links`` has the links below the docs folder, ``named`` the files that the configuration names,
+    such as style sheets. In the folders ``results``, only the files in ``read`` are published.
     """
 
     links: frozenset[Path]
@@ -95,10 +94,10 @@ class DocsFiles:
 
 
 class SiteFolder:
-    """A site's place and, next to it on the same disk, the folder that a build fills."""
+    """The folder that a build fills: next to the site's place, on the same disk."""
 
     def __init__(self, place: Path) -> None:
-        """Create the folder next to ``place``; raises CapabilityError if that cannot work."""
+        """Create the folder next to ``place``; raises CapabilityError if that is impossible."""
         self._place = place.resolve()
         if os.path.ismount(self._place):
             raise CapabilityError(
@@ -125,7 +124,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the neighbouring folder, with the earlier site or a failed new one."""
+        """Remove the neighbouring folder, which contains the earlier site or a failed new one."""
         self._kept.close()
 
 

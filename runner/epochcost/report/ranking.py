@@ -35,10 +35,10 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job at its cheapest price plan; ``mark`` says how certain the figures are.
+    """A machine for a job, at its cheapest price plan; ``mark`` says how certain the figures are.
 
-    ``answers`` is False if its cost depends on an unknown fact; ``remarks`` say why. Estimates have
-    no ``row``, no batch size, no software and no precision.
+    ``answers`` is False if the cost depends on an unknown fact; then ``remarks`` says why.
+    Estimates have no ``row``, batch size, software or precision.
     """
 
     hardware: str
@@ -58,7 +58,7 @@ class Contender:
 
     @property
     def amount(self) -> str:
-        """The machine's cost for readers; untimed costs are rounded to their certainty."""
+        """Write the machine's cost for readers; a cost that was not timed gets fewer digits."""
         timed = self.mark.startswith(("measured", "published"))
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
@@ -69,9 +69,9 @@ def _candidate(contender: Contender) -> Candidate[Contender]:
 
 @dataclass(frozen=True)
 class Contest:
-    """All machines for one goal of a workload, cheapest first; those that may not win come last.
+    """All machines for a goal of a workload, cheapest first; those that may not win come last.
 
-    ``beside`` has the rankings of other software for the same goal.
+    ``beside`` has the rankings in other software for the same goal.
     """
 
     goal: ContestGoal
@@ -80,7 +80,7 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines that may win; all machines if none has a real price."""
+        """The machines that may be the answer; all machines if none may."""
         return tuple(contender for contender in self.machines if contender.answers) or self.machines
 
     @cached_property
@@ -122,7 +122,7 @@ class Contest:
     def confirmed(self) -> Contender | None:
         """The cheapest machine at a confirmed price, unless the cheapest's own price is confirmed.
 
-        None also if it costs more than the cheapest may cost.
+        It is also None if that machine costs more than the high end of the cheapest's cost.
         """
         best = self.cheapest
         sure = [contender for contender in self.competing if not contender.price.unconfirmed_words]
@@ -133,7 +133,7 @@ class Contest:
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that the cheapest machine really is the cheapest; None for estimates."""
+        """The odds that the choice for the cheapest machine is right; None for estimates."""
         best = self.cheapest
         if best.row is None:
             return None
@@ -164,19 +164,19 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class LogAxis:
-    """A logarithmic axis over the means of several intervals; ends are logarithms to base 10."""
+    """A logarithmic axis that covers some means; its ends are logarithms to base 10."""
 
     low: float
     high: float
 
     @classmethod
     def over(cls, values: Iterable[Time | Estimate]) -> LogAxis:
-        """The axis over some values, with a margin of a third of a decade at both ends."""
+        """Make an axis over some values, with a margin of a third of a decade at both ends."""
         means = [math.log10(value.mean) for value in values if value.mean > 0]
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 
     def percent(self, value: Decimal) -> str:
-        """The place of a value in percent of the axis; values outside are placed at its ends."""
+        """The position of a value in percent of the axis; 0 or 100 for values outside of it."""
         number = float(value)
         at = math.log10(number) if number > 0 else self.low
         return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"
@@ -220,7 +220,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
-    """Rank the machines with an estimated full training; None without any."""
+    """Rank the machines with an estimated full training; None if there are none."""
     best: dict[str, EstimatedRow] = {}
     for row in rows:
         best.setdefault(row.hardware.id, row)
@@ -271,7 +271,7 @@ def tokens_contest(answer: TokenAnswer) -> Contest | None:
 
 
 def tuning_contest(answer: FinetuneAnswer) -> Contest:
-    """Rank the machines for a fine-tuning, each at its cheapest price plan."""
+    """Rank the machines for a fine-tuning, each at the cheapest price plan."""
     return Contest("lora", tuple(_of_tuning(offer) for offer in by_hardware(answer.offers)))
 
 

@@ -1,7 +1,7 @@
-"""The whole site as values: pages, generated files, figures and the order of all pages.
+"""Compute the whole site as values: pages, generated files, figures, and the order of pages.
 
-Only templates are read and nothing is drawn. Addresses are those of sources, relative to the docs
-folder.
+This module reads only templates and draws nothing. Addresses are the paths of sources relative to
+the docs folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _UNKNOWN = Publication()
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the navigation: titles of its pages by address, the leading page first."""
+    """A section of the navigation: the titles of its pages by address, the section's page first."""
 
     title: str
     pages: Mapping[str, str]
@@ -73,10 +73,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Site:
-    """Everything that the report adds to the hand-written pages, by address.
+    """All that the report adds to the hand-written pages, by address.
 
-    ``results`` are files that are copied. Pages show ``figures`` by id; ``embedded`` are pages with
-    one chart each. Charts are drawn later.
+    ``results`` has files to copy. Pages show ``figures`` by their id. Each page in ``embedded`` has
+    a single chart. Charts are drawn later.
     """
 
     pages: Mapping[str, str]
@@ -118,7 +118,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 
 
 def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """Yield the tables from which predictions learn, as files to copy."""
+    """Yield the tables from which predictions learn; they are copied."""
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         for name in (table_spec.table, table_spec.decoders, table_spec.machines):
@@ -127,7 +127,7 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """Yield a page for each figure, which shows only the figure and links to the figure's page."""
+    """Yield a page for each figure; it shows only the figure, and links to the page that has it."""
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():
@@ -171,10 +171,10 @@ _KINDS = {
 
 
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
-    """The navigation: leading sections, others under "More", and the hand-written pages by kind.
+    """Make the navigation: main sections, others under "More", and hand-written pages by kind.
 
-    Entries are bare addresses, so that the pages' own titles, which are escaped, name them. A long
-    section is grouped by the titles of its pages, because every page repeats the open parts.
+    Entries are addresses only; MkDocs names them by the pages' own titles, which are escaped. A
+    long section is divided into groups by title, because every page repeats the open groups.
     """
     sections = {section.title: _entry(section) for section in site.sections}
     more = [sections[title] for title in sections if title not in _FIRST]
@@ -184,7 +184,7 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _docs(uris: Sequence[str]) -> list[Any]:
-    """Hand-written pages by kind; the tutorial and other pages without a kind come first."""
+    """Group hand-written pages by kind; the tutorial and others without a kind come first."""
     kinds = {
         title: [uri for uri in uris if uri.startswith(folder)] for title, folder in _KINDS.items()
     }

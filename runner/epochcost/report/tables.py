@@ -1,4 +1,4 @@
-"""Tables as values: columns with units, and their output as CSV, JSON and HTML."""
+"""Represent tables as values (columns with units), and write them as CSV, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BREAKS = ("\t", "\r", "\n")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``name`` with its unit for files, ``title`` for readers, form of the values.
+    """A column: its ``name`` with unit for files, its ``title`` for readers, and its form.
 
     Amounts of money are in ``currency``.
     """
@@ -40,14 +40,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Values by row and column; None is a value that is unknown or does not apply."""
+    """Values by row and column; None stands for a value that is unknown or does not apply."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """Every value as text for readers."""
+        """Write every value as text for readers."""
         return tuple(
             tuple(_text(column, value) for column, value in zip(self.columns, row, strict=True))
             for row in self.rows
@@ -73,7 +73,7 @@ def _text(column: Column, value: Value) -> str:
 
 
 def as_html(table: Table) -> str:
-    """The table as HTML in one line, with columns aligned as Markdown aligns them."""
+    """Write the table as HTML in one line, with columns aligned as Markdown aligns them."""
     aligned = [
         "" if column.form in _LEFT else ' style="text-align: right;"' for column in table.columns
     ]
@@ -89,7 +89,7 @@ def _line(tag: str, aligned: Iterable[str], cells: Iterable[str]) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """The table as CSV with a header line; unknown values are empty."""
+    """Write the table as CSV with a header line; unknown values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(column.name for column in table.columns)
@@ -98,7 +98,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table) -> str:
-    """The table as JSON: the meaning of each column, and a list of objects.
+    """Write the table as JSON: the meaning of each column, and an object for each row.
 
     Numbers are 64-bit floats; CSV has all their digits.
     """
@@ -112,7 +112,7 @@ def as_json(table: Table) -> str:
 
 
 def _object(fields: Mapping[str, str | float | None], indent: str) -> str:
-    """Write an object with one field a line, as `json.dumps` indents it, but many times faster."""
+    """Write an object as `json.dumps` does with indentation, but many times faster."""
     lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(value)}" for name, value in fields.items())
     return f"{{\n{indent}{lines}\n{indent[1:]}}}"
 

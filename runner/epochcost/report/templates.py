@@ -47,7 +47,7 @@ _GIB = 2**30
 
 
 def environment(folder: Path) -> Environment:
-    """Jinja for the templates of a folder: strings are escaped, and unknown names are errors."""
+    """Set up Jinja for a folder of templates: it escapes strings and refuses unknown names."""
     jinja = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -63,7 +63,7 @@ def environment(folder: Path) -> Environment:
 
 
 def render(templates: Environment, page: Page) -> str:
-    """Render a page as Markdown; raises InputError, naming the template, if it is invalid."""
+    """Render a page as Markdown; raises InputError with its name if the template is invalid."""
     try:
         template = templates.get_template(f"pages/{page.template}")
         # The address of the root consists of dots and slashes only.
@@ -76,7 +76,7 @@ def render(templates: Environment, page: Page) -> str:
 
 
 def address(uri: str) -> Markup:
-    """An address of ids as Markup; raises InputError for any other character."""
+    """Make Markup of an address that consists of ids; raises InputError for other characters."""
     if not _ADDRESS.fullmatch(uri):
         raise InputError(f"address: expected letters, digits and ._/- only, got {uri!r}")
     return Markup(uri)  # noqa: S704  the characters were just checked
@@ -91,7 +91,7 @@ def _date(day: dt.date) -> Markup:
 
 
 def price_date(day: dt.date) -> Markup:
-    """The day of a price, with its age if that is more than 60 days."""
+    """Write the day of a price, with its age if it is older than 60 days."""
     return Markup(", ".join(filter(None, (_date(day), price_age(day)))))  # noqa: S704  digits only
 
 

@@ -1,9 +1,10 @@
 """Write the scripts from which the browser computes the cost of other traffic (`tokens.js`).
 
-For decoders with measured times, a script has the formulas of `analysis.tokens` for each number of
-sequences. For predicted ones it has a few times for each kind and number of devices, software and
-precision: reading prompts of some lengths, and decoding a token of some sequences. The law of
-`predict.decoders` adds them up; one program computes the rest for all decoders.
+For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
+of sequences. For a decoder with predicted times, it has a few times for each kind and number of
+devices, software and precision: to read prompts of some lengths, and to decode a token of some
+sequences. A program for all decoders adds these times, as the law of `predict.decoders` does, and
+computes the cost.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield a script for each decoder and one for all, by address.
 
-    They are scripts because a page opened from the disk cannot fetch data. ``names`` None means all
-    decoders with an answer.
+    These files are scripts because a page that is opened from the disk cannot fetch data. If
+    ``names`` is None, all decoders with an answer have a script.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -91,12 +92,12 @@ def _timing(timing: DeviceTiming) -> Json:
 
 
 def _most(layout: Layout) -> int:
-    """The number of powers of two of sequences, from 1 to the most that the engine takes."""
+    """How many powers of two there are from 1 to the most sequences that the engine processes."""
     return layout.engine.most_sequences.bit_length()
 
 
 def _short_of(seconds: float) -> float:
-    """Round to five digits: predictions are less precise."""
+    """Round to five digits, because predictions are less precise."""
     return float(f"{seconds:.5g}")
 
 
@@ -133,9 +134,9 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """A program for the seconds of a copy of a model: to the first token, and between tokens.
+    """Make a program for a model copy's seconds to the first token and between two tokens.
 
-    ``step`` is the time to decode a token of all sequences without a cache, ``alone`` that of a
+    ``step`` is the time to decode a token of each sequence without a cache, ``alone`` that of a
     single sequence.
     """
     sequences, step, alone, cached, once = map(
@@ -158,7 +159,7 @@ def _predicted_capacity() -> Json:
 
 
 def _request() -> Json:
-    """A program for a machine's seconds for a request, from the seconds of its copies' phases."""
+    """Make a program for a machine's seconds for a request, from seconds of its copies' phases."""
     first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
     with exact_arithmetic():
         shared = _OUTPUT * token / sequences
@@ -167,14 +168,14 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """A program for the cost of a million tokens, from low, mean and high seconds of a request."""
+    """Make a program for the cost of a million tokens from the interval of a request's seconds."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))
 
 
 def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Formulas of costs and the number of machines, from low, mean and high request seconds."""
+    """Make formulas for costs and number of machines from the interval of a request's seconds."""
     machines = [machines_for(_RATE, seconds) for seconds in requests]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
     return {
@@ -188,9 +189,9 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 
 
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """A program for times and costs, from the lengths and the rate of requests and an hour's price.
+    """Make a program for times and costs from a rate and lengths of requests and an hourly price.
 
-    ``timed`` is 1 for lengths within the timed ones, else 0.
+    Its value ``timed`` is 1 if the lengths are within the timed ones, else 0.
     """
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
     middle, tokens = middle_of(_PROMPT, _OUTPUT), _PROMPT + _OUTPUT
@@ -214,12 +215,12 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
 
 
 def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
-    """Round times to nine digits: more would only enlarge the script."""
+    """Round times to nine digits, because more would only enlarge the script."""
     return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
 
 
 def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 for a length within the timed lengths, else 0; a formula if ``tokens`` is symbolic."""
+    """1 if a length is within the timed lengths, else 0; a formula if ``tokens`` is symbolic."""
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)

@@ -1,4 +1,4 @@
-"""Texts of results: filters with which templates print values, rounded for readers."""
+"""Write values of results for readers, rounded; templates use these functions as filters."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """The kind of evidence, for readers."""
+    """Write the kind of evidence for readers."""
     return mark.replace(", price assumed", " · assumed price")
 
 
 def goal_words(goal: Goal) -> str:
-    """The goal as a noun without an article."""
+    """Name the goal by a noun without an article."""
     return _GOALS[goal]
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
-    """The full training in words, with its number of epochs if all rows agree on it."""
+    """Name the full training, with its number of epochs if all rows have the same number."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
         return "a full training"
@@ -63,7 +63,7 @@ def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
 
 
 def cost_words(cost: Cost | None) -> str:
-    """The amount of a cost, or "no price"; a dash for a goal of the other mode."""
+    """Write the amount of a cost, or "no price"; a dash for a goal of the other mode."""
     if cost is None:
         return "—"
     if isinstance(cost, Unpriced):
@@ -82,14 +82,14 @@ def time_range(time: Time) -> str:
 
 
 def time_words(time: Time | Decimal | float | None) -> str:
-    """A duration, or a dash if unknown."""
+    """Write a duration; a dash if it is unknown."""
     if time is None:
         return "—"
     return seconds(float(time.mean if isinstance(time, Time) else time))
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """Half the width of the interval in percent of the mean, on its wider side, or empty."""
+    """Write the wider half of an interval in percent of the mean; empty if there is no interval."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:
@@ -99,20 +99,20 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """A factor without the word "times"; far below 1 as a fraction, such as 1/94."""
+    """Write a factor without the word "times", and as a fraction (1/94) if it is far below 1."""
     value = factor.mean if isinstance(factor, Bounded) else factor
     return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
 
 def change_words(factor: Bounded) -> str:
-    """A ratio of times as "times slower" or "times faster"."""
+    """Write a ratio of times with the words "times slower" or "times faster"."""
     if factor.mean > 1:
         return f"▲ {rounded(factor.mean)} times slower"
     return f"▼ {rounded(1 / factor.mean)} times faster"
 
 
 def times_range(factor: Bounded) -> str:
-    """The interval of a factor; empty without one, "uncertain" if it is too wide to be useful."""
+    """Write the interval of a factor; empty without one, "uncertain" if it is uselessly wide."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:
@@ -121,30 +121,30 @@ def times_range(factor: Bounded) -> str:
 
 
 def per_second_words(rate: Decimal) -> str:
-    """Requests a second, with two digits below a hundred."""
+    """Write requests a second, with two digits if the rate is below a hundred."""
     return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 
 def rate_words(amount: Decimal, currency: str) -> str:
-    """A price with exactly the digits of its source."""
+    """Write a price with exactly the digits of its source."""
     digits = plain(amount)
     whole, point, cents = digits.partition(".")
     return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
 
 
 def hour_words(price: Price) -> str:
-    """The amount that a rented plan charges for a running hour, to five decimals."""
+    """Write the amount that a rented plan charges for a running hour, to five decimals."""
     hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
     return rate_words(round(hour, 5), price.currency)
 
 
 def hour_about(price: Price) -> str:
-    """The price of an hour under a rented plan, rounded for sentences."""
+    """Write the price of an hour under a rented plan, rounded for sentences."""
     return _hour(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
-    """The mean price of an hour of a machine that runs for a month, rounded for sentences."""
+    """Write the mean price of an hour of a machine that runs for a month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return _hour(month / HOURS_PER_BILLED_MONTH, price.currency)
 
@@ -155,19 +155,19 @@ def _hour(amount: Decimal, currency: str) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Provider, plan and date of a price, and the parts that no source confirms."""
+    """Write provider, plan and date of a price, and the parts that no source confirms."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     return f"{price.provider}, {price.plan_words}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:
-    """A price plan with its exact price of an hour and its date."""
+    """Write a price plan with its exact price of an hour and its date."""
     hour = "owned" if price.owned else hour_words(price)
     return f"{hour}, {price.provider} {price.plan_words}, {price.as_of}"
 
 
 def billing_words(rule: Billing) -> str:
-    """A billing rule as a phrase."""
+    """Describe a billing rule in a phrase."""
     increment, minimum = rule.increment_seconds, rule.minimum_seconds
     if increment == 0:
         step = "as used, not rounded"
@@ -179,7 +179,7 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """A note on how much slower our training step is than PyTorch's; empty if it is not."""
+    """Note how much slower our training step is than PyTorch's; empty if it is not slower."""
     if observed.kind != "measured" or observed.mode != "training":
         return ""
     ratio = observed.step_ratio

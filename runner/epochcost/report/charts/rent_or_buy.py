@@ -40,7 +40,7 @@ class MonthPoint:
 
 @dataclass(frozen=True)
 class RentOrBuy(Chart[MonthPoint]):
-    """The owned machine as a solid line, rented ones dashed, and a cross where lines meet."""
+    """Chart the owned machine (solid line), rented ones (dashed) and the points where they meet."""
 
     height = 340
     summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."

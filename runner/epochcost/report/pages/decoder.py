@@ -149,7 +149,7 @@ def tuning_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield APIs and machines in one currency, without machines that are dearer and not faster."""
+    """Yield APIs and machines in a currency, but no machine that is dearer and not faster."""
     currency, least = _currency(answer.ways[0]), Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
         if reservation_of(offer) or offer.price.currency != currency:

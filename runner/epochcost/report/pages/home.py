@@ -62,7 +62,7 @@ _UNIT = "a million tokens"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One of the three answers as text; ``page`` is the address of its machine or model."""
+    """One of the three answers as text; ``page`` is the page about its machine or model."""
 
     title: str
     cost: str
@@ -139,7 +139,7 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 
 
 def script(report: Report) -> str:
-    """The answers for every model and job, as a script that a page from the disk can load."""
+    """Write the answers for all models and jobs as a script, which any page can load."""
     data = {
         f"{workload.key}/{job}": asdict(_answer(report, workload, job, contest))
         for workload in report.workloads
@@ -183,7 +183,7 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield a machine at the stated load, the cheapest API, and a machine that is never idle."""
+    """Yield cards of a machine at the stated load, the cheapest API, and a machine never idle."""
     best, api = answer.cheapest_machine, answer.cheapest_api
     turn = answer.wins_from(api) if api else None
     cheaper = "The API costs less, even at full load" if api else ""

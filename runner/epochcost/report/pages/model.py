@@ -1,4 +1,4 @@
-"""Parts that pages of workloads and of decoders share: the model, its sources and its gaps."""
+"""Compute what the pages of workloads and of decoders both show: the model and its sources."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from epochcost.specs.published import Published
 
 @dataclass(frozen=True)
 class AboutModel(View):
-    """A workload and facts about its model, None if only a published table has it.
+    """A workload and the facts about its model, which are None if only a published table has it.
 
-    ``gpu_memory`` is in GiB, by machine. ``without`` has the machines without a time, by
-    the reason.
+    ``gpu_memory`` is in GiB, by machine. ``without`` has the machines without a time, by reason.
     """
 
     workload: Workload
@@ -35,7 +34,7 @@ class AboutModel(View):
 
 @dataclass(frozen=True)
 class ModelView(View):
-    """Values of a page about a workload; templates use the fields of ``about`` directly."""
+    """Values of a page about a workload; templates use the fields of ``about`` by their names."""
 
     about: AboutModel
 
@@ -46,7 +45,7 @@ class ModelView(View):
 
 
 def about_model(report: Report, workload: Workload) -> AboutModel:
-    """The part that all pages about a workload share."""
+    """Collect the facts that all pages about a workload show."""
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
     return AboutModel(
@@ -66,7 +65,7 @@ def about_model(report: Report, workload: Workload) -> AboutModel:
 
 
 def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:
-    """The machines without a time for a model, by the reason."""
+    """The machines that have no time for a model, by reason."""
     if not workload.is_model:
         return {}
     timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}

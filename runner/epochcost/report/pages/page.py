@@ -1,4 +1,4 @@
-"""Pages before rendering, and the report from which they are computed."""
+"""Define pages before rendering, and the report from which they are computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _REQUESTS, _SHORT = Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 1
 
 @dataclass(frozen=True)
 class View:
-    """Values that a template shows, by name; pages with many values subclass it."""
+    """Values that a template shows, by name; pages with many values have a subclass."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -69,9 +69,9 @@ class View:
 
 @dataclass(frozen=True)
 class Page:
-    """A page before rendering: its address (``.md``), title, template and values.
+    """A page before it is rendered: its address (``.md``), title, template and values.
 
-    ``figures`` has all figures that the template may show, by the name that it uses.
+    ``figures`` has all figures that the template may show, by their names in the template.
     """
 
     uri: str
@@ -83,7 +83,7 @@ class Page:
 
     @property
     def root(self) -> str:
-        """The relative address of the site's root."""
+        """The address of the site's root relative to the page."""
         return "../" * self.uri.count("/")
 
     @property
@@ -94,7 +94,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Trials:
-    """Measurements that pages show in separate tables: variants, loads, and decoders."""
+    """Measurements in separate tables of a page: variants, LoadGen scenarios, and decoders."""
 
     inputs: Inputs
 
@@ -105,7 +105,7 @@ class Trials:
 
     @cached_property
     def loads(self) -> tuple[ServingRow, ...]:
-        """Every scenario of LoadGen with its cost."""
+        """Every LoadGen scenario with its cost."""
         return serving_rows(self.inputs)
 
     @cached_property
@@ -121,7 +121,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Report:
-    """The inputs of the site and everything that is computed from them, each only once."""
+    """The inputs of the site, and all values computed from them, each of which is computed once."""
 
     inputs: Inputs
     publication: Publication = field(default_factory=Publication)
@@ -138,7 +138,7 @@ class Report:
 
     @cached_property
     def trust(self) -> Trust | None:
-        """Errors of predictions; None if their file is missing or invalid."""
+        """The errors of predictions; None if the file of errors is missing or invalid."""
         with contextlib.suppress(ResultError):
             return read_trust(self.inputs.docs)
         return None
@@ -162,12 +162,12 @@ class Report:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Every observation with a cost, under each price plan."""
+        """Every observation under each price plan, with its cost."""
         return price_rows(self.catalogue, self.observations)
 
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
-        """Costs of trainings without a time, estimated from their operations, by model id."""
+        """Estimated costs of trainings without a time, from their operations, by model id."""
         return estimated_rows(self.inputs, self.rows)
 
     @cached_property
@@ -184,12 +184,12 @@ class Report:
 
     @cached_property
     def market(self) -> TokenMarket:
-        """Machines and APIs, to answer any requests to decoders."""
+        """The market of machines and APIs, which answers questions about requests to decoders."""
         return TokenMarket(self.inputs)
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """Answers to the usual requests, by the decoder's id; none for decoders without one."""
+        """Answers to the usual requests, by the id of each decoder that has an answer."""
         answers: dict[str, TokenAnswer] = {}
         for model in self.catalogue.models.values():
             for requests in (_REQUESTS, _SHORT) if model.decoder else ():
@@ -200,7 +200,7 @@ class Report:
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """Usual fine-tunings of each decoder, by its id and method, if any machine can do them."""
+        """Answers about usual fine-tunings that any machine can do, by decoder's id and method."""
         market, answers = TuningMarket(self.inputs), {}
         for model in self.catalogue.models.values():
             if model.decoder is not None:
@@ -226,7 +226,7 @@ class Report:
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
-        """The memory of a machine's largest accelerator in GiB, by id; empty if unknown."""
+        """The memory of each machine's largest accelerator in GiB, by the machine's id."""
         return {
             hardware.id: str(max(sizes))
             if (sizes := [chip.memory_gib for chip in hardware.accelerators if chip.memory_gib])
@@ -236,7 +236,7 @@ class Report:
 
     @property
     def gpus_measured(self) -> bool:
-        """Whether we measured any time on a GPU."""
+        """Whether any stored time was measured on a GPU."""
         return any(
             observed.kind == "measured" and observed.machine.device == "cuda"
             for observed in self.observations
@@ -244,7 +244,7 @@ class Report:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """Every line of the published table."""
+        """Every line of the table of figures."""
         return published_lines(
             self.catalogue, self.rows, self.trials.variants, self.trials.loads, self.estimated
         )
@@ -265,7 +265,7 @@ class WorkloadRows:
 
     @cached_property
     def contests(self) -> Mapping[Job, Contest]:
-        """The ranked machines by job; training is one epoch if no source states the epochs."""
+        """The ranked machines by job; a training is one epoch if no source states its epochs."""
         training = (
             contest(self.rows, "full")
             or contest(self.rows, "epoch")
@@ -284,7 +284,7 @@ def workload_uri(workload: Workload) -> str:
 
 
 def stem(workload: Workload) -> str:
-    """The beginning of the names of files about a workload."""
+    """The beginning of the names of all files about a workload."""
     return workload_uri(workload).removesuffix(".md").replace("/", "-")
 
 

@@ -1,4 +1,4 @@
-"""The page of prices: every price plan of each provider, with its source and date."""
+"""Make the page of prices: every price plan of each provider, with its source and date."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class OldPrices:
-    """Prices of a source that are older than 60 days, and the step that renews them."""
+    """Prices of a source that are older than 60 days, and how to renew them."""
 
     source: str
     renewal: str
@@ -80,7 +80,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator[OldPrices]:
-    """Yield current prices older than 60 days by source, the source with most prices first."""
+    """Group current prices older than 60 days by source; the source with most comes first."""
     rented: list[tuple[Price | ApiPrice, str]] = [
         (price, hardware.name)
         for provider in providers
@@ -101,7 +101,7 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
 
 
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
-    """Prices by provider, in alphabetical order; names that differ only in punctuation are one."""
+    """Group prices by provider, in alphabetical order, ignoring punctuation in the names."""
     current = {price.id for price in current_prices(price for _, price in priced)}
     by_provider: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:

@@ -1,4 +1,4 @@
-"""The page "Rent or buy": each owned machine against rented machines that can do its work."""
+"""Make the page "Rent or buy": it compares owned machines with rented ones for the same work."""
 
 from __future__ import annotations
 

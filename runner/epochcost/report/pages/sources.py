@@ -1,4 +1,4 @@
-"""The pages of published sources: their tables, and our recomputation of their figures."""
+"""Make the pages of published sources: their tables, and our recomputation of their figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A source's table with its figures checked; ``measured`` counts our own results."""
+    """A table of a source, with its figures checked; ``measured`` is the number of our results."""
 
     spec: Published
     rows: tuple[RowChecks, ...]
@@ -36,7 +36,7 @@ class SourceTable:
 
     @property
     def method(self) -> str:
-        """The method by which we recompute the figures, in words."""
+        """Describe the method by which we recompute the figures."""
         return method(self.spec)
 
     @property
@@ -99,7 +99,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count how well figures agree, by their kind: printed, drawn and derived."""
+    """Count how many figures of each kind (printed, drawn, derived) agree how well."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
@@ -167,7 +167,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """A table of the inputs of a source's figures; inputs that no row has get no column."""
+    """Make a table of the inputs of a source's figures; an input that no row has gets no column."""
     used = [
         (column, of)
         for column, of in _COLUMNS
@@ -187,7 +187,7 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
 
 
 def row_words(timing: Timing, hardware: Hardware) -> str:
-    """A row for readers: the source's name, and the number and kind of machines."""
+    """Name a row for readers: the source's name, and the number and kind of machines."""
     count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
     named = f"{timing.name}: " if timing.name else ""
     return f"{named}{hardware.name}{count}"
@@ -207,7 +207,7 @@ def _time_words(timing: Timing) -> str:
 
 
 def _spread(value: Decimal | None, spread: Decimal | None) -> str | None:
-    """The digits as the source prints them, trailing zeros included."""
+    """Write the digits as the source prints them, including trailing zeros."""
     if value is None:
         return None
     return f"{value:,f} ± {spread:f}" if spread else f"{value:,f}"

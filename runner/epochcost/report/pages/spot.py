@@ -1,4 +1,4 @@
-"""The page on spot machines: replays of trainings, and spot plans with unknown interruptions."""
+"""Make the page about spot machines: replayed trainings, and plans with unknown interruptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOURS = 24
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """Figures of a policy, such as staying in a zone, as text."""
+    """The figures of a policy, such as staying in a zone, as texts."""
 
     name: str
     cost: str
@@ -35,9 +35,9 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class Story:
-    """A replay as text; ``saves`` is how much spot saves.
+    """A replay as texts; ``saves`` says how much spot saves.
 
-    ``until`` is the rate of interruptions above which spot saves nothing.
+    Above the rate of interruptions ``until``, spot saves nothing.
     """
 
     played: Replayed
@@ -50,7 +50,7 @@ class Story:
 
 @dataclass(frozen=True)
 class UnknownRate:
-    """A spot plan with unknown interruptions; ``day`` has a day's cost at several rates."""
+    """A spot plan with an unknown rate of interruptions; ``day`` has costs at several rates."""
 
     price: Price
     machine: Hardware
@@ -59,7 +59,7 @@ class UnknownRate:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield the page on spot machines."""
+    """Yield the page about spot machines."""
     played, failures = [], []
     for spec in report.catalogue.replays.values():
         try:
@@ -100,7 +100,7 @@ def _story(report: Report, played: Replayed) -> Story:
 
 
 def _saves(played: Replayed) -> str:
-    """How much spot saves compared with on demand, under the best policy."""
+    """Say how much spot saves compared with on demand under the best policy."""
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)

@@ -1,4 +1,4 @@
-"""The page on errors of predictions: their size, and the cost of relying on predictions."""
+"""Make the page about errors of predictions: their size, and the cost of relying on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENOUGH, _AIM = 30, 0.82
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield the page on errors of predictions."""
+    """Yield the page about errors of predictions."""
     trust = report.trust
     tables = report.catalogue.tables_of("examples")
     yield Page(

@@ -1,4 +1,4 @@
-"""The pages of workloads: a list of all, and a page for each that is no decoder."""
+"""Make the pages of workloads: a list of all, and a page for each except decoders."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _DECODERS, _OTHERS, _PUBLISHED = "Language models", "Other models", "Published t
 class WorkloadView(ModelView):
     """Values of a workload's page.
 
-    ``training`` and ``serving`` rank the machines for these jobs. ``requests`` ranks them at batch
-    size 1, ``one_by_one`` has these machines by name. ``trained`` and ``served`` are all rows that
-    are not predicted. ``ratio_unknown`` are batch sizes that were not compared with PyTorch.
+    ``training`` and ``serving`` rank the machines for these jobs. ``requests`` ranks them for
+    inference at batch size 1, and ``one_by_one`` has the machines of that ranking by name.
+    ``trained`` and ``served`` have all rows that are not predicted. ``ratio_unknown`` has the batch
+    sizes that were not compared with PyTorch.
     """
 
     training: Contest | None
@@ -90,7 +91,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def by_group(report: Report, workloads: Iterable[Workload]) -> dict[str, list[Workload]]:
-    """Workloads by the title of their group, language models first; each group by name."""
+    """Group workloads under titles, language models first; within a group, sort them by name."""
     groups: dict[str, list[Workload]] = {title: [] for title in (_DECODERS, *_GROUPS)}
     for workload in sorted(workloads, key=lambda workload: workload.name.casefold()):
         groups.setdefault(_group(report, workload), []).append(workload)
@@ -168,7 +169,7 @@ def _view(
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
-    """The chart of a job: cost against time by machine, or cost of tokens against load."""
+    """Chart a job: cost against time by machine, or cost of tokens against load."""
     machines = report.contests_of(workload).get(job)
     if machines is None:
         return None
@@ -183,7 +184,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """The chart of costs relative to the cheapest, of training or else of a million inferences."""
+    """Chart costs relative to the cheapest, for training, else for a million inferences."""
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if machines is None:
@@ -196,7 +197,7 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
-    """A job in words, such as "training for 90 epochs"."""
+    """Name a job, for example "training for 90 epochs"."""
     if goal == "full":
         rows = report.workloads[workload].rows
         return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
@@ -208,7 +209,7 @@ def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
 
 
 def _without_ratio(observed: Sequence[Observation]) -> list[int]:
-    """Batch sizes whose step was not compared with PyTorch within a factor of two."""
+    """Batch sizes b without a comparison with PyTorch at a batch size between b / 2 and 2 b."""
     trained = _measured_training(observed)
     return sorted(
         {trial.batch_size for trial in trained if not (trial.step_ratio and trial.step_ratio.near)}
@@ -216,7 +217,7 @@ def _without_ratio(observed: Sequence[Observation]) -> list[int]:
 
 
 def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
-    """The observation whose step is slowest relative to PyTorch's, if any is slower."""
+    """The observation whose step is the slowest relative to PyTorch's, if any is slower."""
 
     def ratio(trial: Observation) -> Decimal:
         return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
