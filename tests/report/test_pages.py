@@ -125,12 +125,13 @@ def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: 
 
 
 def test_the_navigation_holds_every_page_once(site: Site) -> None:
-    """Generated pages, then the tutorial, pages of no kind, and the other hand-written ones."""
+    """Generated pages, the tutorial, pages of no kind, and the others, each overview first."""
     written = [
         "cuda.md",
         "decisions/0001-x.md",
         "explanation/bills.md",
         "how-to/add.md",
+        "how-to/index.md",
         "start.md",
     ]
     entries = navigation(site, written)
@@ -144,7 +145,7 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     assert entries[-1]["Docs"] == [
         "start.md",
         "cuda.md",
-        {"How-to": ["how-to/add.md"]},
+        {"How-to": ["how-to/index.md", "how-to/add.md"]},
         {"Explanation": ["explanation/bills.md"]},
         {"Decisions": ["decisions/0001-x.md"]},
     ]

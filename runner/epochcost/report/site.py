@@ -184,9 +184,16 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _docs(uris: Sequence[str]) -> list[Any]:
-    """Group hand-written pages by kind; the tutorial and others without a kind come first."""
+    """Group hand-written pages by kind; the tutorial and others without a kind come first.
+
+    The overview of a kind leads its pages: MkDocs shows it as the page of the section.
+    """
     kinds = {
-        title: [uri for uri in uris if uri.startswith(folder)] for title, folder in _KINDS.items()
+        title: sorted(
+            (uri for uri in uris if uri.startswith(folder)),
+            key=lambda uri: not uri.endswith("/index.md"),
+        )
+        for title, folder in _KINDS.items()
     }
     plain = [uri for uri in uris if not uri.startswith(tuple(_KINDS.values()))]
     plain.sort(key=lambda uri: uri != "start.md")
