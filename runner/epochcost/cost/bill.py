@@ -1,4 +1,4 @@
-"""Bill a usage under a price plan, rented or owned; all bills are made by this module.
+"""Bill a usage under a rented or owned price plan; this module makes all bills.
 
 A job that may be interrupted gets its expected bill. docs/decisions/0005-bills.md explains
 bills.
@@ -75,7 +75,7 @@ def _job(
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a job by the schedule under a rule; raises errors as ``quote`` does."""
+    """Bill a job by its schedule under a billing rule; raises errors as ``quote`` does."""
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
@@ -120,7 +120,7 @@ def quote_at_rate(
 ) -> Quote:
     """Bill a usage at an hourly rate, without a price spec.
 
-    Raises InputError if the rate is below 1e-18 or not finite, if the currency is unknown, and if
+    Raises InputError if the rate is below 1e-18 or not finite, if the currency is unknown, or if
     the usage has egress, which an hourly rate does not cover.
     """
     require_currency(currency)

@@ -105,7 +105,7 @@ class Payback:
 
     @property
     def phrase(self) -> str:
-        """The time after which buying has paid off, in words."""
+        """The time after which buying has paid off, as a phrase."""
         if self.years is None:
             return "with its resale only" if self.by_resale else "not in its life"
         return f"after {self.years:.1f} years"

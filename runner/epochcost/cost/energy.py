@@ -56,7 +56,7 @@ class EnergyReading:
 
     @classmethod
     def at(cls, mean_watts: float, machine_seconds: Decimal, meter: str) -> EnergyReading:
-        """The energy of a metered mean power over the seconds of all machines together."""
+        """The energy of machines with a metered mean power over all their seconds together."""
         with exact_arithmetic():
             return cls(quantized(Decimal(repr(mean_watts)) * machine_seconds), meter)
 

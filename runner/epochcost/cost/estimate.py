@@ -1,4 +1,4 @@
-"""Turn a time with an interval into a cost with an interval, or into a reason for no cost.
+"""Turn a time with an interval into a cost with an interval, or into a reason why there is none.
 
 Callers choose the times and the plans.
 """
@@ -56,7 +56,7 @@ class Time:
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval has a low end; if not, only its high end is known."""
+        """Whether the low end of the interval is a usable bound; it is not if it is almost zero."""
         return self.mean <= WIDEST * self.low
 
     def scaled(self, repetitions: int | Decimal) -> Time:
@@ -81,7 +81,7 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval has a low end; if not, only its high end is known."""
+        """Whether the low end of the interval is a usable bound; it is not if it is almost zero."""
         return self.mean <= WIDEST * self.low
 
     @property

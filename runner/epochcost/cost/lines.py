@@ -59,7 +59,7 @@ class Usage:
 class Line:
     """A line of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
 
-    Figures have 18 decimals. ``rate`` is in currency per ``unit``.
+    All numbers have 18 decimals. ``rate`` is in currency per ``unit``.
     """
 
     label: str

@@ -77,7 +77,7 @@ def exact_arithmetic() -> AbstractContextManager[None]:
 
 
 def quantized(value: Decimal) -> Decimal:
-    """Round a value to 18 decimals; raises InputError for NaN, infinity and more than 1e30.
+    """Round a value to 18 decimals; raises InputError for NaN, infinity or more than 1e30.
 
     Call it within `exact_arithmetic`. A symbol is returned unchanged.
     """

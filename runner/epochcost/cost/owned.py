@@ -1,6 +1,6 @@
 """Cost of an hour of an owned machine: loss of value, maintenance and energy.
 
-Costs that do not depend on use are spread over the hours of use.
+Costs that do not depend on the use are divided by the hours of use.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 
 
 def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Label, quantity, unit, and rate per unit of each line of an owned machine's bill."""
+    """Yield the label, the quantity, the unit and the rate per unit of each line of the bill."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     yield "depreciation", hours, unit, depreciation_per_hour(plan)
     for label, yearly in (

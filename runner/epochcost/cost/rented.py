@@ -132,7 +132,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Hourly charges, and the number of machines that have them, over all runs."""
+    """Hourly charges, and the number of machines in all runs to which they apply."""
 
     machines: Count
     charges: Sequence[HourlyCharge]

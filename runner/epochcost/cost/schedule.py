@@ -63,7 +63,7 @@ def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """The schedule of work on a machine that runs anyway, without starts and rounding."""
+    """The schedule of work on a machine that runs anyway: without starts and rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 

@@ -106,7 +106,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     def crossed(value: Decimal) -> bool | None:
         """Whether a value moves the cost to the other side of its target.
 
-        None if it is not allowed.
+        None if the input may not have this value.
         """
         total = _cost(job, name, value)
         return None if total is None else (total <= cost if dearer else total >= cost)

@@ -221,7 +221,7 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
-    """The expected time if an interruption costs a checkpoint and a restart, but no work."""
+    """The expected time if an interruption costs only a checkpoint and a restart, and no work."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)

@@ -1,1 +1,1 @@
-"""Run trials on this machine: build, measure, store and resume them."""
+"""Run trials on this machine: build and measure them, store their results, and resume runs."""

@@ -57,7 +57,7 @@ class DecoderSize:
     def memory_bytes(self, sequences: int, length: int) -> int:
         """Estimated memory of a process in bytes.
 
-        Weights are counted twice: as drawn, and in the layout that kernels read.
+        Weights count twice: once as they are drawn, and once in the layout that kernels read.
         """
         weights = 2 * (self.read_bytes + self.idle_bytes) + self.looked_up_bytes
         return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token

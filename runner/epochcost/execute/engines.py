@@ -122,7 +122,8 @@ def interpreter(trial: Trial) -> Path | None:
 def install_engine(engine: str, say: Say) -> Path:
     """Install an engine's environment unless it exists; ``say`` gets a line for each step.
 
-    Raises CapabilityError if it cannot be made: no room, no network, no wheel for this Python.
+    Raises CapabilityError if the environment cannot be made, for lack of disk space, of a network,
+    or of a wheel for this Python.
     """
     present = find_environment(engine)
     if present is not None:

@@ -35,7 +35,7 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """A model to count, with its ONNX file, its batch sizes by mode, and a provider."""
+    """A request for a model's size: its ONNX file, its batch sizes by mode, and a provider."""
 
     model: Model
     graph: Path

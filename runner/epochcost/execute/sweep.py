@@ -1,7 +1,7 @@
 """Report the outcome of each size in a sweep of batch sizes, and record how the sweep ended.
 
-``plan.sweep`` chooses the next size, ``execute.run`` measures it. A size that runs out of memory is
-an outcome of the sweep, not a failure of the run.
+``plan.sweep`` chooses the next size, and ``execute.run`` measures it. A size that runs out of
+memory is an outcome of the sweep, not a failure of the run.
 """
 
 from __future__ import annotations

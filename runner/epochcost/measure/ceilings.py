@@ -135,9 +135,9 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
-    """Measure peak rates in a fresh process.
+    """Measure peak rates in a separate process.
 
-    Raises CapabilityError with the last line that the process wrote, if it fails.
+    If the process fails, raises CapabilityError with the last line that it wrote.
     """
     try:
         work_json = work.model_dump_json()

@@ -135,7 +135,7 @@ class DecoderEngine:
 def answer_while(
     engine: DecoderEngine, asking: Callable[[Issue], LoadGenLog], answers: Answers
 ) -> LoadGenLog:
-    """Run ``asking`` on a thread, answer its requests on this thread, and return its result.
+    """Run ``asking`` on another thread, answer its requests on this thread, and return its result.
 
     The engine takes calls only from the thread that opened it. Raises the engine's errors.
     """

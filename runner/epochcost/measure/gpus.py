@@ -77,7 +77,7 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Reads the state of a trial's GPU repeatedly; created before the worker starts.
+    """Reads the state of a trial's GPU repeatedly; it must be created before the worker starts.
 
     ``processes`` are the process ids of the trial, set when the worker has started.
     """
@@ -91,9 +91,10 @@ class DeviceWatch:
 
     @property
     def in_use(self) -> bool:
-        """Whether a process of the trial is on the GPU, or else the GPU's used memory has grown.
+        """Whether the trial uses the GPU: a process of it does, or the GPU's used memory has grown.
 
-        In a container the driver shows other process ids than the system.
+        Memory decides if the driver lists no process of the trial: in a container, the driver shows
+        other process ids than the system.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
@@ -126,7 +127,7 @@ class DeviceWatch:
         return tuple(dict.fromkeys(reasons))
 
     def _growth(self) -> int:
-        """Bytes of GPU memory in use beyond those before the trial; 0 if unknown."""
+        """Bytes by which the GPU's used memory has grown since the trial began; 0 if unknown."""
         used, before = _used(self._library, self.gpu), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 

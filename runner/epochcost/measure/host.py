@@ -29,11 +29,11 @@ _NANOSECONDS = 1e-9
 
 @dataclass(frozen=True)
 class HostCounters:
-    """Readings of the kernel's counters: CPU seconds of the watched CPUs, quota stops, throttling.
+    """Readings of the kernel's counters: CPU seconds, stops by a quota, and lowered clocks.
 
-    CPU seconds count from any moment in the past. ``own_seconds`` are those of the trial's
-    processes on any CPU; the worker's parent, which also runs on other CPUs, is negligible. A
-    counter that this system lacks is None.
+    CPU seconds are those of the watched CPUs, counted from any moment in the past. ``own_seconds``
+    are the CPU seconds of the trial's processes on all CPUs; the worker's parent, which also runs
+    on CPUs that are not watched, uses a negligible part. A counter that this system lacks is None.
     """
 
     at: float

@@ -95,10 +95,10 @@ def missing_loadgen() -> str | None:
 
 
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
-    """Let LoadGen send queries to ``issue``, and read its log; its files are written to ``folder``.
+    """Let LoadGen send queries to ``issue``, and read the log that it writes into ``folder``.
 
-    LoadGen calls ``issue``, which must not raise, on its threads; ``Answers`` answers each sample.
-    Raises CapabilityError if LoadGen is not installed.
+    LoadGen calls ``issue`` on its own threads, so that ``issue`` must not raise. Each sample is
+    answered through ``Answers``. Raises CapabilityError if LoadGen is not installed.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(request.examples, request.examples, _nothing, _nothing)

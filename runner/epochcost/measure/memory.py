@@ -61,7 +61,10 @@ def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
 
 
 def _page_cache_bytes(group: Path) -> int:
-    """Bytes of page cache in a group's memory.stat: ``file`` in version 2, else ``total_cache``."""
+    """Bytes of page cache by a group's memory.stat.
+
+    The key is ``file`` in version 2 of control groups, ``total_cache`` in version 1.
+    """
     text = read_text(group / "memory.stat") or ""
     match = re.search(r"^(?:file|total_cache) (\d+)$", text, re.MULTILINE)
     return int(match[1]) if match else 0
@@ -122,8 +125,8 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
-    Processes of this control group count if it counts them (admin-guide: cgroup-v2,
-    ``memory.events``; cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux
+    The count is that of this control group if the kernel keeps it (admin-guide: cgroup-v2,
+    ``memory.events``; cgroup-v1, ``memory.oom_control``), else that of the machine (since Linux
     4.13).
     """
     files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)

@@ -1,7 +1,8 @@
 """Pin a worker to a part of this machine's CPUs, to emulate a smaller machine of its family.
 
 A vCPU of a cloud is a hardware thread: a smaller instance has fewer cores with all their threads,
-on a single NUMA node if they fit. The kernel's topology shows these CPUs.
+on a single NUMA node if they fit. The kernel's topology shows which threads and CPUs belong
+together.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def require_runtime(expected: str, actual: str) -> None:
 
 
 def _claims(file: Path) -> Iterator[tuple[str, str]]:
-    """Names and versions of the installed runtimes that own a module's file."""
+    """The names and versions of the installed runtimes whose package contains a module's file."""
     for name in RUNTIMES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             distribution = importlib.metadata.distribution(name)

@@ -1,8 +1,8 @@
 """Take the steps of a trial: warm up, then sample until the mean is precise. Pure.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
-and reporting happen between steps. ``stepping`` owns the step, ``statistics`` the interval of the
-mean.
+and reporting happen between steps. ``stepping`` takes a step, ``statistics`` computes the interval
+of the mean.
 """
 
 from __future__ import annotations

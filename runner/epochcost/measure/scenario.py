@@ -110,9 +110,9 @@ class _Scenario(LoadGenTrial):
         return self._record(self._log, len(self._runs) - 1 if counts else None)
 
     def _offline(self) -> bool:
-        """Run the scenario offline, and again with more samples if the run ends too early.
+        """Run the scenario "offline", and again with more samples if the run ends too early.
 
-        The last run is scored.
+        The last run gives the result.
         """
         rate = _PREPARED * self._capacity()
         for _ in range(_MOST_RUNS):

@@ -91,9 +91,9 @@ class ServedModel:
         return self._sizes[self._last].output(name)
 
     def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
-        """Steps with a fixed batch size.
+        """Make a stepper with a fixed batch size.
 
-        Carried state is a constant, so that calls are independent.
+        It reads carried state as a constant, so that calls are independent.
         """
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
         fills = {carried.input: carried.fill for carried in job.carried}

@@ -205,7 +205,10 @@ class Stepper:
 
 
 def _graph_options(number: int) -> ort.RunOptions:
-    """Run options that select the CUDA graph of a binding, which keeps that binding's addresses."""
+    """Run options that select the CUDA graph of a binding.
+
+    A CUDA graph has fixed addresses, so that each binding needs its own.
+    """
     options = ort.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
     return options

@@ -138,7 +138,7 @@ class PhaseWatch:
 def _throttles(
     cpu_throttled: bool | None, device: DeviceWatch | None
 ) -> tuple[Throttle, ...] | None:
-    """Reasons for which the clocks of CPU and GPU were lowered; None if both are unknown."""
+    """Reasons why the clocks of the CPU and the GPU were lowered; None if both are unknown."""
     gpu = device.throttles if device else None
     if cpu_throttled is None:
         return gpu
@@ -152,11 +152,11 @@ _PARTIAL = "a part of a GPU (MIG) has no energy meter"
 
 
 class Watch:
-    """Watches the machine during the sampling of a trial; entered before its job is handed over.
+    """Watches the machine while a trial is sampled; entered before the worker gets its job.
 
     ``follow`` learns from the worker's progress when sampling begins and ends; ``completed`` adds
-    conditions and energy to the measurement. ``pinning``: the CPUs of the worker; ``device``: its
-    GPU by CUDA's number.
+    conditions and energy to the measurement. ``pinning`` has the CPUs of the worker; ``device`` is
+    CUDA's number of its GPU.
     """
 
     def __init__(

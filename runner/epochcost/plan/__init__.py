@@ -1,1 +1,1 @@
-"""Plan a study: list its trials in order, and the trials that are left out with the reason."""
+"""Plan a study: list its trials in order, and the omitted trials, each with the reason."""

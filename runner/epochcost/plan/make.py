@@ -75,7 +75,7 @@ class RunRequest:
 
 @dataclass(frozen=True, order=True)
 class LeftOut:
-    """Work of a study that the plan leaves out, and the reason."""
+    """A part of a study that the plan leaves out, and the reason."""
 
     what: str
     reason: str
@@ -140,7 +140,8 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     """The sweeps of all plans.
 
-    Equal sweeps become one with the smallest first size and most rounds.
+    Equal sweeps become a single sweep, with the smallest of their first sizes and the largest of
+    their numbers of rounds.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
@@ -258,9 +259,10 @@ def _trials(
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """Batch sizes of the study, else of the model; for a sweep only the smallest.
+    """Batch sizes that the study or else the model declares; for a sweep only the smallest.
 
-    Empty for a decoder, which is timed by its phases, and for inference under LoadGen only.
+    Empty for a decoder, which is timed in phases, and for inference that is measured only under
+    LoadGen.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):

@@ -18,15 +18,14 @@ PROCESS_BYTES = 104 * 2**20
 class Footprint:
     """Operations and memory of a run of a graph at a batch size; memory counts each tensor once.
 
-    ``forward_flops``: operations of the model in inference form.
-    ``step_flops``: operations of the whole training step as it runs, None in inference.
-    ``weight_bytes``: parameters and running statistics; ``fixed_bytes``: those that never change.
-    ``carried_bytes``: values that a step changes: trained parameters, statistics, optimizer and
-    recurrent states; the step overwrites ``in_place_bytes`` of them.
+    ``forward_flops`` counts the operations of the model in inference form; ``step_flops`` counts
+    those of the whole training step, None in inference. ``weight_bytes`` is the size of parameters
+    and running statistics, ``fixed_bytes`` the size of those that never change. ``carried_bytes``
+    is the size of the values that a step changes: trained parameters, running statistics, states of
+    the optimizer and of recurrent layers. The step overwrites ``in_place_bytes`` of them.
     ``activation_bytes``: intermediate tensors in the arena, gradients included.
-    ``exchanged_bytes``: inputs, targets and outputs of a batch.
-    ``pool_bytes``: batches that wait on the host.
-    ``folded_bytes``: constants that a session computes beforehand.
+    ``exchanged_bytes``: inputs, targets and outputs of a batch. ``pool_bytes``: batches that wait
+    on the host. ``folded_bytes``: constants that a session computes beforehand.
     """
 
     mode: Mode

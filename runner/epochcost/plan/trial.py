@@ -101,10 +101,11 @@ class Trial(BaseModel):
     executes the work; for requests it is an engine. ``producer`` is the version of epochcost, whose
     gradients are part of the work. ``batch_size`` is the number of examples of a step, the most
     examples of a run under LoadGen, or the number of sequences in a decoder's phase. ``vcpus`` is
-    the number of CPUs that the worker is pinned to, None for all. ``stored_weights``: parameters
-    are constants of the graph, as in a server; training feeds them, and so did inference in older
-    versions. ``former`` has settings of older versions in which the trial differs from today's. As
-    JSON it is flat: the settings of ``session``, ``work`` and ``former`` are keys of the trial.
+    the number of CPUs that the worker is pinned to, None for all. With ``stored_weights``,
+    parameters are constants of the graph, as in a server; in training, and in inference by older
+    versions, they are inputs of the graph. ``former`` has settings of older versions in which the
+    trial differs from today's. As JSON, a trial is a flat table: the settings of ``session``,
+    ``work`` and ``former`` are keys of the trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -37,7 +37,7 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """The reason why a trial's mode, provider or precision cannot be combined; None if they can.
+    """Why a trial's mode, provider and precision cannot be combined; None if they can.
 
     ``gpus`` is the number of GPUs, None if unknown.
     """

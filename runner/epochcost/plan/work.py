@@ -47,7 +47,7 @@ class _Kind(BaseModel):
 
 
 class Steps(_Kind):
-    """Work in steps: full batches one after the other, in training or in inference."""
+    """Work in steps: the model runs full batches in succession, in training or in inference."""
 
     scenario: ClassVar[Scenario] = "batch"
     title: ClassVar[str] = ""
@@ -179,7 +179,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in the keys of a stored trial, with a key ``kind`` that names its class."""
+    """The work as keys and values of a stored trial; the key ``kind`` names the work's class."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:

@@ -39,7 +39,7 @@ _FEWEST_TO_DIFFER = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """A result to check, and the project that it is checked against.
+    """A result to check, and the project against which it is checked.
 
     ``now`` is the time of the check; ``counted`` caches FLOPs by model.
     """
@@ -269,9 +269,9 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """Reason why it is unknown how long the sampling took; None if it is known.
+    """Why it is unknown how long the sampling took; None if it is known.
 
-    If it is unknown, the samples are not compared with that time.
+    If it is unknown, the samples cannot be compared with that duration.
     """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)

@@ -25,14 +25,13 @@ Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "
 class Conditions(Record):
     """Conditions on the machine while the samples were taken, and the trial's device memory.
 
-    ``others_cpus``: the number of CPUs that other programs kept busy on average.
-    ``steal_share``: the part of all CPU time that the hypervisor gave to other machines. For a
-    pinned trial this and ``others_cpus`` cover only its CPUs and their hardware siblings.
-    ``frozen_seconds``: the time for which a CPU quota stopped this control group.
-    ``throttles``: the reasons for which the CPU or the GPU lowered its clocks; empty if it did not.
-    ``devices``: PCI bus addresses of the GPUs used.
-    ``device_memory_bytes``: the worker's peak memory on them, read by ``device_memory_meter``.
-    ``unknown``: the reason for each field that is None.
+    ``others_cpus`` is the number of CPUs that other programs kept busy on average, and
+    ``steal_share`` the share of all CPU time that the hypervisor gave to other machines. For a
+    pinned trial, both cover only its CPUs and their hardware siblings. ``frozen_seconds`` is the
+    time for which a CPU quota stopped this control group. ``throttles`` are the reasons why the CPU
+    or the GPU lowered its clocks; empty if they did not. ``devices`` are the PCI bus addresses of
+    the GPUs used. ``device_memory_bytes`` is the worker's peak memory on these GPUs, as
+    ``device_memory_meter`` measured it. ``unknown`` has the reason for each field that is None.
     """
 
     seconds: FiniteSeconds

@@ -32,7 +32,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """The kernel's policy (governor) for the clock of the CPU."""
+    """How the kernel sets the CPU's clock: the name of its policy (governor)."""
 
     governor: str | None = None
     sockets: Former = None

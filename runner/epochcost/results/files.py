@@ -1,6 +1,7 @@
 """Write files completely or not at all, and lock folders so that only one process writes.
 
-A reader sees the old bytes or the new bytes, never a part. ``store`` owns the contents.
+A reader sees either the old file or the whole new file. ``results.store`` decides what the files
+contain.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _SWEEP_DIGITS = 8
 class FailedSize(Record):
     """A batch size that failed, and the last lines that its worker wrote.
 
-    ``of_memory``: whether it failed for lack of memory.
+    ``of_memory`` says whether it failed for lack of memory.
     """
 
     batch_size: Count

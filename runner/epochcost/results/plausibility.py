@@ -56,7 +56,7 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 
 
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences of the CPU: its maker, and its family and model if both sides state them."""
+    """Differences of the CPU: its maker, family and model, as far as both sides state them."""
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
@@ -92,7 +92,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """A difference in the number of GPUs; else the differences of each kind of GPU."""
+    """Differences of the GPUs: their number, or else the differences of each kind of GPU."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):

@@ -75,10 +75,10 @@ class Pinning(Record):
 class OutputDifference(Record):
     """Difference between an output of a trial and the same output computed in fp32.
 
-    ``maximum_absolute``: the largest difference of an element. ``relative_to_norm``: the Euclidean
-    norm of the differences over that of the output in fp32, None if that is zero.
-    ``largest_changed``: the share of rows along the last axis whose largest element is at another
-    position; None for rows of one element.
+    ``maximum_absolute`` is the largest difference of an element. ``relative_to_norm`` is the
+    Euclidean norm of the differences divided by the norm of the output in fp32; None if the latter
+    is zero. ``largest_changed`` is the share of rows along the last axis whose largest element is
+    at another position than in fp32; None for rows of one element.
     """
 
     output: str
@@ -229,7 +229,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _loaded_as_asked(self) -> Result:
-        """Refuse latencies under load as the result of full batches, and the reverse."""
+        """Refuse a trial under LoadGen without runs of LoadGen, and any other trial with such runs."""
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
             trial = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")

@@ -72,10 +72,10 @@ class ReportedRun(Sidecar):
 def reported_runs(
     catalogue: Catalogue, path: Path, model: str, hardware: str, terms: Terms
 ) -> tuple[ReportedRun, ...]:
-    """The runs in a tool's file, with the reporter's statements.
+    """The runs in a tool's file, each with what its reporter states.
 
-    Raises InputError if the statements contradict the catalogue or the file, ResultError for a file
-    of another kind.
+    Raises InputError if these statements contradict the catalogue or the file, and ResultError if
+    no supported tool wrote the file.
     """
     catalogue.decoder(model)
     machine = catalogue.machine(hardware)

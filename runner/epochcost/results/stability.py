@@ -1,7 +1,7 @@
-"""Warnings that a measurement may not repeat, each with its reason and a remedy.
+"""Warnings that a second measurement may differ, each with its reason and a remedy.
 
-Pure: from a measurement and its environment. A condition that was not watched gives no warning; the
-record says why it is unknown. Warnings change no figure.
+The functions are pure: warnings follow from a measurement and its environment. A condition that
+nothing watched gives no warning; the record says why it is unknown. Warnings change no number.
 """
 
 from __future__ import annotations

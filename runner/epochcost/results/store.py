@@ -40,9 +40,10 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """The results in a folder; ``files`` has the path of each, in the same order.
+    """The results in a folder.
 
-    ``faults`` has a fault for each other file.
+    ``files`` has the path of each result, in the same order. ``faults`` has a fault for each other
+    file.
     """
 
     results: tuple[Result, ...]

@@ -151,9 +151,10 @@ def _read(path: Path) -> list[Any]:
 
 
 def _documents(text: str) -> list[Any]:
-    """The JSON objects in a file's text: a single object, an array, or one after the other.
+    """The JSON objects in a file's text.
 
-    vLLM appends objects one after the other.
+    The text is a single object, an array of objects, or several objects one after the other, as
+    vLLM appends them.
     """
     decoder, documents, position = json.JSONDecoder(), [], 0
     while match := _NOT_SPACE.search(text, position):
@@ -163,7 +164,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The function that reads the files of the tool.
+    """The function that reads the files of the tool that wrote an object with these keys.
 
     Raises ResultError if no tool has these keys.
     """
@@ -198,8 +199,8 @@ def _vllm(export: _Export) -> Iterator[_Figures]:
 def _inferencex(export: _Export) -> Iterator[_Figures]:
     """Read a run of InferenceX.
 
-    Its rates are per GPU, and prefill and decoding use the same or separate GPUs; times are in
-    seconds.
+    The file states rates per GPU and times in seconds. Prefill and decoding may run on the same
+    GPUs or on separate GPUs.
     """
     several = export.at("disagg") is True or export.at("is_multinode") is True
     reading, writing = export.number("num_prefill_gpu"), export.number("num_decode_gpu")

@@ -1,7 +1,7 @@
-"""Runs of a serving benchmark as the measuring tool states them, and doubts about their figures.
+"""Runs of a serving benchmark as the measuring tool states them, and reasons to doubt them.
 
-Owns the record that the readers of ``tool_files`` fill. Figures stay the tool's own; contradictions
-become doubts.
+This module defines the record that the readers in ``tool_files`` fill. Figures are stored as the
+tool states them; if they contradict each other, the run gets a reason for doubt.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class ToolRun(Record):
     ``requests`` is the number of answered requests, ``failed`` that of the others.
     ``offered_per_second`` is the rate at which requests arrive. If it is None, ``at_once`` requests
     are in progress all the time, and each answer starts the next; if that is None too, all arrive
-    at the start. ``read`` and ``written`` are tokens of prompts and of answers. These and
-    ``seconds``, the run's duration, are None in a file that has only rates. ``first`` is the time
-    to the first token, ``token`` that between two tokens, ``whole`` that of a request.
+    at the start. ``read`` is the number of tokens in prompts, ``written`` that in answers, and
+    ``seconds`` the duration of the run; all three are None if the file has only rates. ``first`` is
+    the time to the first token, ``token`` the time between two tokens, ``whole`` the time of a
+    whole request.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]

@@ -55,7 +55,7 @@ _Output = Annotated[
 
 
 class LongPrompts(Spec):
-    """Prices of all tokens of a request whose prompt is longer than a bound."""
+    """The prices of all tokens of a request if its prompt is longer than a bound."""
 
     above_tokens: PositiveInt = Field(
         description="Longest prompt at the usual prices, in tokens.", examples=[200000]

@@ -181,9 +181,10 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 
 
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
-    """The prices that are not superseded by a newer price of the same plan.
+    """The prices that no newer price of the same plan supersedes.
 
-    A doubted price neither supersedes a sound price of its plan nor is current along with it.
+    If a plan has a plausible price, its prices that cannot be right are not current and supersede
+    nothing.
     """
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}

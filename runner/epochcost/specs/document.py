@@ -169,7 +169,7 @@ def _decoded(key: tree_sitter.Node) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed spec file; ``text`` is kept for locating faults."""
+    """A parsed spec file; its ``text`` is stored so that faults can be located in it."""
 
     kind: str
     path: Path

@@ -268,7 +268,10 @@ class Model(NamedSpec):
 
     @property
     def states(self) -> tuple[CarriedState, ...]:
-        """State that an output passes to an input of the next step; for a decoder, its cache."""
+        """The carried state of the model; for a decoder, its cache.
+
+        An output has its value, and an input of the next step reads it.
+        """
         if self.decoder is None:
             return self.carried
         return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

@@ -293,7 +293,7 @@ class Price(PricedSpec):
 
     @property
     def reservation(self) -> str:
-        """The reason to prefer other prices to this price; empty if there is none."""
+        """The reason why other prices should be preferred to this price; empty if there is none."""
         if self.doubt:
             return DOUBTED
         if self.assumed:

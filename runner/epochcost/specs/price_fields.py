@@ -77,7 +77,10 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 
 
 def _table(price: Price, path: KeyPath) -> dict[str, Any]:
-    """The price as a TOML table; if the path leads into ``billing``, a named rule is expanded."""
+    """The price as a TOML table.
+
+    If the path leads into ``billing``, a rule that is only named there is written out.
+    """
     table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
     if len(path) > 1 and path[0] == "billing":
         table["billing"] = price.billing_rule.model_dump()

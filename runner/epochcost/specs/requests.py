@@ -91,8 +91,9 @@ class Lengths(Spec):
 class Requests(Spec):
     """Requests that arrive at random times at an engine that serves a language model.
 
-    A search finds the highest rate that keeps both latency bounds; then shares of this rate are
-    measured. The engine is onnxruntime-genai's, which batches the waiting sequences.
+    The trial searches for the highest rate at which both latencies keep their bounds, and then
+    measures at shares of this rate. The engine is that of onnxruntime-genai, which batches the
+    waiting sequences.
     """
 
     prompt: Lengths = Field(description="Tokens of a request's prompt.")

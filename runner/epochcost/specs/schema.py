@@ -199,7 +199,10 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
-    """All tables within a table of a schema; tables within a repeated table are left out."""
+    """All tables within a table of a schema.
+
+    If a table occurs again, the tables within it are left out.
+    """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
         inner = value.get("items", value)
@@ -256,7 +259,10 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural(kind: str) -> str:
-    """The plural of the type of an array's items: ``text`` → ``texts``; choices stay unchanged."""
+    """The plural for the type of the items in an array: ``text`` → ``texts``.
+
+    Choices stay unchanged.
+    """
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -124,8 +124,8 @@ class Sampling(Spec):
 class Serving(Spec):
     """Settings of MLPerf Inference's scenarios: the latency bound, and how the server batches.
 
-    With dynamic batching, the server runs the waiting samples, at most ``maximum_batch`` of them,
-    once the oldest has waited ``maximum_delay_ms``.
+    With dynamic batching, the server runs a batch as soon as ``maximum_batch`` samples are waiting,
+    or the oldest sample has waited for ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = Field(

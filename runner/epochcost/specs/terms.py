@@ -100,7 +100,7 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType
 class Owned(Spec):
     """The costs of an owned machine, which give the price of an hour of use.
 
-    With ``per_vcpu``, for a machine of unknown size, amounts and watts are for one vCPU.
+    With ``per_vcpu``, amounts and watts are those of one vCPU, for machines of any size.
     """
 
     purchase: Positive = Field(

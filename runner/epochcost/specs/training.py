@@ -1,7 +1,7 @@
 """Settings of trainings as specs declare them: loss and targets, optimizer, learning rates.
 
-``onnxstep`` has the formulas of optimizers, which are PyTorch's; ``train.schedule`` computes the
-factor of a schedule at each step.
+``onnxstep`` has the formulas of the optimizers, which follow PyTorch; ``train.schedule`` computes
+the factor of a schedule at each step.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sgd(Spec):
 
 
 class RmsProp(Spec):
-    """RMSprop: step by the gradient over the root of its running mean square.
+    """RMSprop: a step is the gradient divided by the square root of its running mean square.
 
     As in PyTorch, ``epsilon`` is added to the root; TensorFlow 1 adds it under the root.
     """
@@ -78,7 +78,7 @@ class RmsProp(Spec):
 
 
 class Adagrad(Spec):
-    """Adagrad: step by the gradient over the root of the sum of all squared gradients."""
+    """Adagrad: a step is the gradient divided by the root of the sum of all squared gradients."""
 
     name: Literal["adagrad"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(
@@ -115,7 +115,7 @@ class Adadelta(Spec):
 
 
 class Adam(Spec):
-    """Adam, or ``adamw``, which decays weights separately from the gradient."""
+    """Adam; as ``adamw``, it decays the weights separately from the gradient."""
 
     name: Literal["adam", "adamw"] = Field(
         description="The optimizer; adamw decays weights separately from the gradient."
@@ -203,7 +203,10 @@ class Target(Spec):
 
 
 class LossTerm(Spec):
-    """A loss of one graph output; a step minimises the sum of all terms times their ``weight``."""
+    """A loss of one graph output.
+
+    A step of training minimises the sum of all losses, each multiplied by its ``weight``.
+    """
 
     loss: LossName = Field(description="The loss function.")
     output: Text = Field(description="The graph's output that the loss reads.", examples=["logits"])

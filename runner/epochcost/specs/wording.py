@@ -28,7 +28,7 @@ _LARGEST_SHOWN = 10**20
 
 
 def describe(value: Any) -> str:
-    """A TOML value in a few words: a text in quotes; a table or array by its type."""
+    """Describe a TOML value in a few words: a text in quotes, a table or array by its type."""
     match value:
         case str():
             return _quoted(value)

@@ -168,7 +168,7 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """The whitening matrices without their part along ``unit``, computed once for all series."""
+    """The matrices ``whitening`` without their part along ``unit``; they serve for all series."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]

@@ -39,7 +39,7 @@ _BETWEEN_ROUNDS = 0.08
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval at ``LEVEL``."""
+    """A confidence interval; its confidence level is ``LEVEL``."""
 
     low: float
     high: float

@@ -87,7 +87,7 @@ def api_id(provider: str, name: str) -> str:
 
 
 def _value(key: str, cell: str) -> object:
-    """The value of a cell, converted to the type of its key; the cell's text if that fails."""
+    """The value of a cell, converted to the type of its key; if that fails, the cell's text."""
     try:
         if key in {"as_of", "valid_until"}:
             return dt.date.fromisoformat(cell)

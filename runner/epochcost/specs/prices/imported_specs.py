@@ -50,8 +50,8 @@ _LONGEST_STEM = 69
 class NewSpec:
     """A valid price spec to be written.
 
-    ``doubt`` is the reason why the price cannot be right; empty if there is none. ``renewed``: the
-    spec exists already, and only its date and source change.
+    ``doubt`` is the reason why the price cannot be right; empty if there is none. If ``renewed``,
+    the spec exists already, and only its date and source change.
     """
 
     path: Path

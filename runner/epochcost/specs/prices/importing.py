@@ -160,7 +160,10 @@ class _Machines:
         return self._provider
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price to copy for a row: of the same plan and region if possible, then the newest."""
+        """The price whose spec is copied for a row.
+
+        It is the newest price of the same plan and region, or of another if there is none.
+        """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
             price

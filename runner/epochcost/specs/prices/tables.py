@@ -38,8 +38,8 @@ class ListedPrice:
     """The price of one plan of a machine type, as a table lists it.
 
     A field is None if the table does not state it. ``accelerators`` is the number of accelerators
-    as in the table, "0" for a row without any; ``months`` is the length of a commitment, 0 for
-    other plans.
+    as the table writes it, "0" if the machine has none; ``months`` is the length of a commitment, 0
+    for other plans.
     """
 
     path: Path
@@ -78,7 +78,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice | Fault]:
-    """Yield a row's on-demand price and its prices of other plans, or a fault for its date."""
+    """Yield the on-demand price and all other prices of a row, or a fault for an invalid date."""
     try:
         as_of = dt.date.fromisoformat(row["Snapshot"][:10]) if "Snapshot" in row else None
     except ValueError:
