@@ -135,7 +135,7 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: also move at a checkpoint if the remaining work is then cheaper at current prices."""
+    """Policy: also move at a checkpoint if the remaining work then costs less at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # Prices are infinite without a machine, and infinity minus infinity is invalid.

@@ -108,7 +108,7 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
 
 
 def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
-    """Number of weights in all experts, and the share of the experts that a token chooses."""
+    """The number of weights in all experts, and the share of experts that a token chooses."""
     sizes = {tensor.name: tensor.shape for tensor in parameters(graph)}
     mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
     numbers = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))

@@ -258,7 +258,7 @@ def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
 
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without trials of decoders in precisions that their files do not store."""
+    """The plan without decoders' trials in precisions for which their files have no weights."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False

@@ -51,7 +51,7 @@ _X86 = frozenset({"x86_64", "AMD64"})
 
 
 def loss_terms(training: Training) -> list[Term]:
-    """The terms of the loss in onnxstep's form, the main term first."""
+    """The terms of the loss in the form that onnxstep expects, the main term first."""
     return [_term(term) for term in training.terms]
 
 

@@ -1,9 +1,9 @@
 """Make a decoder's graph compute the scores of all positions, not only of the last.
 
 To generate text, only the scores of the last position are needed. A file that computes only these
-saves most of the largest matrix product of a prompt. But onnxruntime-genai's engine batches prompts
-of different lengths and reads the scores at the end of each prompt, so it needs the scores of all
-positions.
+skips most of the largest matrix product for a prompt. But onnxruntime-genai's engine batches
+prompts of different lengths and reads the scores at the end of each prompt, so it needs the scores
+of all positions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
-The request is made only if the firmware or the hypervisor names a cloud, so other machines lose no
-time; it ends after ``PATIENCE_SECONDS`` in all. It reads only the machine's type, and no identity
-or key.
+The module asks only if the firmware or the hypervisor names a cloud, so other machines lose no
+time. All requests together take at most ``PATIENCE_SECONDS``. They read only the machine's type,
+and no identity or key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
 Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).

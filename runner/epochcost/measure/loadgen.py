@@ -334,8 +334,8 @@ class LoadGenTrial(ABC):
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The first longer run has the share ``first`` of that rate; each further run is slower by the
-        factor ``less``, until a run keeps the bound. Returns whether a run kept it.
+        The rate of the first longer run is ``first`` times that rate. While a run exceeds the
+        bound, the next run has ``less`` times its rate. Returns whether a run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)

@@ -1,7 +1,7 @@
 """Variants of trials that a study names: numbers of CPUs and precisions. Pure.
 
-Each is a separate trial. This module excludes variants that a provider, a mode or a GPU does not
-support, with the reason; ``make`` excludes variants that the machine does not support. The GPUs
+Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
+not support a variant; ``plan.make`` excludes variants that the machine does not support. The GPUs
 that each onnxruntime-gpu package supports are listed here by NVIDIA's compute capability, see
 docs/how-to/measure-a-rented-gpu.md, "On older GPUs". They were read from the kernels' headers in
 the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release since.

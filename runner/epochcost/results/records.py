@@ -229,7 +229,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _loaded_as_asked(self) -> Result:
-        """Refuse a trial under LoadGen without runs of LoadGen, and any other trial with such runs."""
+        """Refuse trials under LoadGen without runs of LoadGen, and other trials with such runs."""
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
             trial = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")

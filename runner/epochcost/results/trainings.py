@@ -39,7 +39,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Point(Record):
-    """A point of a learning curve: an evaluation on all held-out examples after ``step`` steps.
+    """A point of a learning curve: the evaluation on all held-out examples after ``step`` steps.
 
     ``seconds`` is the time of all steps so far, including waiting for data. ``training_loss`` is
     the mean over the steps since the last evaluation; None before the first step.

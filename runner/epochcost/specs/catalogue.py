@@ -133,7 +133,7 @@ class Catalogue:
         return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine with this id; raises InputError with the nearest ids if there is none.
+        """The machine with this id; if there is none, raises InputError that suggests similar ids.
 
         The methods below raise this error for an unknown id, too.
         """

@@ -204,7 +204,7 @@ def display_path(path: Path) -> Path:
 def read(kind: str, path: Path, within: Path) -> Document:
     """Parse a TOML file in the folder ``within``; a link must lead to a file in that folder.
 
-    Raises SpecError with one fault if the file is no regular file of UTF-8 TOML.
+    Raises SpecError with one fault if the file is not a regular file, or not TOML in UTF-8.
     """
     text = _text(path, _contents(path, within))
     return Document(kind, path, text, _table(path, text))
@@ -284,7 +284,10 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason and the text at the error; reasons that would mislead are reworded."""
+    """The parser's reason for an error, and the text there.
+
+    Reasons that would mislead a reader are written in other words.
+    """
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
@@ -295,7 +298,7 @@ def _reason(error: tomli.TOMLDecodeError) -> str:
 def _decimal(digits: str) -> Decimal:
     """The exact number that a text states.
 
-    Infinite beyond Decimal's range, so that every spec refuses it.
+    A number beyond Decimal's range becomes infinity, which every spec refuses.
     """
     try:
         return Decimal(digits)

@@ -72,8 +72,8 @@ def _absolute_path(path: Path) -> Path:
 def _tree_of(path: Path) -> Path:
     """The folder of specs that contains a file or folder.
 
-    It is a project's ``specs/``, else the nearest folder above that is named ``specs``, else a
-    folder with the kinds' folders.
+    It is the ``specs/`` of a project, else the nearest parent folder with the name ``specs``, else
+    a folder that contains the folders of the kinds.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER

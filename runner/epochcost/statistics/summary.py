@@ -1,4 +1,4 @@
-"""Summary of a series of times: mean with its interval, median, percentiles, outliers."""
+"""Summarise a series of times: mean with its interval, median, percentiles and outliers."""
 
 from __future__ import annotations
 
