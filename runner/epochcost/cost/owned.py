@@ -38,7 +38,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """The monthly cost under an owned plan, which does not use the plan's utilisation."""
+        """The monthly cost under an owned plan, whatever the plan's utilisation."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh

@@ -127,7 +127,10 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """The sizes of a sweep that nothing ends early: doubled from the smallest, then the largest."""
+    """The sizes of a sweep that nothing ends early.
+
+    Sizes double from the smallest; the last is the largest size of the sweep.
+    """
     size = sweep.trial.batch_size
     while size < sweep.largest:
         yield size

@@ -15,7 +15,7 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 class Gpu(Record):
     """A GPU as its driver describes it; values that the driver does not state are None.
 
-    ``mig``: whether the device is partitioned. ``pci_address`` is the address that
+    ``mig`` says whether the device is partitioned. ``pci_address`` is the address that
     ``Conditions.devices`` uses; ``compute_capability`` is NVIDIA's, such as 8.9.
     """
 

@@ -270,7 +270,7 @@ class Model(NamedSpec):
     def states(self) -> tuple[CarriedState, ...]:
         """The carried state of the model; for a decoder, its cache.
 
-        An output has its value, and an input of the next step reads it.
+        An output of each step is its value, which an input of the next step reads.
         """
         if self.decoder is None:
             return self.carried

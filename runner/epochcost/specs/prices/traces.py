@@ -32,7 +32,7 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """The trace of a zone: increasing POSIX times, and the hourly price after each time.
+    """The trace of a zone: increasing POSIX times, and the price per hour from then on.
 
     A price is NaN if no machine is available.
     """
