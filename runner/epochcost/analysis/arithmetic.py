@@ -144,7 +144,10 @@ class StepPart:
 
 @dataclass(frozen=True)
 class ForwardShare:
-    """A training step, and inference at the same batch size; ``share`` divides their times."""
+    """A training step, and inference at the same batch size.
+
+    ``share`` is inference time / training time.
+    """
 
     training: Observation
     inference: Observation

@@ -64,7 +64,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Our times over those of PyTorch's fastest mode, by model, batch size and threads."""
+    """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads."""
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

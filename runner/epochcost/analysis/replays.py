@@ -149,7 +149,7 @@ def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Obser
 
 
 def _state_gb(catalogue: Catalogue, model: Model) -> float:
-    """Gigabytes of parameters and optimizer states in fp32; raises InputError without graph."""
+    """Gigabytes of fp32 parameters and optimizer states; raises InputError without a graph."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

@@ -65,7 +65,7 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 
 def doubts_about(result: Result) -> tuple[str, ...]:
-    """Sentences on how the machine differs from its spec, and why the result may not repeat."""
+    """State how the machine differs from its spec, and why the result may not repeat."""
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     return (
         *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),

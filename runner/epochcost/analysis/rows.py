@@ -1,4 +1,4 @@
-"""Combine each timed workload with each price plan to a row, and choose the best rows.
+"""Combine each timed workload with each price plan into a row, and choose the best rows.
 
 All figures on the site come from rows: the cheapest and the fastest machine, and each timed
 workload's cost at today's prices, its certainty and its accuracy. Figures of different machines are
@@ -230,7 +230,7 @@ class Answer:
 
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
-    """Answer for one workload in its surest stack; None if the workload has no time."""
+    """Find the answer for a workload in its surest stack; None if the workload has no time."""
     rows = better_known(rows, goal)
     timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
     if not timed:
@@ -270,7 +270,8 @@ def odds_of(
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The cheapest row of each machine for a goal, in order of cost; rows with a caveat come last.
 
-    All rows must belong to one stack. Rows in another currency than most are left out.
+    All rows must belong to one stack. Rows are left out unless their currency is the one that most
+    rows have.
     """
     best: dict[Machine, Row] = {}
     for candidate in sorted(_candidates(rows, goal), key=_surest_first):
@@ -323,7 +324,7 @@ class Offers:
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
-    """The offers of those rows of a stack that may be an answer, in the most frequent currency.
+    """Make offers of a stack's rows that may be an answer, in the most frequent currency.
 
     The job is the goal, ``repetitions`` times. Rows with a caveat compete only if all have
     one. A candidate's time includes starting the machine and expected interruptions.

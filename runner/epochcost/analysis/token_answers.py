@@ -111,7 +111,7 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """Odds that the first machine or API is the cheapest of those without a caveat."""
+        """The odds that the first machine or API is the cheapest of those without a caveat."""
         competing = [way for way in self.ways if not reservation_of(way)] or self.ways
         draws: dict[str, Vector] = {}
         for way in competing:
@@ -141,7 +141,7 @@ class TokenAnswer:
 
 
 def name_of(way: Way) -> str:
-    """The machine's name, or the API's provider with its name of the model."""
+    """The machine's name, or the API's provider and the provider's name for the model."""
     if isinstance(way, ApiOffer):
         return f"{way.api.provider}, {way.api.name}"
     return way.deployment.machine.name

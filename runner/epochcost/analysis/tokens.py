@@ -134,12 +134,12 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
-    """Number of tokens before an answer's middle, where a step takes the mean time of all steps."""
+    """Number of tokens before the middle of an answer, when a step takes the mean step time."""
     return prompt + output / 2
 
 
 def written_seconds(step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Seconds that the tokens of an answer occupy a machine: a share of steps for all sequences."""
+    """Seconds of a machine for the tokens of an answer; all sequences share each step's time."""
     return output * step / sequences
 
 
@@ -182,7 +182,7 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
 
 
 def _sum(first: Time, second: Time) -> Time:
-    """Add two times: their means, low ends and high ends; the interval is never too narrow."""
+    """Add two times' means, low ends and high ends; the resulting interval is never too narrow."""
     with exact_arithmetic():
         return Time(first.low + second.low, first.mean + second.mean, first.high + second.high)
 

@@ -45,11 +45,10 @@ class DeviceTiming:
 
     ``step`` is the time to decode a token, without a cache, for 1, 2, 4, ... sequences; each cached
     token of a sequence adds ``cached``. If prompts are read in between, all of them together add
-    ``once``, and each adds ``read``. These two have coefficients of the prompt's length to the
-    powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]`` times a
-    prompt's ``read``. ``spread`` has the ends of intervals relative to the mean: for the first
-    token, for a token of a single sequence, and for a token of several. These times apply to all
-    ``layouts``.
+    ``once``, and each adds a polynomial of its length with the coefficients ``read`` (of the powers
+    0, 1 and 2). The time to the first token is ``first[0]`` plus ``first[1]`` times this
+    polynomial. ``spread`` has the ends of intervals relative to the mean: for the first token, for
+    a token of a single sequence, and for a token of several. These times apply to all ``layouts``.
     """
 
     layouts: tuple[Layout, ...]

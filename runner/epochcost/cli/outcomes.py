@@ -157,7 +157,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells of a serving trial in a run's table: latency, empty interval, rate, queries, p99."""
+    """The cells of a serving trial: its latency, an empty interval, rate, queries and p99."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")

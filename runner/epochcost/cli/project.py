@@ -66,7 +66,7 @@ def _write_project(folder: Path, origin: str) -> None:
 
 
 def requirement_origin(origin: str | None, version: str) -> str:
-    """The part of a pip requirement that says which version, commit, archive or path to install.
+    """The end of a pip requirement for this program: a version, commit, archive or path.
 
     ``origin`` is pip's record of the origin (PEP 610). It is None if this program was installed
     from an index; then the ``version`` suffices.

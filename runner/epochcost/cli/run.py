@@ -100,7 +100,7 @@ def _answer(outcome: Outcome) -> Result | Mapping[str, str]:
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    """The execution providers of a plan, each with the device of its first trial."""
+    """Find the execution providers of a plan, each with the device of its first trial."""
     trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     devices = {trial.provider: trial.session.device for trial in reversed(trials)}
     return tuple(sorted(devices.items()))

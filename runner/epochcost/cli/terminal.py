@@ -34,7 +34,7 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """Complete in a shell the ids of a kind of spec that begin with the typed text.
+    """Complete the typed text in a shell to ids of a kind of spec.
 
     The kind is the name of a folder, each id the name of a file in it, so no spec is read.
     """

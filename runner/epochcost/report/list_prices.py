@@ -96,7 +96,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The machine with the cheapest hour of each common GPU; the most expensive GPU comes first.
+    """For each common GPU the machine with its cheapest hour; the dearest GPU comes first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """

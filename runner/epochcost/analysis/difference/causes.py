@@ -48,7 +48,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under a price plan, ``before`` and ``after``; None where it does not exist.
+    """A job's cost under a price plan, ``before`` and ``after``; None if it did not exist then.
 
     If the job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the
     job was measured again without a significant change.

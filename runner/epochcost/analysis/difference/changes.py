@@ -115,7 +115,7 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
 
 
 def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Keep predicted jobs only, and of a training only the epoch, not the full training."""
+    """Keep predicted jobs only; of a training, keep the epoch and drop the full training."""
     return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 

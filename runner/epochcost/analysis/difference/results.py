@@ -42,7 +42,7 @@ class ResultChanges:
     stale: tuple[ResultFile, ...] = ()
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The lists that are not empty, by the readers' name of the kind of change."""
+        """The non-empty lists, each under the name that readers see for its kind of change."""
         lists = {
             "added": self.added,
             "removed": self.removed,

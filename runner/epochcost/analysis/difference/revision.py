@@ -59,7 +59,7 @@ class Revision:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Sentences on files that were left out, with paths relative to the project."""
+        """Sentences about files that were left out, with paths relative to the project."""
         root = f"{self.catalogue.root.absolute()}/"
         return tuple(problem.replace(root, "") for problem in self.inputs.problems)
 

@@ -1,4 +1,4 @@
-"""Dimensions of language models, by the names that published rows use for them."""
+"""Look up the dimensions of language models by the names that published rows use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DecoderForm:
     """Dimensions of a language model that decide its times; ``experts`` is 0 for a dense model.
 
     ``parameters`` and ``active_parameters`` (those that a token uses) are counts.
-    ``cached_numbers_per_token`` is how many numbers the cache of keys and values stores for a
+    ``cached_numbers_per_token`` is how many numbers (of keys and values) the cache stores for each
     token.
     """
 

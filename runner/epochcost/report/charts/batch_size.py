@@ -39,7 +39,7 @@ _CAUSES: Mapping[Cause, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BatchPoint:
-    """The time at a batch size; ``end`` is the short reason if a sweep ended there."""
+    """The time at a batch size; if a sweep ended there, ``end`` is the reason in a few words."""
 
     machine: MachineName
     work: WorkName

@@ -167,7 +167,7 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
-    """Place each machine's name on a side of its mark where it overlaps no other name or mark.
+    """Choose for each name a side of its mark on which it overlaps no other name or mark.
 
     Names are placed in their order; a name without room is left out.
     """

@@ -90,7 +90,7 @@ class Drawer:
         return drawing
 
     def library(self) -> bytes:
-        """Vega, Vega-Lite and vega-embed as one script, in the versions that draw the SVG."""
+        """Join Vega, Vega-Lite and vega-embed to one script, in the versions that draw the SVG."""
         self._wait(self._bundle, _write_library)
         return self._bundle.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Combine a chart with its title, description, source and table of data to a figure.
+"""Combine a chart with its title, description, source and table of data into a figure.
 
 This module also formats values of `analysis` for charts: names of machines, and intervals.
 """
