@@ -120,7 +120,7 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine at a confirmed price, unless the cheapest's own price is confirmed.
+        """The cheapest machine with a confirmed price; None if the cheapest machine has one.
 
         It is also None if that machine costs more than the high end of the cheapest's cost.
         """
@@ -133,7 +133,7 @@ class Contest:
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that the choice for the cheapest machine is right; None for estimates."""
+        """The odds that the machine of least mean cost is the cheapest; None for estimates."""
         best = self.cheapest
         if best.row is None:
             return None

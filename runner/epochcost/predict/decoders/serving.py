@@ -222,8 +222,8 @@ def serving_question(row: TokenRow) -> ServingQuestion:
 def _timed(row: TokenRow) -> TokenRow | None:
     """The row with ``seconds`` set; None if the row does not determine the seconds.
 
-    For a rate at full load, the number of sequences is taken as the largest power of two that fits
-    into memory.
+    For a rate at full load, the row gets the largest power of two of sequences that fit into
+    memory.
     """
     if row.seconds is not None:
         return row

@@ -35,7 +35,7 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A machine at its cheapest price plan; ``side`` says on which side its name is drawn."""
+    """A machine at its cheapest price plan; its name, if it has room, is drawn on ``side``."""
 
     machine: MachineName
     price_plan: PlanName

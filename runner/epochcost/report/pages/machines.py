@@ -150,7 +150,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
-    """Other declared machines that own results in this machine's folder."""
+    """Other declared machines to whose hosts results in this machine's folder belong."""
     folder = f"{RESULTS_URI}/{hardware.id}/"
     stored = (entry for entry in report.inputs.stored if entry.uri.startswith(folder))
     declared = dict.fromkeys(entry.result.hardware for entry in stored)

@@ -289,7 +289,7 @@ def stem(workload: Workload) -> str:
 
 
 def machine_uri(hardware: str) -> str:
-    """The address of the page on a kind of machine."""
+    """The address of the page about a kind of machine."""
     return f"machines/{hardware}.md"
 
 
