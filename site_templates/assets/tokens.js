@@ -111,7 +111,7 @@
     if (!own.length || !api.request) { return ""; }
     var turned = own.filter(function (one) { return one.turn * one.capacity.request <= 1; })
       .sort(function (one, other) { return one.turn - other.turn; })[0];
-    return turned ? " Above " + rounded(turned.turn, 2) + " requests/s, " + turned.decoder.name + " is cheaper than the cheapest API." :
+    return turned ? " From " + rounded(turned.turn, 2) + " requests/s, " + turned.decoder.name + " is cheaper than the cheapest API if it is kept busy." :
       " No machine is cheaper than the cheapest API, even at full load.";
   }
 

@@ -77,6 +77,7 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 # devices run bf16 as fp16, and fp8 for weights only. The sequences fit published rates at full load
 # best (benchmarks/full_load.py); llama.cpp published one stream. A machine is predicted under the
 # first engine that it supports: the cheapest of several predictions would be the luckiest.
+LEAST_BF16 = Decimal("8.0")
 ENGINES = (
     Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
     Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
@@ -153,6 +154,9 @@ class Layout:
     def deployment(self, precision: str) -> Deployment:
         """The whole machine with as many such copies of the model as it has room for."""
         copies = self.place.count // self.devices
+        capability = self.place.capability
+        if precision == "bf16" and capability is not None and capability < LEAST_BF16:
+            precision = "fp16"
         return Deployment(
             self.place.machine, precision, self.engine.name, "predicted", copies, self.devices
         )

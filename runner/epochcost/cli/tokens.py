@@ -215,7 +215,7 @@ def _turn(answer: TokenAnswer, api: ApiOffer) -> Iterator[str]:
     wins = answer.wins_from(api)
     if wins is not None:
         rate, offer = wins
-        yield f"Self-hosting wins above {_per_second(rate)}, on {name_of(offer)}."
+        yield f"Self-hosting wins from {_per_second(rate)}, on {name_of(offer)} if it is kept busy."
     elif answer.machines:
         yield "At no load is a machine cheaper than that API."
 

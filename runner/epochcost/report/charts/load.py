@@ -140,7 +140,7 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
         return f"{first} costs least at most loads, {second} around {begin} requests/s"
     until = f"{first} costs least up to {begin} requests/s"
     return (
-        f"{until}, {second} above"
+        f"{until}, {second} {'' if len(turns) == 1 else 'at most loads '}above"
         if last == second
         else (f"{until}, then {second}, {last} at high load")
     )

@@ -119,6 +119,7 @@ def pages(report: Report) -> Iterator[Page]:
             "chips": accelerators([*list_prices(report.catalogue).values()]),
             "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
             "trust": headline(report.trust) if report.trust else None,
+            "unseen": headline(report.trust, "source") if report.trust else None,
             "data": URI,
             "gpus_measured": report.gpus_measured,
         },
@@ -189,7 +190,8 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
     cheaper = "The API costs less, even at full load" if api else ""
     if turn is not None:
         machine = one_line(turn[1].deployment.machine.name)
-        cheaper = f"Cheaper than the API above {per_second_words(turn[0])} requests/s ({machine})"
+        rate = per_second_words(turn[0])
+        cheaper = f"Kept busy, cheaper than the API from {rate} requests/s ({machine})"
     if best is not None:
         use, rate = best.deployment, per_second_words(answer.requests.per_second)
         software = one_line(software_words(use.software, use.precision))
