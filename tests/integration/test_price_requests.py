@@ -178,7 +178,7 @@ def test_a_new_price_of_tokens_becomes_a_request(clone: Path, state: Path) -> No
     _propose(clone, state)
     change = git(clone, "show", "--format=", "-U0", "prices-12", "--", "specs/api-tables")
     (row,) = [line for line in change.splitlines() if line.startswith("+Groq")]
-    assert row.startswith("+Groq,llama-3.1-8b-instant,llama-3.1-8b,0.06,0.03,0.08,")
+    assert row.startswith("+Groq,llama-3.1-8b-instant,llama-3.1-8b,0.06,0.03,,0.08,")
     assert row.endswith(
         ',2026-11-22,"anomalyco/models.dev@c0ffee, providers/groq/models/llama-3.1-8b-instant.toml"'
     )

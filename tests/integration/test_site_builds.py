@@ -160,7 +160,7 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
         output = process.stdout + process.stderr
         assert "Traceback" not in output
         for name in ("passwd.json", "passwd.md", "linked", "around", "dangling.md"):
-            assert f"{name}:1:1: expected a file or folder of its own, got a link" in output, name
+            assert f"{name}:1:1: expected a file or folder, got a link" in output, name
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
