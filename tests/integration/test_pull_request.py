@@ -35,7 +35,7 @@ name = "Brief"
 models = ["net"]
 hardware = ["box"]
 [budget]
-limits = [{ model = "net", goal = "epoch", at_most = 0.01 }]
+limits = [{ model = "net", goal = "epoch", at_most = 0.005 }]
 """
 _IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
@@ -108,7 +108,7 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
 ) -> None:
     """The comment has the changed rows and amounts; the site has the new price and the old one."""
     before = clone.git("rev-parse", "HEAD").strip()
-    add_price(clone, "0.40")
+    add_price(clone, "0.60")
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 0, compared.stdout + compared.stderr
     text = clone.comment
@@ -116,7 +116,7 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     assert clone.summary.read_text("utf-8") == text
     rows = [line for line in text.splitlines() if line.startswith("|") and "box" in line]
     assert rows
-    assert all("50" in row and "box-2026-11" in row for row in rows), text
+    assert all("(-25.0%)" in row and "box-2026-11" in row for row in rows), text
     clone.git("switch", "--quiet", "main")
     clone.git("merge", "--quiet", "--no-ff", "--message", "Merge", "cheaper")
     clone.git("push", "--quiet", "origin", "main")
@@ -127,8 +127,8 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     assert "2026-11-20" in page
     assert "2026-07-01" in page
     changed = (clone.folder / "site/changed.html").read_text("utf-8")
-    assert before in changed
-    assert "0.8 → 0.4 an hour" in changed.replace("0.80", "0.8").replace("0.40", "0.4")
+    assert f"(<code>{before[:8]}</code>)" in changed
+    assert "0.8 → 0.6 an hour" in changed.replace("0.80", "0.8").replace("0.60", "0.6")
     publication = json.loads((clone.folder / "site/data/publication.json").read_text("utf-8"))
     assert publication == {"revision": clone.git("rev-parse", "HEAD").strip()}
     assert clone.git("status", "--porcelain") == ""
@@ -147,7 +147,7 @@ def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
 
 def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> None:
     """The check fails; the comment has the budget's line and the changed costs."""
-    add_price(clone, "40")
+    add_price(clone, "0.96")
     write_spec(clone.folder, "studies/brief", _BUDGET)
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1

@@ -70,13 +70,13 @@ def test_the_action_says_what_a_request_changes(scratch: Path, tmp_path: Path) -
     """A raised price is in the run's summary and in the comment."""
     git(scratch, "switch", "--quiet", "--create", "dearer")
     price = scratch / "specs/prices/box-2026.toml"
-    price.write_text(price.read_text("utf-8").replace("0.80", "1.60"), "utf-8")
+    price.write_text(price.read_text("utf-8").replace("0.80", "0.96"), "utf-8")
     commit(scratch)
     github = GitHub(tmp_path)
     code, summary = _run_action(scratch, github)
     assert code == 0
-    assert "+100" in summary
-    assert "+100" in github.comments[1].replace("\\", "")
+    assert "+20.0%" in summary
+    assert "+20.0%" in github.comments[1].replace("\\", "")
 
 
 def test_the_action_fails_at_a_fault(scratch: Path, tmp_path: Path) -> None:
