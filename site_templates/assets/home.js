@@ -21,10 +21,14 @@
       form.job.value = Array.from(form.job.options).find(function (one) { return !one.disabled; }).value;
     }
     found = data[model + "/" + form.job.value];
-    document.querySelectorAll(".ec-card").forEach(function (card, at) {
-      fill(card, found.cards[at]);
-      card.querySelector("a").href = root + found.cards[at].page;
-    });
+    var place = document.querySelector(".ec-cards"), first = place.firstElementChild;
+    place.replaceChildren.apply(place, found.cards.map(function (texts) {
+      var card = first.cloneNode(true);
+      fill(card, texts);
+      card.querySelector("a").href = root + texts.page;
+      return card;
+    }));
+    place.style.setProperty("--ec-cards", found.cards.length);
     document.querySelector("[data-ec-about] small").textContent = found.about;
     form.querySelector("[data-ec-own]").href = root + found.own;
     history.replaceState(null, "", "?model=" + model + "&job=" + form.job.value + location.hash);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
@@ -77,7 +78,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The three answers for a model and a job; ``about`` says how large the job is.
+    """The three answers for a model and a job, equal ones on one card; ``about`` states its size.
 
     ``own`` is the address where readers can enter their own numbers.
     """
@@ -158,7 +159,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> A
     if job == "tokens" and tokens is not None:
         cards = tuple(_token_cards(tokens, contest.cheapest, page))
     else:
-        cards = tuple(_card(title, getattr(contest, name)) for name, title in _TITLES.items())
+        cards = tuple(_cards(contest))
     return Answer(
         page=page,
         own=page + _OWN[job] if job in _OWN else f"calculator.html?{query}",
@@ -181,6 +182,14 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
         return "A million requests on a machine that is never idle."
     words = job_words(report, workload, contest.goal)
     return one_line(f"{words[:1].upper()}{words[1:]}.")
+
+
+def _cards(contest: Contest) -> Iterator[Card]:
+    """Yield a card for each of the three answers; equal answers share a card and its title."""
+    for _, names in groupby(_TITLES, key=lambda name: id(getattr(contest, name))):
+        first, *others = names
+        title = ", ".join([_TITLES[first], *(_TITLES[name].lower() for name in others)])
+        yield _card(" and ".join(title.rsplit(", ", 1)), getattr(contest, first))
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
