@@ -39,6 +39,13 @@
     return !(found.badInput || found.rangeUnderflow || found.rangeOverflow);
   }
 
+  /* Say below a field which numbers it expects, if it ignores ``value``. */
+  function explain(field, value, wrong) {
+    var old = field.parentElement.querySelector("[role=alert]"), limit = value > Number(field.max) ? "at most " + field.max : "at least " + field.min;
+    if (old) { old.remove(); }
+    if (wrong) { field.after(element("small", "A value was ignored: expected a number, " + limit + ".", { role: "alert" })); }
+  }
+
   function number(form, name, otherwise) {
     var field = form.elements[name];
     return field.value === "" || !sound(field) ? otherwise : Number(field.value);
@@ -151,6 +158,12 @@
       one.mean.total - other.mean.total || one.mean.seconds - other.mean.seconds;
   }
 
+  /* Machines that miss the deadline come last, the fastest first. */
+  function closer(one, other) {
+    function rank(way) { return 3 * Boolean(way.apart) + ["", "over budget", "too slow"].indexOf(way.misses); }
+    return rank(one) - rank(other) || (one.misses === "too slow" && one.mean.seconds - other.mean.seconds) || better(one, other);
+  }
+
   /* Each machine's cheapest way that fits, and its cheapest way that cannot win; best first. */
   function candidates(question, data, known, stack) {
     var found = [], best = new Map();
@@ -167,7 +180,7 @@
       var key = one.timing.name + (one.apart ? " apart" : "");
       if (!best.has(key)) { best.set(key, one); }
     });
-    return Array.from(best.values());
+    return Array.from(best.values()).sort(closer);
   }
 
   /* The probability of being the cheapest, the cost over that of the choice, and the limits. */
@@ -264,11 +277,11 @@
   }
 
   function certainty(one, question) {
-    var currency = one.plan.currency, kept = odds.limits(one);
+    var currency = one.plan.currency, kept = odds.limits(one), doubt = one.plan.unconfirmed;
     var said = spread(one.low.total, one.high.total, function (value) { return money(value, currency); });
     return small((said ? "Range " + said + " " + per(question) + ". " : one.exact ? "No range: the source states a single time. " : "") +
       odds.sureness(one) + (kept ? kept[0].toUpperCase() + kept.slice(1) + " scenarios. " : "") +
-      "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
+      "Plan: " + one.plan.name + ", price of " + one.plan.as_of + (doubt && "; " + doubt + " unconfirmed") + ".");
   }
 
   /* The fastest of the ways that fit, unless it is the cheapest. */
@@ -357,7 +370,10 @@
       if (!state.has(field.name)) { return; }
       var before = field.value, said = state.get(field.name);
       if (field.type !== "number" || NUMBER.test(said)) { field.value = said; }
-      if (field.value !== said || !sound(field)) { field.value = before; }
+      if (field.value !== said || !sound(field)) {
+        field.value = before;
+        if (field.type === "number") { explain(field, said, true); }
+      }
     });
   }
 
@@ -395,6 +411,7 @@
   async function begin(form) {
     var place = form.parentElement.querySelector(".ec-calculated"), defaults = new FormData(form), state = new URLSearchParams(location.search);
     async function again() {
+      fields(form).forEach(function (field) { explain(field, field.value, !sound(field)); });
       await renew(form, place, new URLSearchParams());
       remember(form, defaults);
     }

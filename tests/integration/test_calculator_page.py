@@ -77,6 +77,46 @@ def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> No
     assert page.evaluate("location.search") == ""
 
 
+def test_an_ignored_number_is_explained_at_its_field(site: Site) -> None:
+    """From the form and from the address, until the field has a valid number."""
+    page = ask(site, "?model=net&job=serve&budget=-1")
+    budget, rate = (page.locator(f"label:has([name={name}])") for name in ("budget", "rate"))
+    assert "expected a number, at least 0." in budget.inner_text()
+    for value in ("0", "-3"):
+        page.locator("[name=rate]").fill(value)
+        assert "expected a number, at least 0.000001." in rate.inner_text()
+    page.locator("[name=rate]").fill("3")
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_the_closest_to_a_missed_deadline_is_the_fastest(site: Site) -> None:
+    """The list begins with the shortest time, at any cost."""
+    page = ask(site, "?model=net&prices=&deadline=0.000001")
+    assert "The closest:" in text_of(page)
+    rows = page.locator(".ec-calculated > div > .ec-frame tbody tr").all()
+    costs, times = (
+        [float(row.locator("td").nth(at).get_attribute("data-order") or 0) for row in rows]
+        for at in (1, 2)
+    )
+    assert times == sorted(times)
+    assert costs != sorted(costs)
+    fastest = rows[0].locator("a").first.inner_text()
+    assert f" on {fastest}" in page.locator(".ec-verdict").inner_text()
+
+
+def test_the_verdict_names_unconfirmed_values_of_the_price(site: Site) -> None:
+    """After the date of the price."""
+    plans = (site.folder / "data/calculator/plans.js").read_text("utf-8")
+    doubted = plans.replace('"unconfirmed":""', '"unconfirmed":"date and billing"')
+    page = site.tab()
+    page.route("**/data/calculator/plans.js", lambda route: route.fulfill(
+        body=doubted, content_type="text/javascript",
+    ))  # fmt: skip
+    page.goto(f"{site.address}calculator.html?model=net")
+    wait_until(page, _SETTLED)
+    assert re.search(r"price of [\d-]+; date and billing unconfirmed\.", text_of(page))
+
+
 def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
     """A deadline and a budget at the mean hold in about half of the draws."""
     page = ask(site, "?model=net&software=onnxruntime&prices=owned")

@@ -6,12 +6,14 @@ import gzip
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from bill_programs import run
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.report.pages.page import Report
+from report_project import inputs_of, write_project
 
 
 def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -49,6 +51,16 @@ def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
         usage = {"seconds": time.mean, "vcpus": Decimal(row.observed.machine.vcpus or 1)}
         bill = run(plans[row.price.id]["bill"], usage)
         assert abs(bill.total - cost.mean) <= Decimal("1e-9") * cost.mean
+
+
+def test_a_plan_names_its_unconfirmed_values(tmp_path: Path) -> None:
+    """As the other pages name them; empty if sources confirm all."""
+    project = write_project(tmp_path)
+    with (project / "specs/prices/box-2026.toml").open("a", encoding="utf-8") as spec:
+        spec.write('\nunconfirmed = ["as_of", "billing"]\n')
+    plans = data_of(Report(inputs_of(project)))["plans"]["plans"]
+    assert plans.pop("box-2026")["unconfirmed"] == "date and billing"
+    assert {plan["unconfirmed"] for plan in plans.values()} == {""}
 
 
 def test_draws_of_a_list_are_small(inputs: Inputs) -> None:

@@ -51,7 +51,11 @@ def pages(report: Report) -> Iterator[Page]:
     rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
     models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
-    start = max(rows_by_key, key=lambda key: _places(rows_by_key[key]), default="")
+    places = {key: _places(rows) for key, rows in rows_by_key.items()}
+    fine_tuning = _EXAMPLES[0][1]
+    start = (
+        fine_tuning if places.get(fine_tuning) else max(places, key=places.__getitem__, default="")
+    )
     yield Page(
         uri="calculator.md",
         title="Calculator",
@@ -195,6 +199,7 @@ def _plan(price: Price) -> Json:
         "region": one_line(price.region or ""),
         "as_of": str(price.as_of),
         "assumed": price.assumed,
+        "unconfirmed": price.unconfirmed_words,
         "committed": price.commitment is not None,
         "own": price.owned is not None,
         "interruptions": _interruptions(price),
