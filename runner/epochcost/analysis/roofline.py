@@ -62,7 +62,7 @@ class MeasuredRoof:
 
     @property
     def peak_flops(self) -> float:
-        """Operations a second of the fastest matrix product."""
+        """Operations per second of the fastest matrix product."""
         return self.ceiling.flops.high
 
     @property

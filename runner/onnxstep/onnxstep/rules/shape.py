@@ -252,7 +252,7 @@ def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _summed(terms: Value, scale: Value, node: Node) -> Value:
-    """Sum over all elements that share a scale, which are the whole tensor, an axis or a block."""
+    """Sum over the elements that share a scale: the whole tensor, an axis or a block."""
     op = terms.op
     if scale.rank == 0 or scale.size == 1:
         return op.reduce("ReduceSum", terms, range(terms.rank), keepdims=False)
