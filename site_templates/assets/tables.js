@@ -55,6 +55,7 @@
     var body = table.tBodies[0], rows = Array.from(body.rows), matches = rows, page = 0;
     var size = Number(table.dataset.pageLength) || PAGE, heads = Array.from(table.tHead.rows[0].cells);
     var info = element("span", "", { role: "status" }), previous, next, all;
+    var paper = element("p", "", { className: "ec-cut" });
     var field = element("input", "", { type: "search" }), narrow = narrowing(table, rows, filter);
 
     function show() {
@@ -66,6 +67,7 @@
       });
       info.textContent = matches.length ? from + 1 + " to " + to + " of " + matches.length : "No row matches.";
       if (matches.length < rows.length) { info.textContent += " (of " + rows.length + " rows)"; }
+      paper.textContent = matches.length > FEW ? FEW + " of " + matches.length + " rows; the page on the screen has all." : "";
       if (!previous) { return; }
       previous.disabled = page === 0;
       next.disabled = to === matches.length;
@@ -112,6 +114,7 @@
       });
       table.after(bar(table, previous, next, all));
     }
+    if (table.classList.contains("ec-brief")) { table.after(paper); }
     table.dataset.state = "ready";
     show();
   }

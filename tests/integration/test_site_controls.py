@@ -40,6 +40,44 @@ def test_paper_names_the_page_its_address_and_the_day(site: Site) -> None:
     assert f"{site.address}models/net.html" in page.evaluate(style, "--ec-address")
 
 
+def test_paper_says_how_many_rows_it_leaves_out(site: Site) -> None:
+    """Below a table cut to ten rows, but neither on the screen nor after "Show all"."""
+    page = site.tab()
+    written = (site.folder / "models/net.html").read_text(encoding="utf-8")
+    rows = "".join(f"<tr><td>m {n}</td></tr>" for n in range(60))
+    table = f"<table class='ec-sortable ec-brief'><thead><tr><th>Machine</th></tr></thead>{rows}"
+    table = table.replace("</thead>", "</thead><tbody>") + "</tbody></table>"
+    long = re.sub("<article.*?</article>", f"<article>{table}</article>", written, flags=re.DOTALL)
+    long = long.replace("<article>", '<article class="md-content__inner md-typeset">')
+    page.route("**/models/net.html", lambda route: route.fulfill(body=long))
+    page.goto(site.address + "models/net.html")
+    note = page.get_by_text("10 of 60 rows; the page on the screen has all.")
+    visible = [note.is_visible()]
+    page.emulate_media(media="print")
+    visible.append(note.is_visible())
+    page.emulate_media(media="screen")
+    page.get_by_role("button", name="Show all").click()
+    page.emulate_media(media="print")
+    visible.append(note.is_visible())
+    assert visible == [False, True, False]
+    display = "part => getComputedStyle(part).display"
+    assert page.locator("thead").evaluate(display) == "table-header-group"
+    assert page.locator("thead button").evaluate(display) == "contents"
+
+
+def test_the_first_page_has_a_card_for_each_different_answer(site: Site) -> None:
+    """Another job changes the number of cards, in both directions."""
+    page = site.tab()
+    page.goto(site.address + "index.html")
+    titles = page.locator(".ec-card h2")
+    assert titles.all_inner_texts() == ["Cheapest and best trade-off", "Fastest"]
+    wait_until(page, "document.querySelector('[data-ec-home]').dataset.state === 'ready'")
+    for job, cards in (("serve", 1), ("train", 2)):
+        page.locator("[name=job]").select_option(job)
+        wait_until(page, f"location.search.includes('job={job}')")
+        assert titles.count() == cards
+
+
 def test_paper_shows_charts_that_were_not_drawn(site: Site) -> None:
     """Charts in open folds are pictures, which are fetched only for print."""
     page = site.tab()
