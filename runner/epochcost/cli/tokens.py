@@ -186,7 +186,8 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
     parts = ", ".join(f"{share(float(part))} {name}" for name, part in shares.items() if part)
     cached = f" ({parts})" if parts else ""
-    batch = ", in batches" if traffic.batch else ""
+    stated = any(offer.api.batch_percent for offer in answer.apis)
+    batch = f", in batches{'' if stated else ' (no API states a batch price)'}" * traffic.batch
     yield (
         f"{answer.model}, {_per_second(traffic.per_second)}, each {traffic.prompt:,} tokens read"
         f"{cached} and {traffic.output:,} written{batch}"

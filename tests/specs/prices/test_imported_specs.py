@@ -5,23 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from epochcost.errors import UsageError
 from epochcost.specs.prices.imported_specs import new_specs
 from listed_prices import JULY, REQUEST, ROW, Project, sort
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """One machine of EC2 with one price, of January in us-east-1."""
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
-    project.machine("box.xlarge")
-    project.price()
-    return project
 
 
 def test_changed_price_becomes_a_spec_of_its_own(project: Project) -> None:

@@ -5,23 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from epochcost.errors import InputError
 from epochcost.specs.prices.importing import amount_of
 from listed_prices import JANUARY, REQUEST, ROW, Project, sort
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A machine of EC2 with a price of January in us-east-1."""
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
-    project.machine("box.xlarge")
-    project.price()
-    return project
 
 
 def test_same_amount_is_no_news(project: Project) -> None:
