@@ -113,3 +113,18 @@ def test_charts_fit_their_place_and_their_labels_do_not_meet(site: Site, look: L
             page.goto(site.address + uri)
             open_folds(page)
             assert list(screen_faults(page)) == [], uri
+
+
+def test_the_day_below_a_price_is_no_bar(site: Site) -> None:
+    """Only cells before the last one are drawn as bars: a date in the last cell stays text."""
+    page = site.tab()
+    page.goto(site.address + "index.html")
+    page.evaluate(
+        "document.body.innerHTML = `<table class='ec-bars'><tr><th>A</th>"
+        "<td><span style='width: 50%'></span></td><td><span>2026-07-20</span></td></tr></table>`"
+    )
+    colours = page.eval_on_selector_all(
+        ".ec-bars span", "spans => spans.map(span => getComputedStyle(span).backgroundColor)"
+    )
+    assert colours[0] != "rgba(0, 0, 0, 0)"
+    assert colours[1] == "rgba(0, 0, 0, 0)"
