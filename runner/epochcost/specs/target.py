@@ -1,0 +1,95 @@
+"""Targets: machines where `epochcost launch` measures, and the engine that reaches them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from epochcost.specs.base import FROM_LIST, Identifier, NamedSpec, Notes, Spec, Text
+from epochcost.specs.study import Provider
+
+Minutes = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Ssh(Spec):
+    """A machine that the system's `ssh` reaches, with the keys and settings of the user."""
+
+    name: Literal["ssh"]
+    host: Text = Field(
+        description="The host as `ssh` knows it; an alias of its configuration, too.",
+        examples=["alice@gpu-box"],
+    )
+
+
+class Slurm(Spec):
+    """Nodes of a Slurm cluster."""
+
+    name: Literal["slurm"]
+    login: Text | None = Field(
+        None,
+        description="The login node, as `ssh` knows it; by default, this machine submits jobs.",
+        examples=["alice@login"],
+    )
+    partition: Text | None = Field(None, description="The partition.", examples=["gpu"])
+    constraint: Text | None = Field(None, description="Features of the nodes.", examples=["a100"])
+    gres: Text | None = Field(None, description="Generic resources of a job.", examples=["gpu:1"])
+    account: Text | None = Field(None, description="The account to charge.", examples=["lab"])
+
+
+class Sky(Spec):
+    """A machine that SkyPilot rents or finds."""
+
+    name: Literal["sky"]
+    infra: Text = Field(
+        description="SkyPilot's infrastructure: cloud, region and zone.", examples=["aws/us-east-1"]
+    )
+    instance_type: Text | None = Field(
+        None, description="The provider's instance type.", examples=["g6.xlarge"]
+    )
+    accelerators: Text | None = Field(
+        None, description="Accelerators by SkyPilot's name.", examples=["L4:1"]
+    )
+    idle_minutes: Minutes = Field(
+        10, description="Idle time after which the machine ends itself, in minutes."
+    )
+
+
+EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
+
+
+class Target(NamedSpec):
+    """A machine where `epochcost launch` measures cells of a study."""
+
+    engine: EngineTable = Field(description="How to reach the machine.")
+    hardware: Identifier = Field(
+        description="The machine, by id in hardware/.", examples=["g6.xlarge"]
+    )
+    price: Identifier = Field(
+        description="The price plan that the use costs, by id; a spot plan rents a spot machine.",
+        examples=["g6.xlarge-on-demand-2026-07"],
+    )
+    provider: Provider = Field("cpu", description="The execution provider.", examples=["cuda"])
+    limit_minutes: Minutes = Field(
+        60, description="Time after which a cell is ended on the machine, in minutes."
+    )
+    setup_minutes: Minutes = Field(
+        15, description="Most time to start and install the machine, in minutes; money reserves it."
+    )
+    retries: Annotated[int, Field(ge=0, le=10)] = Field(
+        1, description="How often a cell is repeated after its machine was lost."
+    )
+    setup: Annotated[tuple[Text, ...], FROM_LIST] = Field(
+        (),
+        description="Shell commands that run there before the installation, in order.",
+        examples=[["module load python/3.12"]],
+    )
+    folder: Text = Field(
+        ".cache/epochcost", description="Folder on the machine, from the user's home."
+    )
+    secrets: Annotated[tuple[Text, ...], FROM_LIST] = Field(
+        (),
+        description="Names of environment variables of this machine that the run there needs.",
+        examples=[["HF_TOKEN"]],
+    )
+    notes: Notes | None = None
