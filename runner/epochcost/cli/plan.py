@@ -100,6 +100,10 @@ class Selection:
             help="Rounds over all trials, each in another order. Default: the study's.",
         ),
     ] = None
+    trial: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only the trial with this id; repeatable."),
+    ] = None
 
     def request(self) -> RunRequest:
         """Make a request for a plan from the options; raises InputError for an impossible value."""
@@ -114,6 +118,7 @@ class Selection:
             vcpus=_cpu_counts(self.vcpus),
             batch_size=batch_size_of(self.batch_size),
             rounds=self.rounds,
+            trials=tuple(self.trial or ()),
         )
 
 

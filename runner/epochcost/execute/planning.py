@@ -8,12 +8,14 @@ cannot be counted stays in the plan, and its trial reports the error.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import onnx
 
@@ -40,6 +42,7 @@ from epochcost.plan.make import (
     leave_out_oversized,
     merge_plans,
     plan_study,
+    select,
 )
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import missing_kernels
@@ -53,6 +56,8 @@ from epochcost.specs.loader import FOLDER
 from epochcost.specs.study import Mode, Precision, Provider, Study
 from epochcost.units import memory
 from onnxstep.graphs.loading import external_files, load_model
+
+_GIB = 2**30
 
 
 def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
@@ -72,6 +77,10 @@ def _capability(machine: Hardware, device: int) -> str | None:
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
+    return _declared_capability(machine)
+
+
+def _declared_capability(machine: Hardware) -> str | None:
     declared = {chip.compute_capability for chip in machine.accelerators}
     return declared.pop() if len(declared) == 1 else None
 
@@ -134,9 +143,13 @@ def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
     return room
 
 
-def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without trials that need more memory than the machine has."""
-    room = room_bytes({trial.session.device for trial in plan.trials if trial.provider == "cuda"})
+def without_oversized(
+    catalogue: Catalogue, plan: Plan, room: Mapping[Provider, int] | None = None
+) -> Plan:
+    """The plan without trials that need more memory than ``room``, by default this machine's."""
+    if room is None:
+        devices = {trial.session.device for trial in plan.trials if trial.provider == "cuda"}
+        room = room_bytes(devices)
     return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
 
 
@@ -217,15 +230,65 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         no_pinning=why_not_pinned(),
         gpus=len(shown_gpus()) or None,
     )
+    hosts = [replace(host, no_cuda=reason) for reason in no_cuda]
+    return _planned(catalogue, request, studies, hosts)
+
+
+def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | None = None) -> Plan:
+    """Plan the trials of a run on another machine, from the spec of the machine.
+
+    ``runtime`` is the package there, by default the one that the extra `run` installs on Linux with
+    x86-64. Raises InputError as ``plan_run`` does.
+    """
+    machine = catalogue.machine(request.hardware)
+    studies = with_device(_studies(catalogue, request), request.device)
+    host = HostCapabilities(
+        request.hardware,
+        runtime or pinned_runtime(),
+        __version__,
+        cpus=machine.vcpus,
+        gpus=sum(chip.count for chip in machine.accelerators) or None,
+    )
+    no_cuda = missing_kernels(host.runtime, _declared_capability(machine))
+    if not machine.accelerators and not machine.detected:
+        no_cuda = f"{machine.id} has no accelerator"
+    hosts = [replace(host, no_cuda=no_cuda)] * len(studies)
+    gpus = [chip.memory_gib for chip in machine.accelerators if chip.memory_gib is not None]
+    sizes = {"cpu": machine.memory_gib, "cuda": min(gpus, default=None)}
+    room = {kind: int(size * _GIB) for kind, size in sizes.items() if size is not None}
+    return _planned(catalogue, request, studies, hosts, cast(dict[Provider, int], room))
+
+
+def pinned_runtime() -> str:
+    """The package and version of ONNX Runtime that the extra `run` installs on Linux with x86-64.
+
+    Raises CapabilityError if this package states none.
+    """
+    for requirement in importlib.metadata.requires("epochcost") or ():
+        if package := re.match(r"onnxruntime-gpu==[0-9.]+", requirement):
+            return package[0]
+    raise CapabilityError("epochcost: expected an installed package with the extra `run`")
+
+
+def _planned(
+    catalogue: Catalogue,
+    request: RunRequest,
+    studies: Sequence[Study],
+    hosts: Sequence[HostCapabilities],
+    room: Mapping[Provider, int] | None = None,
+) -> Plan:
+    """Plan each study for its host, without work that is not requested, readable or too large."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
-        plan_study(catalogue, study, replace(host, no_cuda=reason), graphs=graphs, request=request)
-        for study, reason in zip(studies, no_cuda, strict=True)
+        plan_study(catalogue, study, host, graphs=graphs, request=request)
+        for study, host in zip(studies, hosts, strict=True)
     )
     unreadable = _unreadable(catalogue, graphs)
     readable = leave_out(whole, lambda trial: unreadable.get(trial.model))
-    return without_oversized(catalogue, _without_unmeasured(catalogue, readable))
+    if request.trials:
+        readable = select(readable, request.trials)
+    return without_oversized(catalogue, _without_unmeasured(catalogue, readable), room)
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:

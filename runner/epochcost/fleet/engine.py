@@ -1,13 +1,15 @@
 """The seam between a launch and an engine: the states of a job and the calls of an engine.
 
-An engine object reaches one target. Each call returns soon or raises `EngineError`; only `start`
-and `collect` may take minutes. `ssh`, `slurm` and `sky` implement it.
+An engine object reaches one target. Each call returns within a minute or raises `EngineError`;
+`start` has the target's ``setup_minutes``, and `collect` and `tear_down` together have the engine's
+``idle_minutes``. `ssh`, `slurm` and `sky` implement it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -34,8 +36,8 @@ class EngineError(EpochcostError):
 class Command:
     """A command for a target, which ends it after ``limit_seconds``.
 
-    ``name`` is short and unique in a launch. ``arguments`` follow the word `epochcost`; they never
-    contain secrets.
+    ``name`` is short and unique among all launches. ``arguments`` follow the word `epochcost`; they
+    never contain secrets.
     """
 
     name: str
@@ -60,11 +62,18 @@ class Engine(Protocol):
         Starts nothing and costs nothing.
         """
 
+    def hourly_price(self) -> Decimal | None:
+        """The engine's own price of an hour of the machine, in dollars; None if it has none."""
+
     def start(self) -> None:
         """Bring the machine up and install this checkout there; sets and verifies its autostop."""
 
     def submit(self, command: Command) -> str:
-        """Start a command and return its job id, which is valid in a later launch, too."""
+        """Start a command and return its job id, which is valid in a later launch, too.
+
+        A command with the name of an earlier command is not started again; it returns the earlier
+        job's id, so that a launch finds the jobs of a killed launch.
+        """
 
     def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
         """The states of the jobs, in their order, by one call of the engine."""

@@ -7,11 +7,12 @@ functions are pure: digests of files and abilities of the machine are arguments.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
+from epochcost.errors import InputError
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
@@ -58,7 +59,8 @@ class RunRequest:
 
     With ``as_is``, the run measures even if this machine contradicts the spec of ``hardware``.
     ``device`` is the GPU for all studies; None: each study states its GPU. ``vcpus``,
-    ``batch_size`` and ``rounds`` replace those of the studies.
+    ``batch_size`` and ``rounds`` replace those of the studies. ``trials`` are ids of trials or
+    sweeps.
     """
 
     studies: tuple[str, ...] = ()
@@ -71,6 +73,7 @@ class RunRequest:
     vcpus: tuple[int, ...] = ()
     batch_size: int | Literal["auto"] | None = None
     rounds: int | None = None
+    trials: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, order=True)
@@ -149,6 +152,22 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
         lowest = min(first, sweep, key=lambda each: each.trial.batch_size)
         sweeps[sweep.id] = replace(lowest, rounds=max(first.rounds, sweep.rounds))
     return tuple(sorted(sweeps.values(), key=lambda sweep: _cost_rank(sweep.trial)))
+
+
+def select(plan: Plan, ids: Collection[str]) -> Plan:
+    """The plan with only these trials and sweeps; raises InputError for an id that it lacks."""
+    trials = tuple(trial for trial in plan.trials if trial.id in ids)
+    sweeps = tuple(sweep for sweep in plan.sweeps if sweep.id in ids)
+    planned = {trial.id for trial in trials} | {sweep.id for sweep in sweeps}
+    missing = [identifier for identifier in ids if identifier not in planned]
+    if missing:
+        reasons = "".join(f"\n  {omission.what}: {omission.reason}" for omission in plan.left_out)
+        raise InputError(
+            f"--trial {missing[0]}: expected the id of a trial that can run on the machine under "
+            "its runtime: `epochcost plan --format json` lists the ids"
+            + (reasons and f"; left out there:{reasons}")
+        )
+    return replace(plan, trials=trials, sweeps=sweeps)
 
 
 def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:

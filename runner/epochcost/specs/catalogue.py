@@ -23,6 +23,7 @@ from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study
+from epochcost.specs.target import Target
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
@@ -33,6 +34,7 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "datasets": Dataset,
         "models": Model,
         "studies": Study,
+        "targets": Target,
         "published": Published,
         "devices": Device,
         "observations": ObservationTable,
@@ -41,8 +43,6 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "api-tables": ApiTable,
     }
 )
-# Folders reserved for specs of later versions.
-RESERVED = ("targets",)
 # Kinds of older versions, ignored in projects and revisions that still have them.
 FORMER = ("currencies",)
 # Keys of older versions, each with its kind and its tables; ignored likewise.
@@ -110,6 +110,7 @@ class Catalogue:
     replays: Mapping[str, ReplayedJob] = field(default_factory=dict)
     apis: Mapping[str, ApiPrice] = field(default_factory=dict)
     api_tables: Mapping[str, ApiTable] = field(default_factory=dict)
+    targets: Mapping[str, Target] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -161,6 +162,10 @@ class Catalogue:
     def study(self, identifier: str) -> Study:
         """The study with this id."""
         return _named("study", self.studies, identifier)
+
+    def target(self, identifier: str) -> Target:
+        """The target with this id."""
+        return _named("target", self.targets, identifier)
 
     def dataset(self, identifier: str) -> Dataset:
         """The data set with this id."""

@@ -1,8 +1,7 @@
 """Load a folder of specs as a catalogue, or report all faults of all files at once.
 
     specs/
-    ├── hardware/  prices/  models/  studies/  published/ …   *.toml, in subfolders too
-    └── targets/                                              reserved
+    └── hardware/  prices/  models/  studies/  published/ …   *.toml, in subfolders too
 
 The folder may also contain Markdown, hidden files, editors' backups, and .csv files of
 observations, traces and token prices.
@@ -22,7 +21,7 @@ import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice, ApiTable
 from epochcost.specs.base import NamedSpec
-from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, RESERVED, Catalogue, SpecT
+from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue, SpecT
 from epochcost.specs.document import Document, display_path, guess_ids, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware
@@ -36,6 +35,7 @@ from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
 from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study
+from epochcost.specs.target import Target
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
@@ -133,8 +133,6 @@ def _entries(folder: Path) -> Sequence[os.DirEntry[str] | Fault]:
 
 
 def _misplaced(entry: os.DirEntry[str]) -> str:
-    if entry.name in RESERVED:
-        return f"{entry.name}: not yet supported by this version of epochcost"
     if entry.name in KINDS:
         return f"{entry.name}: should be a folder, got a file or a link"
     if entry.name.endswith(".toml"):
@@ -187,6 +185,7 @@ def load_catalogue(root: Path) -> Catalogue:
         replays=_by_id(loaded, ReplayedJob),
         apis=MappingProxyType({api.id: api for api in loaded.apis}),
         api_tables=_by_id(loaded, ApiTable),
+        targets=_by_id(loaded, Target),
         files=MappingProxyType(files),
     )
 

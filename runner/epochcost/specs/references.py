@@ -39,6 +39,8 @@ _REFERENCES = (
     _Reference("studies", (*_EACH_LIMIT, "model"), "models"),
     _Reference("studies", (*_EACH_LIMIT, "hardware"), "hardware"),
     _Reference("studies", (*_EACH_LIMIT, "price"), "prices"),
+    _Reference("targets", ("hardware",), "hardware"),
+    _Reference("targets", ("price",), "prices"),
     _Reference("published", ("model",), "models"),
     _Reference("replays", ("hardware",), "hardware"),
     _Reference("replays", ("model",), "models"),
@@ -121,8 +123,9 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
         case "prices":
             yield from _uncounted_vcpus(document, context)
             yield from _ranges_of_no_figure(document)
-        case "published":
-            yield from _prices_of_other_machines(document, context)
+        case "published" | "targets" as kind:
+            tables = ("timings", _EACH) if kind == "published" else ()
+            yield from _prices_of_other_machines(document, tables, context)
 
 
 def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
@@ -207,13 +210,16 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
         yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
 
 
-def _prices_of_other_machines(document: Document, context: Neighbours) -> Iterator[Finding]:
-    for key, timing in _matches(document.table, ("timings", _EACH)):
-        machine = timing.get("hardware") if isinstance(timing, dict) else None
+def _prices_of_other_machines(
+    document: Document, tables: Sequence[str], context: Neighbours
+) -> Iterator[Finding]:
+    """Faults of the tables that match a pattern, if prices in them are for other hardware."""
+    for key, table in _matches(document.table, tables):
+        machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):
             continue
-        of_claims = _matches(timing, (*_EACH_CLAIM[2:], "price"))
-        for path, price in (*_matches(timing, ("price",)), *of_claims):
+        of_claims = _matches(table, (*_EACH_CLAIM[2:], "price"))
+        for path, price in (*_matches(table, ("price",)), *of_claims):
             priced = context.table("prices", price).get("hardware")
             if context.table("hardware", priced) and machine != priced:
                 got = f"got {describe(price)}, a price of {describe(priced)}"

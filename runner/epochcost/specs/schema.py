@@ -33,6 +33,7 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
         "datasets": "dataset",
         "models": "model",
         "studies": "study",
+        "targets": "target",
         "published": "published",
         "devices": "device",
         "observations": "observation",

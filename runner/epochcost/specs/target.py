@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,11 @@ Minutes = Annotated[int, Field(ge=1, le=10_000)]
 class Ssh(Spec):
     """A machine that the system's `ssh` reaches, with the keys and settings of the user."""
 
-    name: Literal["ssh"]
+    # Whether the machine is paid from its start to its end, or only while a job runs.
+    held: ClassVar[bool] = True
+    idle_minutes: ClassVar[int] = 5
+    jobs: ClassVar[int] = 1
+    name: Literal["ssh"] = Field(description="The system's `ssh` and `rsync`.")
     host: Text = Field(
         description="The host as `ssh` knows it; an alias of its configuration, too.",
         examples=["alice@gpu-box"],
@@ -25,7 +29,9 @@ class Ssh(Spec):
 class Slurm(Spec):
     """Nodes of a Slurm cluster."""
 
-    name: Literal["slurm"]
+    held: ClassVar[bool] = False
+    idle_minutes: ClassVar[int] = 5
+    name: Literal["slurm"] = Field(description="A Slurm cluster.")
     login: Text | None = Field(
         None,
         description="The login node, as `ssh` knows it; by default, this machine submits jobs.",
@@ -35,12 +41,17 @@ class Slurm(Spec):
     constraint: Text | None = Field(None, description="Features of the nodes.", examples=["a100"])
     gres: Text | None = Field(None, description="Generic resources of a job.", examples=["gpu:1"])
     account: Text | None = Field(None, description="The account to charge.", examples=["lab"])
+    jobs: Annotated[int, Field(ge=1, le=1000)] = Field(
+        1, description="Most jobs in the queue at once; each has its node alone.", examples=[2]
+    )
 
 
 class Sky(Spec):
     """A machine that SkyPilot rents or finds."""
 
-    name: Literal["sky"]
+    held: ClassVar[bool] = True
+    jobs: ClassVar[int] = 1
+    name: Literal["sky"] = Field(description="SkyPilot.")
     infra: Text = Field(
         description="SkyPilot's infrastructure: cloud, region and zone.", examples=["aws/us-east-1"]
     )
@@ -74,10 +85,15 @@ class Target(NamedSpec):
         60, description="Time after which a cell is ended on the machine, in minutes."
     )
     setup_minutes: Minutes = Field(
-        15, description="Most time to start and install the machine, in minutes; money reserves it."
+        15, description="Most time to start and install the machine, in minutes."
     )
     retries: Annotated[int, Field(ge=0, le=10)] = Field(
         1, description="How often a cell is repeated after its machine was lost."
+    )
+    runtime: Text | None = Field(
+        None,
+        description="The package of ONNX Runtime there, if not that of the extra `run` on Linux.",
+        examples=["onnxruntime==1.31.1"],
     )
     setup: Annotated[tuple[Text, ...], FROM_LIST] = Field(
         (),
@@ -93,3 +109,8 @@ class Target(NamedSpec):
         examples=[["HF_TOKEN"]],
     )
     notes: Notes | None = None
+
+    @property
+    def attempt_seconds(self) -> int:
+        """Longest paid time of an attempt at a cell: set-up, cell, and collection or idle time."""
+        return 60 * (self.setup_minutes + self.limit_minutes + self.engine.idle_minutes)

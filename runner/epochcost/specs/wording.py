@@ -16,7 +16,7 @@ KeyPath = tuple[str | int, ...]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_TEXT = 60
-_MOST_CHOICES = 12
+_MOST_CHOICES = 13
 # Long ids have common ends, such as -on-demand-2026-11, and so need more similarity.
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3

@@ -1,0 +1,56 @@
+"""Targets: their engines, machines and prices; faults name the file, the line and the key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from epochcost.specs.loader import load_catalogue
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+TARGET = "specs/targets/desk.toml"
+TEXT = """\
+id = "desk"
+hardware = "box"
+price = "box-2026"
+[engine]
+name = "ssh"
+host = "alice@box"
+"""
+
+
+def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -> None:
+    """Set-up, the limit of a cell and the time to collect are paid; retries are not counted."""
+    project.write(TARGET, f"limit_minutes = 10\nsetup_minutes = 3\n{TEXT}")
+    target = load_catalogue(project.root).target("desk")
+    assert target.attempt_seconds == 60 * (10 + 3 + target.engine.idle_minutes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('"ssh"', '"shh"', '5:1: engine.name: should be one of "ssh", "slurm", "sky"'),
+        ('"box"\n', '"bix"\n', '2:1: hardware: should be the id of a spec in hardware/, got "bix"'),
+        ('"box-2026"', '"free"', '3:1: price: should be the id of a spec in prices/, got "free"'),
+        ('price = "box-2026"\n', "", "1:1: price: required key is missing"),
+        ('host = "alice@box"\n', "", "4:2: engine.host: required key is missing"),
+        ('"alice@box"', '"alice@box"\nuser = "bob"', "7:1: engine.user: unknown key"),
+    ],
+)
+def test_faults_of_targets(project: Project, old: str, new: str, fault: str) -> None:
+    """A wrong engine, machine or price is a fault at its line."""
+    project.write(TARGET, TEXT.replace(old, new, 1))
+    line, *_ = project.faults()
+    assert line.startswith(f"{TARGET}:{fault}"), line
+
+
+def test_price_of_a_target_is_of_its_hardware(project: Project) -> None:
+    """A target that names another machine's price would pay that machine's bills."""
+    cup = (project.root / "specs/hardware/box.toml").read_text("utf-8").replace('"box"', '"cup"')
+    project.write("specs/hardware/cup.toml", cup)
+    project.write(TARGET, TEXT.replace('hardware = "box"', 'hardware = "cup"'))
+    demand = 'price: should be a price of "cup", got "box-2026", a price of "box"'
+    assert project.faults() == [f"{TARGET}:3:1: {demand}"]
