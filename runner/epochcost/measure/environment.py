@@ -12,8 +12,6 @@ import itertools
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
@@ -22,13 +20,12 @@ from epochcost.measure.cpu import (
     cpu_model,
     cpu_quota,
     governors,
-    raw_tool_output,
-    tool_output,
     usable_cpus,
     virtualisation,
 )
 from epochcost.measure.gpus import list_gpus
 from epochcost.measure.memory import memory_limit_bytes
+from epochcost.measure.revision import code_revision
 from epochcost.measure.runtime import package_versions, runtime_name
 from epochcost.results.environment import Environment, Processor, fingerprint
 
@@ -80,33 +77,6 @@ def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float 
     readings = [clock() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
-
-
-_CODE = Path(__file__).parents[1]
-
-
-@dataclass(frozen=True)
-class Revision:
-    """The commit of a checkout, and whether files of the package or of onnxstep were modified."""
-
-    commit: str
-    modified: bool
-
-
-def code_revision(folder: Path = _CODE) -> Revision | None:
-    """The revision of the code in a folder.
-
-    None if git does not track the code: after pip install, or in a virtual environment below the
-    checkout of another project.
-    """
-    git = ("git", "--no-optional-locks", "-C", str(folder))
-    if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
-        return None
-    commit = tool_output(*git, "rev-parse", "HEAD")
-    changes = raw_tool_output(*git, "status", "--porcelain", "--", ".", "../onnxstep")
-    return (
-        Revision(commit, modified=bool(changes.strip())) if commit and changes is not None else None
-    )
 
 
 # Read once, since they do not change while a program runs.

@@ -9,6 +9,8 @@ from pydantic import Field
 from epochcost.specs.base import FROM_LIST, Identifier, NamedSpec, Notes, Spec, Text
 from epochcost.specs.study import Provider
 
+# No option of ssh, and no path of rsync.
+HOST = r"^[^-\s:][^\s:]*$"
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 
 
@@ -21,6 +23,7 @@ class Ssh(Spec):
     jobs: ClassVar[int] = 1
     name: Literal["ssh"] = Field(description="The system's `ssh` and `rsync`.")
     host: Text = Field(
+        pattern=HOST,
         description="The host as `ssh` knows it; an alias of its configuration, too.",
         examples=["alice@gpu-box"],
     )
@@ -34,6 +37,7 @@ class Slurm(Spec):
     name: Literal["slurm"] = Field(description="A Slurm cluster.")
     login: Text | None = Field(
         None,
+        pattern=HOST,
         description="The login node, as `ssh` knows it; by default, this machine submits jobs.",
         examples=["alice@login"],
     )
@@ -97,7 +101,7 @@ class Target(NamedSpec):
     )
     setup: Annotated[tuple[Text, ...], FROM_LIST] = Field(
         (),
-        description="Shell commands that run there before the installation, in order.",
+        description="Shell commands that run there before the installation and before each run.",
         examples=[["module load python/3.12"]],
     )
     folder: Text = Field(

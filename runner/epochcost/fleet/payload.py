@@ -1,0 +1,120 @@
+"""The payload of a launch: the running code as a wheel, and the specs and models of a project.
+
+The wheel contains the files of the imported packages, so a target measures the code that runs here,
+however it was installed. A target has everything in one folder: the wheel, ``venv/``, ``project/``
+and ``jobs/``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+
+import epochcost
+import onnxstep
+from epochcost.fleet.engine import Command
+from epochcost.fleet.shell import Shell
+from epochcost.measure.revision import CODE, NOTE, code_revision
+from epochcost.specs.target import Target
+
+RESULTS = "project/docs/data/results"
+# Parts that no run reads: the docs and results that the package shows outside a project.
+_LEFT_OUT = {"__pycache__", "docs", "site_templates", "template"}
+_WHEEL = "Wheel-Version: 1.0\nGenerator: epochcost\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+# Newest first after the default, so that an old default Python does not matter.
+_PYTHONS = "python3 python3.14 python3.13 python3.12 python3.11"
+_INSTALL = """\
+[ "$(cat venv/payload 2>/dev/null)" = {digest} ] && exit 0
+if ! venv/bin/python -m pip --version >/dev/null 2>&1; then
+  for python in {pythons} ""; do
+    "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
+  done
+  [ "$python" ] || {{ echo "{no_python}" >&2; exit 3; }}
+  "$python" -m venv venv || exit
+fi
+pip="venv/bin/python -m pip install --quiet --disable-pip-version-check"
+$pip {wheel}'[{extra}]' && $pip --no-deps --force-reinstall {wheel} && echo {digest} >venv/payload
+"""
+_NO_PYTHON = (
+    "expected Python 3.11 or newer there, with its module venv: install it (python3-venv on "
+    "Debian), or add a command such as 'module load python' to the target's setup"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Files for the targets of a launch; ``project`` is a folder with specs/ and models/."""
+
+    project: Path
+    wheel: Path
+    digest: str
+
+
+def build_payload(project: Path, folder: Path) -> Payload:
+    """Write the wheel of the running code into a folder, which must exist."""
+    origin = distribution("epochcost")
+    notes = f"epochcost-{origin.version}.dist-info"
+    entries = {name: origin.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
+    files = {f"{notes}/{name}": text.encode() for name, text in entries.items()}
+    files[f"{notes}/WHEEL"] = _WHEEL.encode()
+    revision = code_revision()
+    if revision is not None:
+        files[f"{CODE.name}/{NOTE}"] = revision.note().encode()
+    for package in (epochcost, onnxstep):
+        (root,) = map(Path, package.__path__)
+        files |= {f"{root.name}/{path.relative_to(root)}": path.read_bytes() for path in _of(root)}
+    files[f"{notes}/RECORD"] = "".join(f"{name},,\n" for name in files).encode()
+    wheel = folder / f"epochcost-{origin.version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            # ZipInfo's fixed time makes equal code an equal wheel.
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return Payload(project.resolve(), wheel, hashlib.sha256(wheel.read_bytes()).hexdigest()[:16])
+
+
+def _of(root: Path) -> Iterator[Path]:
+    """The files of a package in a fixed order, except parts that no run reads."""
+    for folder, folders, names in os.walk(root, followlinks=True):
+        folders[:] = sorted(set(folders) - _LEFT_OUT)
+        yield from (Path(folder, name) for name in sorted(names))
+
+
+def install(shell: Shell, target: Target, payload: Payload) -> None:
+    """Copy the payload to a target and install it, unless this code is installed already.
+
+    Raises EngineError if there is no Python, room or package.
+    """
+    shell.send([payload.wheel], target.folder)
+    parts = (payload.project / name for name in ("specs", "models"))
+    shell.send([path for path in parts if path.exists()], f"{target.folder}/project")
+    script = _INSTALL.format(
+        digest=payload.digest,
+        pythons=_PYTHONS,
+        no_python=_NO_PYTHON,
+        wheel=payload.wheel.name,
+        extra="gpu" if target.provider == "cuda" else "run",
+    )
+    folders = f"mkdir -p {RESULTS} jobs"
+    lines = (_prelude(target), folders, script)
+    shell.run("\n".join(lines), seconds=60 * target.setup_minutes)
+
+
+def run_script(target: Target, command: Command) -> str:
+    """The bash script that runs a command on a target, in the shell that it becomes."""
+    words = shlex.join(("../venv/bin/python", "-m", "epochcost", *command.arguments))
+    return f"{_prelude(target)}\ncd project && exec {words}\n"
+
+
+def _prelude(target: Target) -> str:
+    """Script lines that run the target's setup in the home, and then enter the target's folder."""
+    setup = (f"{{ {command}\n}} || exit" for command in target.setup)
+    # Modules of clusters set PYTHONPATH for their own Python.
+    return "\n".join(
+        ("cd", *setup, f"cd && cd {shlex.quote(target.folder)} || exit", "unset PYTHONPATH")
+    )

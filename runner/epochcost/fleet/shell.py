@@ -1,0 +1,172 @@
+"""Run scripts and copy files on a machine: this one, or another through `ssh` and `rsync`.
+
+Keys, ports and jump hosts are the user's, in ssh's own configuration. Scripts and secrets travel on
+standard input, so no process list shows them. Every failure is an EngineError with the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochcost.fleet.engine import EngineError
+from epochcost.specs.wording import printable
+
+_SSH = (
+    *("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"),
+    *("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"),
+)
+# Printed before a script's output, as a login profile may print, too.
+_BEGIN = "-- epochcost --"
+_CALL_SECONDS = 120
+_COPY_SECONDS = 3600
+# Exit codes of ssh and rsync after a lost connection.
+_LOST = {12, 30, 35, 255}
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """A known failure: a pattern of its message, and a sentence with the remedy."""
+
+    pattern: str
+    sentence: str
+    passing: bool = False
+
+
+_PROBLEMS = (
+    _Problem(
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key differs from the key in known_hosts: ask its owner for the reason; if it was "
+        "reinstalled, remove the old key with `ssh-keygen -R` and run `ssh {host}` once",
+    ),
+    _Problem(
+        "Host key verification failed",
+        "its host key is unknown: run `ssh {host}` once and compare the fingerprint",
+    ),
+    _Problem(
+        r"Permission denied \([a-z]",
+        "it refuses the key: `ssh {host}` must work without a password (see ssh-copy-id, ssh-add)",
+    ),
+    _Problem(
+        "No space left on device|Disk quota exceeded",
+        "its disk is full: free some space there, or name another `folder` in the target",
+    ),
+    _Problem(
+        "Could not resolve hostname.*|Connection refused|[Cc]onnect.* timed out|No route to host"
+        "|Network is unreachable",
+        "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?",
+        passing=True,
+    ),
+    _Problem("rsync: (command )?not found", "expected rsync there: install it"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Scripts and copies on the machine of a target; on this machine if ``host`` is None.
+
+    ``secrets`` are names of environment variables; output and errors never contain their values.
+    """
+
+    target: str
+    host: str | None
+    secrets: tuple[str, ...] = ()
+
+    def check(self, tools: Sequence[str]) -> None:
+        """Raise EngineError if a secret or a program is missing, or the machine is unreachable."""
+        for name in self.secrets:
+            if not os.environ.get(name):
+                raise self.error(f"the environment variable {name} is not set here: set it")
+        if shutil.which("rsync") is None:
+            raise self.error("expected the program rsync on this machine: install it")
+        names = shlex.join(("rsync", *tools))
+        missing = self.run(f"for tool in {names}; do type $tool >&2 || echo $tool; done").split()
+        if missing:
+            raise self.error(f"expected these programs there: {', '.join(missing)}: install them")
+
+    def run(
+        self, script: str, *, seconds: float = _CALL_SECONDS, with_secrets: bool = False
+    ) -> str:
+        """The output of a bash script that a login shell runs in the home of the user.
+
+        Raises EngineError if the script fails, or takes longer than ``seconds``.
+        """
+        names = self.secrets if with_secrets else ()
+        exports = [f"export {name}={shlex.quote(os.environ.get(name, ''))}" for name in names]
+        lines = ("{", "cd || exit", f"echo '{_BEGIN}'", *exports, script, "} </dev/null\nexit")
+        remote = (*_SSH, "--", self.host) if self.host else ()
+        output = self._call((*remote, "bash", "-l", "-s"), "\n".join(lines), seconds)
+        return output.partition(f"{_BEGIN}\n")[2]
+
+    def send(self, paths: Sequence[Path], folder: str) -> None:
+        """Copy files and folders into a folder there, and make it if it is missing.
+
+        Files that a copied folder lacks here are removed there.
+        """
+        self.run(f"mkdir -p {shlex.quote(folder)}")
+        self._copy("-L", "--delete", *map(str, paths), f"{self._place(folder)}/")
+
+    def fetch(self, folder: str, destination: Path) -> None:
+        """Copy JSON files from a folder there; a file that is here already stays unchanged."""
+        destination.mkdir(parents=True, exist_ok=True)
+        only = ("--include=*/", "--include=*.json", "--exclude=*", "--prune-empty-dirs")
+        place = f"{self._place(folder)}/"
+        self._copy("--ignore-existing", *only, place, f"{destination.resolve()}/")
+
+    def error(self, sentence: str, *, passing: bool = False) -> EngineError:
+        """An error of this target."""
+        machine = f" ({self.host})" if self.host else ""
+        text = self.without_secrets(f"target {self.target}{machine}: {sentence}")
+        return EngineError(text, passing=passing)
+
+    def without_secrets(self, text: str) -> str:
+        """A text with each secret replaced by its name."""
+        for name in self.secrets:
+            if value := os.environ.get(name):
+                text = text.replace(value, f"${name}")
+        return text
+
+    def _place(self, folder: str) -> str:
+        return f"{self.host}:{folder}" if self.host else str(Path.home() / folder)
+
+    def _copy(self, *arguments: str) -> None:
+        # Names with spaces reach the other side unchanged with -s.
+        self._call(("rsync", "-rtzs", "-e", shlex.join(_SSH), *arguments), "", _COPY_SECONDS)
+
+    def _call(self, command: Sequence[str], text: str, seconds: float) -> str:
+        try:
+            done = subprocess.run(
+                command,
+                input=text.encode(),
+                capture_output=True,
+                cwd=Path.home(),
+                timeout=seconds,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise self.error(f"expected the program {command[0]} here: install it") from None
+        except subprocess.TimeoutExpired:
+            reason = f"no answer within {seconds:.0f} s: is the machine overloaded?"
+            raise self.error(reason, passing=True) from None
+        if done.returncode:
+            raise self._explained(done.returncode, done.stderr.decode(errors="replace"))
+        return self.without_secrets(done.stdout.decode(errors="replace"))
+
+    def _explained(self, status: int, message: str) -> EngineError:
+        for problem in _PROBLEMS:
+            if match := re.search(problem.pattern, message):
+                sentence = problem.sentence.format(host=self.host or "", reason=match[0])
+                return self.error(sentence, passing=problem.passing)
+        lines = [
+            line for line in message.splitlines() if line.strip() and "rsync error" not in line
+        ]
+        reason = printable(lines[-1].strip()) if lines else f"exit code {status}"
+        if self.host and status in _LOST:
+            return self.error(f"the connection was lost: {reason}", passing=True)
+        return self.error(reason)

@@ -1,0 +1,124 @@
+"""The payload of a launch, installed on this machine in a home of the test's own."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from epochcost.fleet.engine import Command, EngineError
+from epochcost.fleet.payload import Payload, build_payload, install, run_script
+from epochcost.fleet.shell import Shell
+from epochcost.measure.revision import code_revision
+from epochcost.specs.target import Target
+from remote_homes import NEEDS_RSYNC, offline_environment
+from tiny_project import write_tiny_project
+
+ROOT = Path(__file__).parents[2]
+HERE = Shell("box", None)
+
+
+def target(**keys: object) -> Target:
+    """A target on this machine."""
+    machine = {"id": "box", "hardware": "local", "price": "own", "folder": "our cells"}
+    return Target.model_validate(machine | {"engine": {"name": "ssh", "host": "box"}} | keys)
+
+
+@pytest.fixture(name="payload", scope="module")
+def payload_fixture(tmp_path_factory: pytest.TempPathFactory) -> Payload:
+    """The payload of the tiny project."""
+    project = write_tiny_project(tmp_path_factory.mktemp("tiny"))
+    return build_payload(project, tmp_path_factory.mktemp("payload"))
+
+
+@pytest.fixture(name="home")
+def home_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home of the user."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_equal_code_is_an_equal_wheel(payload: Payload, tmp_path: Path) -> None:
+    """So a second launch installs nothing."""
+    assert build_payload(payload.project, tmp_path).digest == payload.digest
+
+
+def test_the_wheel_contains_the_code_and_its_revision(payload: Payload) -> None:
+    """Results of a target name the commit that measured."""
+    with zipfile.ZipFile(payload.wheel) as archive:
+        names = set(archive.namelist())
+        noted = archive.read("epochcost/revision.txt").decode().split()
+    for root, package in (("runner", "epochcost"), ("runner/onnxstep", "onnxstep")):
+        tracked = subprocess.run(
+            ["git", "ls-files", f"{package}/*.py"],
+            cwd=ROOT / root, capture_output=True, text=True, check=True,
+        ).stdout.split()  # fmt: skip
+        assert {path for path in tracked if "/template/" not in path} <= names
+    revision = code_revision()
+    assert revision is not None
+    assert noted == revision.note().split()
+    assert not [name for name in names if "docs/data" in name]
+
+
+@pytest.mark.slow
+@NEEDS_RSYNC
+def test_it_runs_without_a_network(home: Path, payload: Payload) -> None:
+    """If all packages are there, pip asks no index; specs there are exactly the project's."""
+    offline_environment(home / "our cells/venv")
+    project = home / "our cells/project"
+    stale, result = project / "specs/prices/stale.toml", project / "docs/data/results/a/b.json"
+    for path in (stale, result):
+        path.parent.mkdir(parents=True)
+        path.write_text("no TOML")
+    box = target(setup=["export PIP_NO_INDEX=1"])
+    install(HERE, box, payload)
+    printed = HERE.run(run_script(box, Command("plan", ("plan", "--study", "brief"), 60)))
+    assert "3 trials on local" in printed
+    assert not stale.exists()
+    assert result.exists()
+    imported = (
+        HERE.run(f"cd 'our cells'; unset PYTHONPATH; venv/bin/python -c '{_IMPORTED}'")
+        .strip()
+        .split("\t")
+    )
+    assert Path(imported[0]).is_relative_to(home)
+    assert imported[1:] == [str(code_revision())]
+
+
+_IMPORTED = (
+    "import epochcost; from epochcost.measure.revision import code_revision; "
+    "print(epochcost.__file__, code_revision(), sep=chr(9))"
+)
+
+
+@NEEDS_RSYNC
+def test_a_second_installation_is_skipped(home: Path, payload: Payload) -> None:
+    """The digest of the code decides."""
+    digest = home / "our cells/venv/payload"
+    digest.parent.mkdir(parents=True)
+    digest.write_text(f"{payload.digest}\n")
+    install(HERE, target(setup=["touch ran"]), payload)
+    assert (home / "ran").exists()
+    assert not (home / "our cells/venv/bin").exists()
+
+
+@NEEDS_RSYNC
+def test_a_target_without_python_is_named(home: Path, payload: Payload) -> None:
+    """The error says which Python is expected and how to get it."""
+    programs = home / "programs"
+    programs.mkdir()
+    for name in ("mkdir", "cat", "rsync"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    (home / ".profile").write_text(f"PATH={programs}\n")
+    with pytest.raises(EngineError, match=r"target box: expected Python 3.11 or newer there"):
+        install(HERE, target(), payload)
+
+
+@NEEDS_RSYNC
+def test_a_failing_setup_stops_the_installation(home: Path, payload: Payload) -> None:
+    """The message of the user's command is the reason."""
+    with pytest.raises(EngineError, match="no such module: python/9"):
+        install(HERE, target(setup=["echo no such module: python/9 >&2; false"]), payload)
+    assert not (home / "our cells/venv").exists()
