@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.fleet.engine import Command, EngineError
-from epochcost.fleet.payload import Payload, build_payload, install, run_script
+from epochcost.fleet.payload import build_payload, install, run_script
 from epochcost.fleet.shell import Shell
 from epochcost.measure.revision import code_revision
 from epochcost.specs.target import Target
@@ -26,11 +26,24 @@ def target(**keys: object) -> Target:
     return Target.model_validate(machine | {"engine": {"name": "ssh", "host": "box"}} | keys)
 
 
+@pytest.fixture(name="project", scope="module")
+def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny project."""
+    return write_tiny_project(tmp_path_factory.mktemp("tiny"))
+
+
 @pytest.fixture(name="payload", scope="module")
-def payload_fixture(tmp_path_factory: pytest.TempPathFactory) -> Payload:
-    """The payload of the tiny project."""
-    project = write_tiny_project(tmp_path_factory.mktemp("tiny"))
-    return build_payload(project, tmp_path_factory.mktemp("payload"))
+def payload_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the payload."""
+    folder = tmp_path_factory.mktemp("payload")
+    build_payload(folder)
+    return folder
+
+
+def wheel_of(payload: Path) -> Path:
+    """The wheel in a folder."""
+    (wheel,) = payload.glob("*.whl")
+    return wheel
 
 
 @pytest.fixture(name="home")
@@ -40,14 +53,15 @@ def home_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_equal_code_is_an_equal_wheel(payload: Payload, tmp_path: Path) -> None:
+def test_equal_code_is_an_equal_wheel(payload: Path, tmp_path: Path) -> None:
     """So a second launch installs nothing."""
-    assert build_payload(payload.project, tmp_path).digest == payload.digest
+    build_payload(tmp_path)
+    assert wheel_of(tmp_path).read_bytes() == wheel_of(payload).read_bytes()
 
 
-def test_the_wheel_contains_the_code_and_its_revision(payload: Payload) -> None:
+def test_the_wheel_contains_the_code_and_its_revision(payload: Path) -> None:
     """Results of a target name the commit that measured."""
-    with zipfile.ZipFile(payload.wheel) as archive:
+    with zipfile.ZipFile(wheel_of(payload)) as archive:
         names = set(archive.namelist())
         noted = archive.read("epochcost/revision.txt").decode().split()
     for root, package in (("runner", "epochcost"), ("runner/onnxstep", "onnxstep")):
@@ -64,16 +78,16 @@ def test_the_wheel_contains_the_code_and_its_revision(payload: Payload) -> None:
 
 @pytest.mark.slow
 @NEEDS_RSYNC
-def test_it_runs_without_a_network(home: Path, payload: Payload) -> None:
+def test_it_runs_without_a_network(home: Path, payload: Path, project: Path) -> None:
     """If all packages are there, pip asks no index; specs there are exactly the project's."""
     offline_environment(home / "our cells/venv")
-    project = home / "our cells/project"
-    stale, result = project / "specs/prices/stale.toml", project / "docs/data/results/a/b.json"
+    there = home / "our cells/project"
+    stale, result = there / "specs/prices/stale.toml", there / "docs/data/results/a/b.json"
     for path in (stale, result):
         path.parent.mkdir(parents=True)
         path.write_text("no TOML")
     box = target(setup=["export PIP_NO_INDEX=1"])
-    install(HERE, box, payload)
+    install(HERE, box, payload, project)
     printed = HERE.run(run_script(box, Command("plan", ("plan", "--study", "brief"), 60)))
     assert "3 trials on local" in printed
     assert not stale.exists()
@@ -94,18 +108,24 @@ _IMPORTED = (
 
 
 @NEEDS_RSYNC
-def test_a_second_installation_is_skipped(home: Path, payload: Payload) -> None:
-    """The digest of the code decides."""
-    digest = home / "our cells/venv/payload"
-    digest.parent.mkdir(parents=True)
-    digest.write_text(f"{payload.digest}\n")
-    install(HERE, target(setup=["touch ran"]), payload)
-    assert (home / "ran").exists()
-    assert not (home / "our cells/venv/bin").exists()
+def test_a_second_installation_is_skipped(home: Path, payload: Path, project: Path) -> None:
+    """The digest of the code and of its packages decides."""
+    pip = home / "our cells/venv/bin/python"
+    pip.parent.mkdir(parents=True)
+    pip.write_text('#!/bin/sh\necho "$@" >>"$HOME/calls"\n')
+    pip.chmod(0o755)
+    for runtime in ("onnxruntime==1.31.1", "onnxruntime==1.31.1", "onnxruntime==1.30.0"):
+        install(HERE, target(runtime=runtime), payload, project)
+    calls = (home / "calls").read_text()
+    assert calls.count("--force-reinstall") == 2
+    assert [call.split()[-1] for call in calls.splitlines() if "onnxruntime" in call] == [
+        "onnxruntime==1.31.1",
+        "onnxruntime==1.30.0",
+    ]
 
 
 @NEEDS_RSYNC
-def test_a_target_without_python_is_named(home: Path, payload: Payload) -> None:
+def test_a_target_without_python_is_named(home: Path, payload: Path, project: Path) -> None:
     """The error says which Python is expected and how to get it."""
     programs = home / "programs"
     programs.mkdir()
@@ -113,12 +133,12 @@ def test_a_target_without_python_is_named(home: Path, payload: Payload) -> None:
         (programs / name).symlink_to(f"/usr/bin/{name}")
     (home / ".profile").write_text(f"PATH={programs}\n")
     with pytest.raises(EngineError, match=r"target box: expected Python 3.11 or newer there"):
-        install(HERE, target(), payload)
+        install(HERE, target(), payload, project)
 
 
 @NEEDS_RSYNC
-def test_a_failing_setup_stops_the_installation(home: Path, payload: Payload) -> None:
+def test_a_failing_setup_stops_the_installation(home: Path, payload: Path, project: Path) -> None:
     """The message of the user's command is the reason."""
     with pytest.raises(EngineError, match="no such module: python/9"):
-        install(HERE, target(setup=["echo no such module: python/9 >&2; false"]), payload)
+        install(HERE, target(setup=["echo no such module: python/9 >&2; false"]), payload, project)
     assert not (home / "our cells/venv").exists()

@@ -11,7 +11,7 @@ from typing import cast
 from epochcost.fleet.engine import Engine
 from epochcost.specs.target import Target
 
-# Makes an engine of a target, the folder of the payload and the project's folder.
+# Makes an engine of a target, the folder of `payload.build_payload` and the project's folder.
 Constructor = Callable[[Target, Path, Path], Engine]
 # Each engine's module and class; modules are imported when a target needs them.
 ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(

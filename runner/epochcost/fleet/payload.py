@@ -12,7 +12,6 @@ import os
 import shlex
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -39,7 +38,7 @@ if ! venv/bin/python -m pip --version >/dev/null 2>&1; then
   "$python" -m venv venv || exit
 fi
 pip="venv/bin/python -m pip install --quiet --disable-pip-version-check"
-$pip {wheel}'[{extra}]' && $pip --no-deps --force-reinstall {wheel} && echo {digest} >venv/payload
+{packages} && $pip --no-deps --force-reinstall {wheel} && echo {digest} >venv/payload
 """
 _NO_PYTHON = (
     "expected Python 3.11 or newer there, with its module venv: install it (python3-venv on "
@@ -47,17 +46,11 @@ _NO_PYTHON = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
-    """Files for the targets of a launch; ``project`` is a folder with specs/ and models/."""
+def build_payload(folder: Path) -> None:
+    """Write the wheel of the running code into a folder, and make the folder if it is missing.
 
-    project: Path
-    wheel: Path
-    digest: str
-
-
-def build_payload(project: Path, folder: Path) -> Payload:
-    """Write the wheel of the running code into a folder, which must exist."""
+    A launch calls this once, before an engine starts a machine.
+    """
     origin = distribution("epochcost")
     notes = f"epochcost-{origin.version}.dist-info"
     entries = {name: origin.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
@@ -70,12 +63,12 @@ def build_payload(project: Path, folder: Path) -> Payload:
         (root,) = map(Path, package.__path__)
         files |= {f"{root.name}/{path.relative_to(root)}": path.read_bytes() for path in _of(root)}
     files[f"{notes}/RECORD"] = "".join(f"{name},,\n" for name in files).encode()
+    folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"epochcost-{origin.version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             # ZipInfo's fixed time makes equal code an equal wheel.
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
-    return Payload(project.resolve(), wheel, hashlib.sha256(wheel.read_bytes()).hexdigest()[:16])
 
 
 def _of(root: Path) -> Iterator[Path]:
@@ -85,24 +78,30 @@ def _of(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted(names))
 
 
-def install(shell: Shell, target: Target, payload: Payload) -> None:
+def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     """Copy the payload to a target and install it, unless this code is installed already.
 
+    ``payload`` is the folder of ``build_payload``, ``project`` a folder with specs/ and models/.
     Raises EngineError if there is no Python, room or package.
     """
-    shell.send([payload.wheel], target.folder)
-    parts = (payload.project / name for name in ("specs", "models"))
-    shell.send([path for path in parts if path.exists()], f"{target.folder}/project")
+    (wheel,) = payload.glob("*.whl")
+    seconds = 60 * target.setup_minutes
+    shell.send([wheel], target.folder, seconds)
+    parts = (project.resolve() / name for name in ("specs", "models"))
+    shell.send([path for path in parts if path.exists()], f"{target.folder}/project", seconds)
+    extra = "gpu" if target.provider == "cuda" else "run"
+    packages = [f"{wheel.name}[{extra}]", *([target.runtime] if target.runtime else [])]
+    content = wheel.read_bytes() + repr(packages).encode()
     script = _INSTALL.format(
-        digest=payload.digest,
+        digest=hashlib.sha256(content).hexdigest()[:16],
         pythons=_PYTHONS,
         no_python=_NO_PYTHON,
-        wheel=payload.wheel.name,
-        extra="gpu" if target.provider == "cuda" else "run",
+        wheel=wheel.name,
+        # One at a time: a runtime may differ from the version that the extra names.
+        packages=" && ".join(f"$pip {shlex.quote(package)}" for package in packages),
     )
-    folders = f"mkdir -p {RESULTS} jobs"
-    lines = (_prelude(target), folders, script)
-    shell.run("\n".join(lines), seconds=60 * target.setup_minutes)
+    lines = (_prelude(target), f"mkdir -p {RESULTS} jobs", script)
+    shell.run("\n".join(lines), seconds=seconds)
 
 
 def run_script(target: Target, command: Command) -> str:

@@ -24,8 +24,8 @@ _SSH = (
 )
 # Printed before a script's output, as a login profile may print, too.
 _BEGIN = "-- epochcost --"
-_CALL_SECONDS = 120
-_COPY_SECONDS = 3600
+_CALL_SECONDS = 50
+_COPY_SECONDS = 240
 # Exit codes of ssh and rsync after a lost connection.
 _LOST = {12, 30, 35, 255}
 
@@ -104,20 +104,20 @@ class Shell:
         output = self._call((*remote, "bash", "-l", "-s"), "\n".join(lines), seconds)
         return output.partition(f"{_BEGIN}\n")[2]
 
-    def send(self, paths: Sequence[Path], folder: str) -> None:
+    def send(self, paths: Sequence[Path], folder: str, seconds: float = _COPY_SECONDS) -> None:
         """Copy files and folders into a folder there, and make it if it is missing.
 
         Files that a copied folder lacks here are removed there.
         """
         self.run(f"mkdir -p {shlex.quote(folder)}")
-        self._copy("-L", "--delete", *map(str, paths), f"{self._place(folder)}/")
+        self._copy(seconds, "-L", "--delete", *map(str, paths), f"{self._place(folder)}/")
 
     def fetch(self, folder: str, destination: Path) -> None:
         """Copy JSON files from a folder there; a file that is here already stays unchanged."""
         destination.mkdir(parents=True, exist_ok=True)
         only = ("--include=*/", "--include=*.json", "--exclude=*", "--prune-empty-dirs")
         place = f"{self._place(folder)}/"
-        self._copy("--ignore-existing", *only, place, f"{destination.resolve()}/")
+        self._copy(_COPY_SECONDS, "--ignore-existing", *only, place, f"{destination.resolve()}/")
 
     def error(self, sentence: str, *, passing: bool = False) -> EngineError:
         """An error of this target."""
@@ -135,9 +135,9 @@ class Shell:
     def _place(self, folder: str) -> str:
         return f"{self.host}:{folder}" if self.host else str(Path.home() / folder)
 
-    def _copy(self, *arguments: str) -> None:
+    def _copy(self, seconds: float, *arguments: str) -> None:
         # Names with spaces reach the other side unchanged with -s.
-        self._call(("rsync", "-rtzs", "-e", shlex.join(_SSH), *arguments), "", _COPY_SECONDS)
+        self._call(("rsync", "-rtzs", "-e", shlex.join(_SSH), *arguments), "", seconds)
 
     def _call(self, command: Sequence[str], text: str, seconds: float) -> str:
         try:
