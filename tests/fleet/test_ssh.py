@@ -1,0 +1,276 @@
+"""Machines of one's own behind a real sshd: detached jobs, lost connections, and refusals."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from epochcost.fleet.engine import Command, EngineError, JobState
+from epochcost.fleet.payload import build_payload
+from epochcost.fleet.ssh import SshEngine
+from epochcost.specs.target import Target
+from remote_homes import NEEDS_SSHD, Machines, make_machines, offline_environment
+from tiny_project import write_tiny_project
+
+pytestmark = [NEEDS_SSHD, pytest.mark.slow]
+_BOX = """
+id = "{name}"
+name = "A box"
+provider = "our cellar"
+detected = true
+source = "made up for a test"
+"""
+_SECRET = "of-the-test-only"  # noqa: S105
+
+
+@pytest.fixture(name="folder", scope="module")
+def folder_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a project of two boxes, and the payload."""
+    folder = tmp_path_factory.mktemp("fleet")
+    project = write_tiny_project(folder / "project")
+    for name in ("box-a", "box-b"):
+        (project / f"specs/hardware/{name}.toml").write_text(_BOX.format(name=name))
+    build_payload(folder / "payload")
+    return folder
+
+
+@pytest.fixture(name="machines", scope="module")
+def machines_fixture(folder: Path) -> Iterator[Machines]:
+    """Two machines behind an sshd, with all packages of the program."""
+    machines = make_machines(folder, ("box-a", "box-b"))
+    offline_environment(folder / "venv")
+    for name in ("box-a", "box-b"):
+        place = machines.home(name) / "our cells"
+        place.mkdir()
+        (place / "venv").symlink_to(folder / "venv")
+    machines.start()
+    yield machines
+    machines.stop()
+
+
+@pytest.fixture(autouse=True)
+def answering_fixture(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machines answer, and the ssh of the test is first on the path."""
+    monkeypatch.setenv("PATH", f"{machines.folder}/bin:{os.environ['PATH']}")
+    machines.trust("host_key")
+    if machines.server is None:
+        machines.start()
+
+
+def engine(machines: Machines, name: str, **keys: object) -> SshEngine:
+    """The engine of a machine."""
+    spec = {"id": name, "hardware": name, "price": "own", "folder": "our cells"}
+    host = {"engine": {"name": "ssh", "host": name}, "setup": ["export PIP_NO_INDEX=1"]}
+    target = Target.model_validate(spec | host | keys)
+    return SshEngine(target, machines.folder / "payload", machines.folder / "project")
+
+
+def short_jobs(machines: Machines, name: str, **keys: object) -> SshEngine:
+    """The engine of a machine whose program runs its arguments, for jobs of any length."""
+    python = machines.home(name) / "short jobs/venv/bin/python"
+    python.parent.mkdir(parents=True, exist_ok=True)
+    (machines.home(name) / "short jobs/project").mkdir(exist_ok=True)
+    python.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    python.chmod(0o755)
+    return engine(machines, name, folder="short jobs", **keys)
+
+
+def script(text: str, limit_seconds: int = 60) -> Command:
+    """A command of short jobs with a name of its own."""
+    return Command(f"job-{time.monotonic_ns()}", ("bash", "-c", text), limit_seconds)
+
+
+def ended(box: SshEngine, job: str) -> JobState:
+    """The state of a job after its end."""
+    while True:
+        (state,) = box.poll([job])
+        if state.state != "running":
+            return state
+        time.sleep(0.2)
+
+
+def test_a_study_survives_lost_connections_and_a_killed_launch(
+    machines: Machines, tmp_path: Path
+) -> None:
+    """Jobs go on without sshd; a new engine finds them, and collects each result once."""
+    boxes = {name: engine(machines, name) for name in ("box-a", "box-b")}
+    commands = {
+        name: Command(
+            f"brief-{name}",
+            ("run", "--study", "brief", "--hardware", name, "--resume", "--no-ceilings"),
+            300,
+        )
+        for name in boxes
+    }
+    jobs = {}
+    for name, box in boxes.items():
+        box.check()
+        box.start()
+        jobs[name] = box.submit(commands[name])
+    assert boxes["box-a"].poll([jobs["box-a"]]) == (JobState("running"),)
+    machines.stop()
+    with pytest.raises(EngineError, match="cannot be reached") as lost:
+        boxes["box-a"].poll([jobs["box-a"]])
+    assert lost.value.passing
+    time.sleep(3)
+    machines.start()
+    for name in boxes:
+        box = engine(machines, name)
+        assert box.submit(commands[name]) == jobs[name]
+        assert ended(box, jobs[name]) == JobState("ended"), box.logs(jobs[name])
+        assert box.logs(jobs[name]).count("brief") <= 20
+        box.collect(tmp_path)
+        files = {path: path.stat().st_mtime_ns for path in (tmp_path / name).glob("*.json")}
+        assert len(files) == 3
+        box.collect(tmp_path)
+        assert {path: path.stat().st_mtime_ns for path in (tmp_path / name).iterdir()} == files
+        box.tear_down()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["box-a", "box-b"]
+
+
+def test_a_call_during_a_lost_connection_may_be_repeated(machines: Machines) -> None:
+    """The error of the call is a passing one; the job on the machine goes on."""
+    box = short_jobs(machines, "box-a")
+    job = box.submit(script("sleep 4; echo no room; exit 3"))
+    (machines.home("box-a") / ".profile").write_text("sleep 20\n")
+    cut = threading.Timer(1, machines.stop)
+    cut.start()
+    with pytest.raises(
+        EngineError, match=r"target box-a \(box-a\): the connection was lost"
+    ) as lost:
+        box.poll([job])
+    cut.join()
+    assert lost.value.passing
+    (machines.home("box-a") / ".profile").unlink()
+    machines.start()
+    assert ended(box, job) == JobState("failed", "exit code 3: no room")
+
+
+def test_states_of_jobs_come_by_one_call(machines: Machines) -> None:
+    """Each job has its own state, in the order of the question, under noise of a profile."""
+    box = short_jobs(machines, "box-b")
+    (machines.home("box-b") / ".profile").write_text("echo welcome; echo running\n")
+    done, failed, late = (
+        box.submit(script(text, seconds))
+        for text, seconds in (("true", 60), ("echo 'a  b'; false", 60), ("sleep 30", 1))
+    )
+    for job in (done, failed, late):
+        ended(box, job)
+    running = box.submit(script("sleep 30"))
+    assert box.poll([late, running, done, "absent", failed]) == (
+        JobState("failed", "ended at the target's limit_minutes"),
+        JobState("running"),
+        JobState("ended"),
+        JobState("lost", "its process or its folder is gone: was the machine restarted?"),
+        JobState("failed", "exit code 1: a  b"),
+    )
+    box.cancel(running)
+    assert box.poll([running]) == (JobState("cancelled"),)
+    (machines.home("box-b") / ".profile").unlink()
+
+
+def test_cancel_ends_all_processes_of_a_job(machines: Machines) -> None:
+    """Also those that the program started; a second cancel does no harm."""
+    box = short_jobs(machines, "box-a")
+    job = box.submit(script("sleep 3333 & sleep 3334"))
+    assert len(sleeping("3333", "3334")) == 2
+    box.cancel(job)
+    assert not sleeping("3333", "3334")
+    box.cancel(job)
+    box.cancel("absent")
+
+
+def sleeping(*durations: str) -> list[psutil.Process]:
+    """The processes that sleep for some of the durations."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if process.info["cmdline"] in [["sleep", duration] for duration in durations]
+    ]
+
+
+def test_a_killed_job_is_lost(machines: Machines) -> None:
+    """As after a restart of the machine: its lock is free and it has no exit code."""
+    box = short_jobs(machines, "box-a")
+    job = box.submit(script("sleep 3335"))
+    place = machines.home("box-a") / "short jobs/jobs" / job
+    timeout = psutil.Process(int((place / "pid").read_text()))
+    watch = timeout.parent()
+    assert watch is not None
+    watch.kill()
+    timeout.terminate()
+    assert ended(box, job).state == "lost"
+
+
+def test_a_secret_reaches_the_job_only(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command line, log, reason or error contains its value."""
+    monkeypatch.setenv("CELL_TOKEN", _SECRET)
+    box = short_jobs(machines, "box-a", secrets=["CELL_TOKEN"])
+    box.check()
+    job = box.submit(
+        script('echo "$CELL_TOKEN" | wc -c; echo "token: $CELL_TOKEN"; sleep 2; false')
+    )
+    lines = [
+        " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])
+    ]
+    assert not [line for line in lines if _SECRET in line]
+    assert ended(box, job) == JobState("failed", "exit code 1: token: $CELL_TOKEN")
+    assert box.logs(job) == f"{len(_SECRET) + 1}\ntoken: $CELL_TOKEN\n"
+    with pytest.raises(EngineError, match=r"no \$CELL_TOKEN here"):
+        box._shell.run(f"echo no {_SECRET} here >&2; false")
+    kept = [path for path in machines.home("box-a").rglob("*") if path.is_file()]
+    assert not [
+        path for path in kept if path.name != "log" and _SECRET.encode() in path.read_bytes()
+    ]
+
+
+def test_a_missing_secret_is_named(machines: Machines) -> None:
+    """Before anything is started."""
+    box = engine(machines, "box-a", secrets=["CELL_TOKEN"])
+    with pytest.raises(EngineError, match="the environment variable CELL_TOKEN is not set here"):
+        box.check()
+
+
+def test_a_changed_host_key_is_refused(machines: Machines) -> None:
+    """The error says how to replace the key, and is not repeated."""
+    machines.trust("other_key")
+    with pytest.raises(
+        EngineError, match="its host key differs from the key in known_hosts"
+    ) as wrong:
+        engine(machines, "box-a").check()
+    assert not wrong.value.passing
+
+
+def test_an_unknown_host_key_is_refused(machines: Machines) -> None:
+    """The user compares the fingerprint."""
+    (machines.folder / "known_hosts").write_text("")
+    with pytest.raises(EngineError, match="its host key is unknown: run `ssh box-a` once"):
+        engine(machines, "box-a").check()
+
+
+def test_a_refused_key_is_named(machines: Machines) -> None:
+    """The error says what must work first."""
+    keys = machines.folder / "authorized_keys"
+    text = keys.read_text()
+    keys.write_text(text.splitlines()[1])
+    with pytest.raises(EngineError, match="it refuses the key: `ssh box-a` must work without"):
+        engine(machines, "box-a").check()
+    keys.write_text(text)
+
+
+def test_a_machine_without_rsync_is_named(machines: Machines) -> None:
+    """The error lists the programs to install there."""
+    programs = machines.home("box-b") / "programs"
+    programs.mkdir()
+    for name in ("flock", "timeout"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    (machines.home("box-b") / ".profile").write_text(f"PATH={programs}\n")
+    with pytest.raises(EngineError, match="expected these programs there: rsync, setsid: install"):
+        engine(machines, "box-b").check()
+    (machines.home("box-b") / ".profile").unlink()
