@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "engine": "Fetch the engine that serves language models.",
         "finetune": "Show what fine-tuning or pre-training a language model costs.",
         "init": "Create a project for your own models and prices.",
+        "launch": "Measure studies on other machines: by SSH, on a Slurm cluster, in a cloud.",
         "plan": "Show the trials that `run` would measure here.",
         "quote": "Show the bill for a time of use, line by line.",
         "results": "Import results of other benchmarking tools.",

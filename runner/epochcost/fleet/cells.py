@@ -13,9 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
 from epochcost.results.checks import Claim, first_fault
+from epochcost.results.fields import read_record
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
@@ -65,23 +68,50 @@ def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
         yield Cell(hardware, sweep.id, sweep.trial, sweep.rounds, swept=True)
 
 
-def is_done(cell: Cell, catalogue: Catalogue, results: Path) -> bool:
-    """Whether ``results`` has a complete and plausible result of the cell."""
-    return done_result(cell, catalogue, results) is not None
+def without_done(cells: Iterable[Cell], catalogue: Catalogue, results: Path) -> list[Cell]:
+    """The cells that ``results`` has no complete and plausible result of."""
+    stored: dict[str, dict[str, list[Path]]] = {}
+    waiting = []
+    for cell in cells:
+        if cell.hardware not in stored:
+            stored[cell.hardware] = _stored(results / cell.hardware)
+        paths = stored[cell.hardware].get(_work(cell.files[-1]), ())
+        if result_of(cell, catalogue, paths) is None:
+            waiting.append(cell)
+    return waiting
 
 
-def done_result(cell: Cell, catalogue: Catalogue, results: Path) -> Result | BatchLimit | None:
+def _stored(folder: Path) -> dict[str, list[Path]]:
+    """The files of results and of sweeps below a machine's folder, by name without the host."""
+    paths: dict[str, list[Path]] = {}
+    for path in (*folder.glob("*.json"), *folder.glob(f"{BatchLimit.folder}/*.json")):
+        paths.setdefault(_work(path.relative_to(folder).as_posix()), []).append(path)
+    return paths
+
+
+def _work(name: str) -> str:
+    return name.rpartition("-")[0]
+
+
+def stored_result(cell: Cell, catalogue: Catalogue, results: Path) -> Result | BatchLimit | None:
     """The complete and plausible result of a cell, or the record of its sweep; None if missing."""
-    *_, pattern = cell.files
-    for path in (results / cell.hardware).glob(pattern):
+    return result_of(cell, catalogue, (results / cell.hardware).glob(cell.files[-1]))
+
+
+def result_of(
+    cell: Cell, catalogue: Catalogue, paths: Iterable[Path]
+) -> Result | BatchLimit | None:
+    """The first complete and plausible result of a cell among files; None if there is none."""
+    for path in paths:
         try:
+            content = path.read_bytes()
             if cell.swept:
-                limit = BatchLimit.model_validate_json(path.read_bytes())
+                limit = read_record(BatchLimit, content)
                 if limit.sweep_id == cell.id and limit.cause != "failure":
                     return limit
                 continue
-            result = parse_result(path.read_bytes(), path)
-        except (DamagedResultError, OSError, ValueError):
+            result = parse_result(content, path)
+        except (DamagedResultError, OSError, ValidationError):
             continue
         whole = result.trial_id == cell.id and round_count(result.measurement) >= cell.rounds
         if whole and first_fault(Claim(result, catalogue, dt.datetime.now(dt.UTC))) is None:

@@ -29,13 +29,15 @@ class _Record(BaseModel):
 class Job(_Record):
     """A job that was or is about to be submitted: its cell, the cell's attempt and its command.
 
-    ``id`` is the engine's; it is empty until the engine has returned it.
+    ``since`` is the time of that, in seconds since 1970. ``id`` is the engine's; it is empty until
+    the engine has returned it.
     """
 
     cell: str
     attempt: int
     name: str
     arguments: tuple[str, ...]
+    since: float
     id: str = ""
 
 
@@ -52,7 +54,9 @@ class Lease(_Record):
     jobs: tuple[Job, ...] = ()
 
 
-class _Entries(_Record):
+class Entries(_Record):
+    """The content of a ledger: machines that are up, and bills of others, by target."""
+
     leases: dict[str, Lease] = {}
     spent: dict[str, Decimal] = {}
 
@@ -60,31 +64,31 @@ class _Entries(_Record):
 class Ledger:
     """The ledger of a project; threads may share it."""
 
-    def __init__(self, path: Path, entries: _Entries) -> None:
+    def __init__(self, path: Path, entries: Entries) -> None:
         self._path = path
-        self._entries = entries
+        self.entries = entries
         self._lock = threading.Lock()
 
     @property
     def leases(self) -> dict[str, Lease]:
         """The machines that are up, by the id of their target."""
-        return dict(self._entries.leases)
+        return dict(self.entries.leases)
 
     @property
     def spent(self) -> dict[str, Decimal]:
         """The bills of machines that were given back, by the id of their target."""
-        return dict(self._entries.spent)
+        return dict(self.entries.spent)
 
     def write(self, lease: Lease) -> None:
         """Write down a lease, instead of the earlier lease of its target."""
         with self._lock:
-            leases = {**self._entries.leases, lease.target.id: lease}
-            self._store(self._entries.model_copy(update={"leases": leases}))
+            leases = {**self.entries.leases, lease.target.id: lease}
+            self._store(self.entries.model_copy(update={"leases": leases}))
 
     def pay(self, target: str, bill: Decimal, *, close: bool) -> None:
         """Write down a bill of a target; ``close`` its lease if its machine was given back."""
         with self._lock:
-            entries = self._entries
+            entries = self.entries
             leases = {k: lease for k, lease in entries.leases.items() if k != target or not close}
             spent = {**entries.spent, target: entries.spent.get(target, Decimal(0)) + bill}
             self._store(entries.model_copy(update={"leases": leases, "spent": spent}))
@@ -92,12 +96,12 @@ class Ledger:
     def end(self) -> None:
         """Remove the file at the end of a launch, unless a machine could not be given back."""
         with self._lock:
-            if not self._entries.leases:
+            if not self.entries.leases:
                 self._path.unlink(missing_ok=True)
 
-    def _store(self, entries: _Entries) -> None:
+    def _store(self, entries: Entries) -> None:
         write_atomically(self._path, entries.model_dump_json(indent=1).encode(), _unwritable)
-        self._entries = entries
+        self.entries = entries
 
 
 def _unwritable(folder: Path, error: OSError) -> CapabilityError:
@@ -111,9 +115,9 @@ def read_ledger(root: Path) -> Ledger:
     """The ledger of a project, which a killed launch left; raises CapabilityError if damaged."""
     path = root / FOLDER / _FILE
     try:
-        entries = _Entries.model_validate_json(path.read_bytes())
+        entries = Entries.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        entries = _Entries()
+        entries = Entries()
     except (OSError, ValidationError) as error:
         raise CapabilityError(
             f"{path}: expected the list of machines that a launch started, got a damaged file "

@@ -7,7 +7,7 @@ station ends its jobs, collects their results and gives the machine back.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,8 +16,8 @@ from typing import Literal
 
 from epochcost.errors import EpochcostError
 from epochcost.fleet.budget import Budget, Tariff
-from epochcost.fleet.cells import Cell, Queue, is_done
-from epochcost.fleet.collection import EVERYTHING, take_in
+from epochcost.fleet.cells import Cell, Queue
+from epochcost.fleet.collection import EVERYTHING, Intake
 from epochcost.fleet.engine import Command, Engine, EngineError, JobState
 from epochcost.fleet.ledger import FOLDER, Job, Lease, Ledger
 from epochcost.specs.catalogue import Catalogue
@@ -52,7 +52,7 @@ class Launch:
     """
 
     catalogue: Catalogue
-    results: Path
+    intake: Intake
     options: tuple[str, ...]
     queue: Queue
     budget: Budget
@@ -73,11 +73,12 @@ class _Running:
     cell: Cell
     job: Job
     submitted: float
+    paid_since: float | None = None
     state: str = "queued"
     running_since: float | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Station:
     """A target at work: its engine, its lease of a machine, and what became of its cells.
 
@@ -96,7 +97,9 @@ class Station:
     _jobs: dict[str, _Running] = field(default_factory=dict)
     _failures_in_a_row: int = 0
 
-    def measure(self, left: Lease | None = None, *, only_end: bool = False) -> Iterator[float]:
+    def measure(
+        self, left: Lease | None = None, *, only_end: bool = False
+    ) -> Generator[float, None, None]:
         """Measure the cells of the queue; yields seconds to wait before the next look.
 
         ``left`` is the lease of a killed launch, which is taken over; with ``only_end``, its jobs
@@ -132,15 +135,15 @@ class Station:
     def _say(self, cell: Cell, state: CellState, reason: str = "") -> None:
         self.launch.on_event(Moved(self._target.id, cell.title, state, reason))
 
-    def _purpose(self, cell: Cell) -> str:
+    def _purpose(self, cell: str) -> str:
         """The name of a reservation: the machine, or the cell if each job is paid alone."""
-        return self._target.id if self._target.engine.held else f"{self._target.id} {cell.id}"
+        return self._target.id if self._target.engine.held else f"{self._target.id} {cell}"
 
     def _reserve(self, cell: Cell, retries: int) -> bool:
         held = self._lease is not None and self._target.engine.held
         up_seconds = self.launch.clock() - self._lease.since if self._lease and held else 0
         most = self.tariff.most(retries, up_seconds)
-        return self.launch.budget.reserve(self._purpose(cell), most)
+        return self.launch.budget.reserve(self._purpose(cell.id), most)
 
     def _fill(self) -> None:
         """Start cells until the target is busy, the queue is empty or the money is reserved."""
@@ -163,8 +166,9 @@ class Station:
         arguments = (*self.launch.options, "--hardware", target.hardware)
         arguments += ("--provider", target.provider, "--trial", cell.id)
         name = f"{cell.id[:8]}-{secrets.token_hex(4)}"
-        job = Job(cell=cell.id, attempt=attempt, name=name, arguments=arguments)
-        self._run(_Running(cell, job, self.launch.clock()))
+        now = self.launch.clock()
+        job = Job(cell=cell.id, attempt=attempt, name=name, arguments=arguments, since=now)
+        self._run(_Running(cell, job, now))
 
     def _run(self, running: _Running) -> None:
         """Write a job down, then start its machine if needed, and submit it."""
@@ -203,6 +207,9 @@ class Station:
             for running in jobs:
                 if not error.passing or self._is_late(running):
                     self._lose(running, str(error))
+                elif running.state != "unreachable":
+                    running.state = "unreachable"
+                    self._say(running.cell, "running", str(error))
             return
         for running, state in zip(jobs, states, strict=True):
             self._judge(running, state)
@@ -218,6 +225,7 @@ class Station:
         if state.state in ("queued", "starting", "running"):
             if state.state == "running" and running.running_since is None:
                 running.running_since = self.launch.clock()
+                running.paid_since = running.paid_since or running.running_since
             if state.state != running.state:
                 running.state = state.state
                 self._say(running.cell, state.state)
@@ -245,22 +253,20 @@ class Station:
         reasons = [self._tried(lambda: self.engine.collect(staged))]
         for cell in cells:
             patterns = cell.files if cell else EVERYTHING
-            reasons += take_in(
-                launch.catalogue, staged, self._target.hardware, patterns, launch.results
-            )
+            reasons += launch.intake.take_in(staged, self._target.hardware, patterns)
         return next(filter(None, reasons), None)
 
     def _is_done(self, cell: Cell) -> bool:
-        return is_done(cell, self.launch.catalogue, self.launch.results)
+        return self.launch.intake.is_done(cell)
 
     def _tried(self, call: Callable[[], None], *, at_all_costs: bool = False) -> str | None:
         """Call an engine, again while its errors may pass; returns the reason if it fails."""
         for number in range(_TRIES):
             try:
                 call()
-            except EngineError as error:
-                reason = str(error)
-                if not (error.passing or at_all_costs):
+            except Exception as error:  # a fault of an engine must not leave its machine up
+                reason = str(error) or type(error).__name__
+                if not (at_all_costs or (isinstance(error, EngineError) and error.passing)):
                     break
                 self.launch.pause(_PAUSE_SECONDS * 2**number)
             else:
@@ -305,7 +311,8 @@ class Station:
         rest = self.tariff.attempt * retries
         if not (final or retries):
             self._end(running, reason)
-            self._give_back()
+            if self._target.engine.held:
+                self._give_back()
             return
         del self._jobs[running.job.name]
         if self._target.engine.held:
@@ -317,15 +324,18 @@ class Station:
             return
         self.problem = self.problem or reason
         self.launch.queue.put_back(cell)
-        self.launch.budget.settle(self._purpose(cell), self._target.id, Decimal(0))
+        self.launch.budget.settle(self._purpose(cell.id), self._target.id, Decimal(0))
 
     def _settle_job(self, running: _Running, rest: Decimal = Decimal(0)) -> None:
+        self._settle(running.cell.id, running.paid_since, rest)
+
+    def _settle(self, cell: str, since: float | None, rest: Decimal = Decimal(0)) -> None:
         """Pay a job that is paid alone; a held machine is paid when it is given back."""
         if self._target.engine.held:
             return
-        since = running.running_since
-        bill = self.tariff.cost(0 if since is None else self.launch.clock() - since)
-        self.launch.budget.settle(self._purpose(running.cell), self._target.id, bill, rest)
+        seconds = 0 if since is None else self.launch.clock() - since
+        bill = min(self.tariff.cost(seconds), self.tariff.attempt)
+        self.launch.budget.settle(self._purpose(cell), self._target.id, bill, rest)
         self.launch.ledger.pay(self._target.id, bill, close=False)
 
     def _give_back(self, rest: Decimal = Decimal(0)) -> None:
@@ -348,38 +358,58 @@ class Station:
         """Continue the jobs of a killed launch that are wanted and may go on; end the others."""
         queue, now = self.launch.queue, self.launch.clock()
         self._lease = lease
-        ended = []
         for job in lease.jobs:
             cell = None if only_end else queue.take(self._target, job.cell)
-            if (
-                cell
-                and now < lease.until
-                and self._reserve(cell, self._target.retries - job.attempt)
-            ):
-                self._run(_Running(cell, job, now))
-                continue
-            if cell:
+            if cell and self._may_go_on(lease, cell, job):
+                self._jobs[job.name] = _Running(cell, job, now, job.since)
+            elif cell:
                 queue.put_back(cell)
-            ended.append(job)
-        for job in ended:
-            self._cancel(job)
-        if ended:
-            self._collect([None])
+        self._end_jobs([job for job in lease.jobs if job.name not in self._jobs])
+        for running in list(self._jobs.values()):
+            self._run(running)
         if not self._jobs:
             self._give_back()
 
+    def _end_jobs(self, jobs: Sequence[Job]) -> None:
+        """End jobs of a killed launch, and keep the results that they have."""
+        for job in jobs:
+            self._cancel(job)
+        if jobs:
+            self._collect([None])
+        for job in jobs:
+            self._settle(job.cell, job.since)
+
+    def _may_go_on(self, lease: Lease, cell: Cell, job: Job) -> bool:
+        """Reserve the money for a job of a killed launch; false if there is not enough.
+
+        The machine may have ended and be started again, so its time so far is paid now.
+        """
+        now, target, budget = self.launch.clock(), self._target, self.launch.budget
+        purpose, most = self._purpose(cell.id), self.tariff.most(target.retries - job.attempt)
+        if not target.engine.held:
+            return budget.reserve(purpose, most)
+        bill = self.tariff.cost(now - lease.since)
+        if now > lease.until or not budget.reserve(purpose, bill + most):
+            return False
+        budget.settle(purpose, target.id, bill, most)
+        self.launch.ledger.pay(target.id, bill, close=False)
+        self._lease = lease.model_copy(update={"since": now})
+        return True
+
     def _abandon(self) -> None:
         """End all jobs, keep their results, and give the machine back."""
-        running = list(self._jobs.values())
-        for each in running:
-            self._cancel(each.job)
-        if running:
-            self._collect([each.cell for each in running])
-        for each in running:
-            if self._is_done(each.cell):
-                self._end(each)
-            else:
-                del self._jobs[each.job.name]
-                self._settle_job(each)
-                self.launch.queue.put_back(each.cell)
-        self._give_back()
+        try:
+            running = list(self._jobs.values())
+            for each in running:
+                self._cancel(each.job)
+            if running:
+                self._collect([each.cell for each in running])
+            for each in running:
+                if self._is_done(each.cell):
+                    self._end(each)
+                else:
+                    del self._jobs[each.job.name]
+                    self._settle_job(each)
+                    self.launch.queue.put_back(each.cell)
+        finally:
+            self._give_back()

@@ -1,0 +1,128 @@
+"""Launches in simulated time: money, faults and kills, over many random schedules."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.fleet.launch import tariff_of
+from epochcost.fleet.ledger import Entries
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+from epochcost.specs.target import Sky, Target
+from simulated_fleet import World, simulated_cells, simulated_launch
+
+_HOUR = 3600
+
+
+def fleet(root: Path, draw: random.Random, count: int = 0) -> Catalogue:
+    """Up to four targets of random prices, times and retries; some have the same machine."""
+    machines, prices, targets = {}, {}, {}
+    for number in range(count or draw.randint(1, 4)):
+        machine = f"box-{number // draw.randint(1, 2)}"
+        machines[machine] = Hardware(id=machine, name="A box", provider="Cloud", source="a test")
+        prices[f"price-{number}"] = Price(
+            id=f"price-{number}",
+            hardware=machine,
+            plan="on-demand",
+            provider="Cloud",
+            amount=Decimal(draw.randint(1, 4000)) / 100,
+            billing=draw.choice(("prorated", "whole-hour")),
+            source="a test",
+            as_of=dt.date(2026, 11, 1),
+        )
+        targets[f"target-{number}"] = Target(
+            id=f"target-{number}",
+            engine=Sky(name="sky", infra="cloud", idle_minutes=draw.randint(5, 30)),
+            hardware=machine,
+            price=f"price-{number}",
+            limit_minutes=draw.randint(1, 90),
+            setup_minutes=draw.randint(1, 20),
+            retries=draw.randint(0, 3),
+        )
+    return Catalogue(root, machines, prices, {}, {}, {}, targets=targets)
+
+
+def launches(root: Path, seed: int) -> Iterator[tuple[World, Decimal, Entries]]:
+    """A launch with faults that may be killed, a second with faults, and a third without.
+
+    Yields the world, the cap and the ledger after each launch.
+    """
+    draw = random.Random(seed)
+    catalogue = fleet(root, draw)
+    world = World(
+        draw,
+        fault=draw.choice((0, 0.02, 0.2, 0.5)),
+        loss=draw.choice((0, 0.01, 0.2)),
+        bad=draw.choice((0, 0.1, 0.6)),
+        calls=draw.choice((math.inf, draw.randint(1, 150))),
+    )
+    world.interrupt = draw.choice((math.inf, world.now + draw.random() * 3 * _HOUR))
+    machines = sorted(catalogue.hardware)
+    cells = [cell for name in machines for cell in simulated_cells(name, draw.randint(1, 6))]
+    cap, entries = Decimal(draw.randint(0, 30_000)) / 100, Entries()
+    for faulty in (True, True, False):
+        if not faulty:
+            world.fault = world.loss = 0
+        entries, stations = simulated_launch(world, catalogue, cells, cap, entries)
+        if stations and not any(station.left_behind for station in stations):
+            assert not entries.leases, "the machines of a launch at its end were given back"
+        yield world, cap, entries
+        world.calls = world.interrupt = math.inf
+        world.now += draw.choice((1, 60, 4 * _HOUR)) * draw.random()
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_faults_cost_at_most_the_cap_and_leave_nothing(tmp_path: Path, block: int) -> None:
+    """In a thousand schedules of faults and kills, bills stay below the cap and machines end."""
+    for seed in range(100 * block, 100 * (block + 1)):
+        for world, cap, entries in launches(tmp_path, seed):
+            assert world.paid <= cap, seed
+            assert world.machines.keys() <= entries.leases.keys(), seed
+        assert not world.machines, seed
+        assert len(world.taken_in) == len(set(world.taken_in)), seed
+
+
+def test_cells_are_measured_and_their_states_are_reported(tmp_path: Path) -> None:
+    """Without faults, a fleet measures every cell once, and the bills match the machines' time."""
+    catalogue = fleet(tmp_path, random.Random(1), count=3)
+    cells = [cell for name in catalogue.hardware for cell in simulated_cells(name, 5)]
+    world, events = World(random.Random(1)), []
+    _, stations = simulated_launch(world, catalogue, cells, Decimal(10_000), None, events.append)
+    assert sorted(world.taken_in) == sorted(cell.id for cell in cells)
+    assert sum(station.done for station in stations) == len(cells)
+    assert world.starts == 3
+    spent = stations[0].launch.budget.spent
+    assert round(world.paid, 12) == round(sum(spent.values()), 12)
+    first = [event.state for event in events if event.target == "target-0"][:5]
+    assert first == ["starting", "queued", "running", "collecting", "done"]
+
+
+def test_a_cap_below_one_cell_starts_nothing(tmp_path: Path) -> None:
+    """Money that does not cover the longest time of a cell and its retries starts no machine."""
+    catalogue = fleet(tmp_path, random.Random(1), count=1)
+    cells = simulated_cells("box-0", 2)
+    world = World(random.Random(1))
+    (tariff,) = (tariff_of(catalogue, target) for target in catalogue.targets.values())
+    cap = tariff.most(tariff.target.retries) - Decimal("0.01")
+    _, (station,) = simulated_launch(world, catalogue, cells, cap)
+    assert (world.starts, world.paid) == (0, 0)
+    assert station.problem == "the cap does not allow another cell"
+
+
+def test_failing_cells_stop_their_target(tmp_path: Path) -> None:
+    """After three failed cells in a row, the target itself is at fault, and costs no more."""
+    catalogue = fleet(tmp_path, random.Random(1), count=1)
+    world = World(random.Random(1), bad=1)
+    cells = simulated_cells("box-0", 9)
+    _, (station,) = simulated_launch(world, catalogue, cells, Decimal(10_000))
+    assert [reason for _, reason in station.failed] == ["exit code 1"] * 3
+    assert station.problem == "3 cells in a row failed, the last: exit code 1"
+    assert not world.machines

@@ -1,0 +1,292 @@
+"""A fleet in simulated time: machines that cost money, fail, get lost and end themselves.
+
+The stations of a launch run as they are; engines, clock, ledger's file and results are simulated.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+from epochcost.fleet.budget import Budget, Tariff
+from epochcost.fleet.cells import Cell, Queue
+from epochcost.fleet.collection import Intake
+from epochcost.fleet.engine import Command, EngineError, JobState
+from epochcost.fleet.launch import left_reservations, measure_all, tariff_of
+from epochcost.fleet.ledger import Entries, Lease, Ledger
+from epochcost.fleet.station import Launch, Moved, Station
+from epochcost.plan.trial import Trial
+from epochcost.specs.catalogue import Catalogue
+
+_FAULT_PASSES = 0.8
+
+
+class Killed(BaseException):
+    """The launcher's process is gone: none of its lines has an effect any more."""
+
+
+@dataclass
+class Machine:
+    """A machine that is up; it ends itself after some idle time.
+
+    ``jobs`` has the end of each job, and whether the job ends well.
+    """
+
+    since: float
+    idle_seconds: float
+    jobs: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    busy_until: float = 0
+
+    @property
+    def ends(self) -> float:
+        """The time at which the machine ends itself."""
+        return self.busy_until + self.idle_seconds
+
+
+@dataclass
+class World:
+    """Everything but the launcher: time, machines, bills and results, and the chances of faults.
+
+    ``fault`` is the chance that a call fails, ``loss`` that it finds its machine lost, ``bad`` that
+    a job fails. ``calls`` is the number of calls until the launcher is killed. The user interrupts
+    the launch at the time ``interrupt``.
+    """
+
+    random: random.Random
+    fault: float = 0
+    loss: float = 0
+    bad: float = 0
+    calls: float = math.inf
+    interrupt: float = math.inf
+    now: float = 1e9
+    machines: dict[str, Machine] = field(default_factory=dict)
+    trials: dict[str, str] = field(default_factory=dict)
+    collected: set[str] = field(default_factory=set)
+    taken_in: list[str] = field(default_factory=list)
+    paid: Decimal = Decimal(0)
+    starts: int = 0
+
+    def require_alive(self) -> None:
+        """Raise Killed if the launcher is killed."""
+        if self.calls <= 0:
+            raise Killed
+
+    def end(self, tariff: Tariff, at: float) -> None:
+        """End a target's machine, and bill its time as its provider does."""
+        machine = self.machines.pop(tariff.target.id)
+        hours = Decimal(repr(max(0.0, min(at, machine.ends) - machine.since))) / 3600
+        if tariff.price.billing == "whole-hour":
+            hours = Decimal(math.ceil(hours))
+        self.paid += (tariff.price.amount or Decimal(0)) * hours
+
+
+@dataclass
+class SimulatedEngine:
+    """A target of the simulated world. Each call takes time, and may fail or lose the machine."""
+
+    world: World
+    tariff: Tariff
+
+    def _call(self, seconds: float, *, needs_machine: bool = True) -> Machine:
+        world, target = self.world, self.tariff.target
+        world.calls -= 1
+        world.require_alive()
+        world.now += seconds * world.random.random()
+        machine = world.machines.get(target.id)
+        if machine and (world.now > machine.ends or world.random.random() < world.loss):
+            world.end(self.tariff, world.now)
+            machine = None
+        if world.random.random() < world.fault:
+            raise EngineError(
+                f"{target.id}: a fault", passing=world.random.random() < _FAULT_PASSES
+            )
+        if machine is None and needs_machine:
+            raise EngineError(f"{target.id}: no machine", passing=True)
+        return machine or Machine(world.now, 0)
+
+    def check(self) -> None:
+        """Nothing is wrong with the target."""
+
+    def hourly_price(self) -> Decimal | None:
+        """The engine has no price."""
+        return None
+
+    def start(self) -> None:
+        """Bring a machine up; a start that fails may leave it up, to end itself."""
+        target, world = self.tariff.target, self.world
+        setup_seconds = 60 * target.setup_minutes * world.random.random()
+        if target.id not in world.machines and world.random.random() >= world.fault / 2:
+            world.require_alive()
+            idle_seconds = 60 * target.engine.idle_minutes
+            machine = Machine(world.now, idle_seconds, busy_until=world.now + setup_seconds)
+            world.machines[target.id] = machine
+            world.starts += 1
+        self._call(setup_seconds)
+
+    def submit(self, command: Command) -> str:
+        """Start a job that takes a part of its limit, unless it was started before."""
+        machine = self._call(5)
+        if command.name not in machine.jobs:
+            end = self.world.now + command.limit_seconds * self.world.random.random()
+            machine.jobs[command.name] = end, self.world.random.random() >= self.world.bad
+            machine.busy_until = max(machine.busy_until, end)
+            self.world.trials[command.name] = command.arguments[-1]
+        return command.name
+
+    def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
+        """The states of jobs, which are lost with their machine."""
+        machine = self._call(1, needs_machine=False)
+        return tuple(self._state(machine, job) for job in jobs)
+
+    def _state(self, machine: Machine, job: str) -> JobState:
+        if job not in machine.jobs:
+            return JobState("lost")
+        end, good = machine.jobs[job]
+        if self.world.now < end:
+            return JobState("running")
+        return JobState("ended") if good else JobState("failed", "exit code 1")
+
+    def logs(self, job: str) -> str:
+        """The last line of a job."""
+        self._call(1)
+        return f"the last line of {job}\n"
+
+    def cancel(self, job: str) -> None:
+        """End a job."""
+        machine = self._call(1, needs_machine=False)
+        if job in machine.jobs:
+            end, good = machine.jobs[job]
+            machine.jobs[job] = min(end, self.world.now), good and end <= self.world.now
+
+    def collect(self, results: Path) -> None:
+        """Copy the results of all jobs that ended well."""
+        del results
+        machine = self._call(10)
+        for job, (end, good) in machine.jobs.items():
+            if good and end <= self.world.now:
+                self.world.collected.add(self.world.trials[job])
+
+    def tear_down(self) -> None:
+        """End the machine."""
+        self._call(20, needs_machine=False)
+        if self.tariff.target.id in self.world.machines:
+            self.world.end(self.tariff, self.world.now)
+
+
+class SimulatedLedger(Ledger):
+    """A ledger in memory, which a killed launcher cannot write."""
+
+    def __init__(self, world: World, entries: Entries) -> None:
+        super().__init__(Path("nowhere"), entries)
+        self._world = world
+
+    def _store(self, entries: Entries) -> None:
+        self._world.require_alive()
+        self.entries = entries
+
+
+@dataclass(frozen=True)
+class SimulatedIntake(Intake):
+    """A folder of results without files."""
+
+    world: World
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether the cell was taken in."""
+        return cell.id in self.world.taken_in
+
+    def take_in(self, staged: Path, hardware: str, patterns: Iterable[str]) -> tuple[str, ...]:
+        """Take in everything that is new."""
+        del staged, hardware, patterns
+        self.world.require_alive()
+        self.world.taken_in += sorted(self.world.collected - set(self.world.taken_in))
+        return ()
+
+
+def simulated_cells(hardware: str, count: int) -> list[Cell]:
+    """Different cells of a machine."""
+    trial = Trial(
+        model="tiny",
+        mode="inference",
+        provider="cpu",
+        batch_size=1,
+        seed=0,
+        runtime="onnxruntime==1.31.1",
+        producer="0",
+        graph_sha256="0" * 64,
+        spec_sha256="0" * 64,
+        relative_half_width=Decimal("0.1"),
+        minimum_samples=10,
+        budget_seconds=Decimal(1),
+    )
+    return [
+        Cell(hardware, f"{hardware}-{number}", trial, 1, swept=False) for number in range(count)
+    ]
+
+
+def simulated_launch(
+    world: World,
+    catalogue: Catalogue,
+    cells: Iterable[Cell],
+    cap: Decimal | None,
+    entries: Entries | None = None,
+    on_event: Callable[[Moved], None] = lambda _: None,
+) -> tuple[Entries, tuple[Station, ...]]:
+    """Launch cells on all targets of a catalogue; returns the ledger and the stations.
+
+    Stations take turns in simulated time. A killed launch returns no stations.
+    """
+    ledger = SimulatedLedger(world, entries or Entries())
+    tariffs = [tariff_of(catalogue, target) for target in catalogue.targets.values()]
+
+    def pause(seconds: float) -> None:
+        world.require_alive()
+        world.now += seconds
+
+    launch = Launch(
+        catalogue=catalogue,
+        intake=SimulatedIntake(catalogue, catalogue.root, world),
+        options=("run",),
+        queue=Queue(cell for cell in cells if cell.id not in world.taken_in),
+        budget=Budget(cap, ledger.spent, left_reservations(catalogue, ledger)),
+        ledger=ledger,
+        on_event=on_event,
+        clock=lambda: world.now,
+        pause=pause,
+    )
+    engines = [(tariff, SimulatedEngine(world, tariff)) for tariff in tariffs]
+    try:
+        stations = measure_all(
+            launch,
+            engines,
+            lambda target: SimulatedEngine(world, tariff_of(catalogue, target)),
+            partial(_take_turns, world),
+        )
+    except Killed:
+        return ledger.entries, ()
+    return ledger.entries, stations
+
+
+def _take_turns(
+    world: World, stations: Sequence[tuple[Station, Lease | None]], only_end: bool
+) -> None:
+    """Run the station whose time is the earliest until it waits, and so on until all end."""
+    steps = [station.measure(lease, only_end=only_end) for station, lease in stations]
+    turns = [(world.now, number) for number in range(len(steps))]
+    try:
+        while turns and turns[0][0] < world.interrupt:
+            world.now, number = heapq.heappop(turns)
+            seconds = next(steps[number], None)
+            if seconds is not None:
+                heapq.heappush(turns, (world.now + seconds, number))
+    finally:
+        for step in steps:
+            with suppress(Killed):
+                step.close()
