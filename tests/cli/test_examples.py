@@ -41,8 +41,8 @@ MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m", "ll
 ENDLESS = {"serve"}
 # It needs the network; tested with a local server elsewhere.
 FETCHING = {"data fetch"}
-# Slow commands, which have quick tests elsewhere.
-LONG = {"build", "ceilings", "plan", "run", "trust", "engine"}
+# Slow commands, or those that need another machine; all have quick tests elsewhere.
+LONG = {"build", "ceilings", "launch", "plan", "run", "trust", "engine"}
 LISTED = "InstanceType,Region,Price,SpotPrice\ng4dn.xlarge,us-east-1,0.526,0.2104\n"
 # Answers for prompts without a default.
 ANSWERS = b"\nmade up for a test\n" * 9
