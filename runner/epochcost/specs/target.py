@@ -66,7 +66,11 @@ class Sky(Spec):
         None, description="Accelerators by SkyPilot's name.", examples=["L4:1"]
     )
     idle_minutes: Minutes = Field(
-        10, description="Idle time after which the machine ends itself, in minutes."
+        10,
+        description=(
+            "Time from the limit of the last cell until the machine ends itself, even without the"
+            " launcher, in minutes."
+        ),
     )
 
 
