@@ -22,7 +22,8 @@ _MACHINE = {"name": "sky", "infra": "aws/us-east-1", "instance_type": "g6.xlarge
 _CATALOGUE = (
     "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,"
     "AvailabilityZone,Arch\ng6.xlarge,L4,1.0,4.0,16.0,\"{'Gpus': [{'Name': 'L4', 'Count': 1, "
-    "'MemoryInfo': {'SizeInMiB': 22888}}], 'TotalGpuMemoryInMiB': 22888}\",0.8048,0.3,us-east-1,us-east-1a,x86_64\n"
+    "'MemoryInfo': {'SizeInMiB': 22888}}], 'TotalGpuMemoryInMiB': 22888}\",0.8048,0.3,"
+    "us-east-1,us-east-1a,x86_64\n"
 )
 _VALIDATE = """
 import json, sky, sys
