@@ -18,7 +18,12 @@ from epochcost.fleet.engine import Command, EngineError, JobState
 from epochcost.fleet.sky import SkyEngine, cluster_name, task
 from epochcost.specs.target import Sky, Target
 
-_MACHINE = {"name": "sky", "infra": "aws/us-east-1", "instance_type": "g6.xlarge"}
+_MACHINE = {
+    "name": "sky",
+    "infra": "aws/us-east-1",
+    "instance_type": "g6.xlarge",
+    "spot": True,
+}
 _CATALOGUE = (
     "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,"
     "AvailabilityZone,Arch\ng6.xlarge,L4,1.0,4.0,16.0,\"{'Gpus': [{'Name': 'L4', 'Count': 1, "
@@ -44,6 +49,9 @@ class _Ssh:
 
     def check(self) -> None:
         self.calls.append("check")
+
+    def hourly_price(self) -> Decimal | None:
+        return None
 
     def start(self) -> None:
         self.calls.append("start")
@@ -84,9 +92,7 @@ def _target(**machine: object) -> Target:
 
 
 def _engine(ssh: _Ssh | None = None, **machine: object) -> SkyEngine:
-    target = _target(**machine)
-    assert isinstance(target.engine, Sky)
-    return SkyEngine(target, target.engine, spot=True, ssh=ssh or _Ssh())
+    return SkyEngine(_target(**machine), Path(), Path(), lambda *_: ssh or _Ssh())
 
 
 class _Cloud:
@@ -195,9 +201,9 @@ def test_the_quote_is_the_lowest_offer_of_the_instance_type(cloud: _Cloud) -> No
     cloud.change(
         offers=[offer, offer | {"spot_price": 0.3}, {**offer, "instance_type": "g6.2xlarge"}]
     )
-    assert _engine(accelerators="L4:1").quote() == Decimal("0.3")
-    assert _engine(accelerators="L4:1", instance_type="g6.4xlarge").quote() is None
-    assert _engine().quote() is None
+    assert _engine(accelerators="L4:1").hourly_price() == Decimal("0.3")
+    assert _engine(accelerators="L4:1", instance_type="g6.4xlarge").hourly_price() is None
+    assert _engine().hourly_price() is None
 
 
 @pytest.mark.slow
@@ -220,7 +226,7 @@ def test_the_real_skypilot_accepts_the_task(
         (catalogue / name).write_text(text)
     target = _target()
     assert isinstance(target.engine, Sky)
-    good = task(target, target.engine, spot=True)
+    good = task(target, target.engine)
     assert _validated(program, good) == "g6.xlarge True 0.3 85 True none"
     good["resources"]["instance_type"] = "g6.xxlarge"
     assert "Invalid instance type 'g6.xxlarge'" in _validated(program, good)
@@ -228,7 +234,7 @@ def test_the_real_skypilot_accepts_the_task(
     try:
         with pytest.raises(EngineError, match="SkyPilot has no access to aws"):
             _engine().check()
-        assert _engine(accelerators="L4:1").quote() == Decimal("0.3")
+        assert _engine(accelerators="L4:1").hourly_price() == Decimal("0.3")
         with pytest.raises(EngineError, match=r"`sky launch` failed: .*Cloud access is not set up"):
             _engine().start()
         _engine().tear_down()

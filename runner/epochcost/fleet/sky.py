@@ -13,14 +13,15 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from epochcost.errors import InputError
 from epochcost.fleet.engine import Command, Engine, EngineError, JobState
-from epochcost.specs.target import Sky, Target
+from epochcost.fleet.ssh import SshEngine
+from epochcost.specs.target import Sky, Ssh, Target
 from epochcost.specs.wording import printable
 
 _CALL_SECONDS = 180
@@ -32,14 +33,14 @@ def cluster_name(target: Target) -> str:
     return "epochcost-" + re.sub("[^a-z0-9]+", "-", target.id.lower())
 
 
-def task(target: Target, machine: Sky, *, spot: bool) -> dict[str, Any]:
+def task(target: Target, machine: Sky) -> dict[str, Any]:
     """SkyPilot's task that starts the machine of a target and runs nothing there."""
     ends = {"idle_minutes": _minutes_to_end(target, machine), "down": True, "wait_for": "none"}
     resources = {
         "infra": machine.infra,
         "instance_type": machine.instance_type,
         "accelerators": machine.accelerators,
-        "use_spot": spot,
+        "use_spot": machine.spot,
         "autostop": ends,
     }
     return {
@@ -52,14 +53,17 @@ def _minutes_to_end(target: Target, machine: Sky) -> int:
     return target.setup_minutes + target.limit_minutes + machine.idle_minutes
 
 
-@dataclass(frozen=True, slots=True)
 class SkyEngine:
-    """A target's machine at a cloud; ``ssh`` reaches it by `cluster_name` once it is up."""
+    """A machine that SkyPilot rents; ssh reaches it by `cluster_name` once it is up."""
 
-    target: Target
-    machine: Sky
-    spot: bool
-    ssh: Engine
+    def __init__(
+        self, target: Target, payload: Path, project: Path, ssh: Callable[..., Engine] = SshEngine
+    ) -> None:
+        if not isinstance(target.engine, Sky):
+            raise InputError(f"target {target.id}: expected the engine sky")
+        self.target, self.machine = target, target.engine
+        host = Ssh(name="ssh", host=cluster_name(target))
+        self.ssh = ssh(target.model_copy(update={"engine": host}), payload, project)
 
     def check(self) -> None:
         """Raise `EngineError` if SkyPilot is missing, or has no access to the cloud."""
@@ -76,14 +80,14 @@ class SkyEngine:
                 "are missing"
             )
 
-    def quote(self) -> Decimal | None:
+    def hourly_price(self) -> Decimal | None:
         """SkyPilot's price of an hour in dollars; None if its lists do not have the machine."""
         if self.machine.accelerators is None:
             return None
         offers = self._json(
             "gpus", "list", self.machine.accelerators, "--infra", self.machine.infra
         )
-        key = "spot_price" if self.spot else "price"
+        key = "spot_price" if self.machine.spot else "price"
         prices = [
             Decimal(str(offer[key]))
             for offer in (offer for group in offers.values() for offer in group)
@@ -95,7 +99,7 @@ class SkyEngine:
     def start(self) -> None:
         """Rent the machine, verify that it will end itself, and install this checkout there."""
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            json.dump(task(self.target, self.machine, spot=self.spot), file)
+            json.dump(task(self.target, self.machine), file)
             file.flush()
             arguments = ("--cluster", cluster_name(self.target), "--yes", "--detach-run")
             self._sky("launch", *arguments, file.name, seconds=60 * self.target.setup_minutes)

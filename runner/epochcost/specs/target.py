@@ -65,6 +65,9 @@ class Sky(Spec):
     accelerators: Text | None = Field(
         None, description="Accelerators by SkyPilot's name.", examples=["L4:1"]
     )
+    spot: bool = Field(
+        False, description="Whether to rent a spot machine; the price must be of such a plan, too."
+    )
     idle_minutes: Minutes = Field(
         10,
         description=(
