@@ -54,3 +54,11 @@ def test_price_of_a_target_is_of_its_hardware(project: Project) -> None:
     project.write(TARGET, TEXT.replace('hardware = "box"', 'hardware = "cup"'))
     demand = 'price: should be a price of "cup", got "box-2026", a price of "box"'
     assert project.faults() == [f"{TARGET}:3:1: {demand}"]
+
+
+def test_spot_machine_has_a_spot_price(project: Project) -> None:
+    """A spot machine billed at another plan would be reserved the wrong money."""
+    engine = '[engine]\nname = "sky"\ninfra = "aws"\nspot = true\n'
+    project.write(TARGET, TEXT.partition("[engine]")[0] + engine)
+    (fault,) = project.faults()
+    assert fault.startswith(f"{TARGET}:7:1: engine.spot: should be false, as the plan of the price")
