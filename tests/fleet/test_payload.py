@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,10 +111,7 @@ _IMPORTED = (
 @NEEDS_RSYNC
 def test_a_second_installation_is_skipped(home: Path, payload: Path, project: Path) -> None:
     """The digest of the code and of its packages decides."""
-    pip = home / "our cells/venv/bin/python"
-    pip.parent.mkdir(parents=True)
-    pip.write_text('#!/bin/sh\necho "$@" >>"$HOME/calls"\n')
-    pip.chmod(0o755)
+    write_python(home, 'echo "$@" >>"$HOME/calls"')
     for runtime in ("onnxruntime==1.31.1", "onnxruntime==1.31.1", "onnxruntime==1.30.0"):
         install(HERE, target(runtime=runtime), payload, project)
     calls = (home / "calls").read_text()
@@ -125,11 +123,32 @@ def test_a_second_installation_is_skipped(home: Path, payload: Path, project: Pa
 
 
 @NEEDS_RSYNC
+def test_a_repeated_installation_waits_for_the_first(
+    home: Path, payload: Path, project: Path
+) -> None:
+    """The first may go on after a lost connection; then the second has nothing to do."""
+    write_python(
+        home, '[ "$3" = --version ] || { echo begin; sleep 0.3; echo end; } >>"$HOME/calls"'
+    )
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: install(HERE, target(), payload, project), range(3)))
+    assert (home / "calls").read_text() == 2 * "begin\nend\n"
+
+
+def write_python(home: Path, script: str) -> None:
+    """Write a Python whose pip runs a script instead."""
+    python = home / "our cells/venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+
+
+@NEEDS_RSYNC
 def test_a_target_without_python_is_named(home: Path, payload: Path, project: Path) -> None:
     """The error says which Python is expected and how to get it."""
     programs = home / "programs"
     programs.mkdir()
-    for name in ("mkdir", "cat", "rsync"):
+    for name in ("mkdir", "cat", "flock", "rsync"):
         (programs / name).symlink_to(f"/usr/bin/{name}")
     (home / ".profile").write_text(f"PATH={programs}\n")
     with pytest.raises(EngineError, match=r"target box: expected Python 3.11 or newer there"):

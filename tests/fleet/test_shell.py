@@ -105,13 +105,14 @@ def test_copies_replace_folders_there_and_no_file_here(
     (source / ".half.json.partial").write_text("half")
     (source / "c.json").write_text("there")
     shell = Shell("box", None)
-    shell.send([source], "our cells")
+    monkeypatch.chdir(tmp_path)
+    shell.send([Path("specs")], "our cells")
     assert not (there / "specs/stale.json").exists()
     assert (there / "specs/a b.json").read_text() == "linked"
     here = tmp_path / "here"
     here.mkdir()
     (here / "c.json").write_text("here")
-    shell.fetch("our cells/specs", here)
+    shell.fetch("our cells/specs", Path("here"))
     assert {path.name: path.read_text() for path in here.iterdir()} == {
         "a b.json": "linked",
         "c.json": "here",

@@ -1,8 +1,9 @@
-"""Machines of one's own behind a real sshd: detached jobs, lost connections, and refusals."""
+"""The user's own machines behind a real sshd: detached jobs, lost connections, and refusals."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -274,3 +275,17 @@ def test_a_machine_without_rsync_is_named(machines: Machines) -> None:
     with pytest.raises(EngineError, match="expected these programs there: rsync, setsid: install"):
         engine(machines, "box-b").check()
     (machines.home("box-b") / ".profile").unlink()
+
+
+def test_a_full_disk_is_named(machines: Machines) -> None:
+    """The error names the key that moves the folder to another disk."""
+    place = machines.home("box-a") / "full disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    try:
+        with pytest.raises(EngineError, match="its disk is full: free some space there, or name"):
+            engine(machines, "box-a", folder="full disk").start()
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)

@@ -28,7 +28,9 @@ _LEFT_OUT = {"__pycache__", "docs", "site_templates", "template"}
 _WHEEL = "Wheel-Version: 1.0\nGenerator: epochcost\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 # Newest first after the default, so that an old default Python does not matter.
 _PYTHONS = "python3 python3.14 python3.13 python3.12 python3.11"
+# An installation goes on after a lost connection, so a repetition waits for its lock.
 _INSTALL = """\
+exec 9>install.lock && flock 9 || exit
 [ "$(cat venv/payload 2>/dev/null)" = {digest} ] && exit 0
 if ! venv/bin/python -m pip --version >/dev/null 2>&1; then
   for python in {pythons} ""; do
@@ -87,17 +89,17 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     (wheel,) = payload.glob("*.whl")
     seconds = 60 * target.setup_minutes
     shell.send([wheel], target.folder, seconds)
-    parts = (project.resolve() / name for name in ("specs", "models"))
+    parts = (project / name for name in ("specs", "models"))
     shell.send([path for path in parts if path.exists()], f"{target.folder}/project", seconds)
     extra = "gpu" if target.provider == "cuda" else "run"
-    packages = [f"{wheel.name}[{extra}]", *([target.runtime] if target.runtime else [])]
+    # Installed in this order: a runtime may differ from the version that the extra names.
+    packages = [f"{wheel.name}[{extra}]", *filter(None, [target.runtime])]
     content = wheel.read_bytes() + repr(packages).encode()
     script = _INSTALL.format(
         digest=hashlib.sha256(content).hexdigest()[:16],
         pythons=_PYTHONS,
         no_python=_NO_PYTHON,
         wheel=wheel.name,
-        # One at a time: a runtime may differ from the version that the extra names.
         packages=" && ".join(f"$pip {shlex.quote(package)}" for package in packages),
     )
     lines = (_prelude(target), f"mkdir -p {RESULTS} jobs", script)
@@ -106,8 +108,8 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
 
 def run_script(target: Target, command: Command) -> str:
     """The bash script that runs a command on a target, in the shell that it becomes."""
-    words = shlex.join(("../venv/bin/python", "-m", "epochcost", *command.arguments))
-    return f"{_prelude(target)}\ncd project && exec {words}\n"
+    program = shlex.join(("../venv/bin/python", "-m", "epochcost", *command.arguments))
+    return f"{_prelude(target)}\ncd project && exec {program}\n"
 
 
 def _prelude(target: Target) -> str:

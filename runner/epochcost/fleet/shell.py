@@ -30,41 +30,22 @@ _COPY_SECONDS = 240
 _LOST = {12, 30, 35, 255}
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """A known failure: a pattern of its message, and a sentence with the remedy."""
-
-    pattern: str
-    sentence: str
-    passing: bool = False
-
-
-_PROBLEMS = (
-    _Problem(
-        "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key differs from the key in known_hosts: ask its owner for the reason; if it was "
-        "reinstalled, remove the old key with `ssh-keygen -R` and run `ssh {host}` once",
-    ),
-    _Problem(
-        "Host key verification failed",
-        "its host key is unknown: run `ssh {host}` once and compare the fingerprint",
-    ),
-    _Problem(
-        r"Permission denied \([a-z]",
-        "it refuses the key: `ssh {host}` must work without a password (see ssh-copy-id, ssh-add)",
-    ),
-    _Problem(
-        "No space left on device|Disk quota exceeded",
-        "its disk is full: free some space there, or name another `folder` in the target",
-    ),
-    _Problem(
-        "Could not resolve hostname.*|Connection refused|[Cc]onnect.* timed out|No route to host"
-        "|Network is unreachable",
-        "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?",
-        passing=True,
-    ),
-    _Problem("rsync: (command )?not found", "expected rsync there: install it"),
-)
+_UNREACHABLE = "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?"
+# Patterns of messages of known failures, each with a sentence that has the remedy.
+_PROBLEMS = {
+    "REMOTE HOST IDENTIFICATION HAS CHANGED": "its host key differs from the key in known_hosts: "
+    "ask its owner for the reason; if it was reinstalled, remove the old key with `ssh-keygen -R` "
+    "and run `ssh {host}` once",
+    "Host key verification failed": "its host key is unknown: run `ssh {host}` once and compare "
+    "the fingerprint",
+    r"Permission denied \([a-z]": "it refuses the key: `ssh {host}` must work without a password "
+    "(see ssh-copy-id, ssh-add)",
+    "No space left on device|Disk quota exceeded": "its disk is full: free some space there, or "
+    "name another `folder` in the target",
+    "Could not resolve hostname.*|[Cc]onnect.* (refused|timed out)|No route to host"
+    "|Network is unreachable": _UNREACHABLE,
+    "rsync: (command )?not found": "expected rsync there: install it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +91,15 @@ class Shell:
         Files that a copied folder lacks here are removed there.
         """
         self.run(f"mkdir -p {shlex.quote(folder)}")
-        self._copy(seconds, "-L", "--delete", *map(str, paths), f"{self._place(folder)}/")
+        sources = (str(path.absolute()) for path in paths)
+        self._copy(seconds, "-L", "--delete", *sources, f"{self._place(folder)}/")
 
     def fetch(self, folder: str, destination: Path) -> None:
         """Copy JSON files from a folder there; a file that is here already stays unchanged."""
         destination.mkdir(parents=True, exist_ok=True)
         only = ("--include=*/", "--include=*.json", "--exclude=*", "--prune-empty-dirs")
         place = f"{self._place(folder)}/"
-        self._copy(_COPY_SECONDS, "--ignore-existing", *only, place, f"{destination.resolve()}/")
+        self._copy(_COPY_SECONDS, "--ignore-existing", *only, place, f"{destination.absolute()}/")
 
     def error(self, sentence: str, *, passing: bool = False) -> EngineError:
         """An error of this target."""
@@ -141,28 +123,23 @@ class Shell:
 
     def _call(self, command: Sequence[str], text: str, seconds: float) -> str:
         try:
-            done = subprocess.run(
-                command,
-                input=text.encode(),
-                capture_output=True,
-                cwd=Path.home(),
-                timeout=seconds,
-                check=False,
-            )
+            process = subprocess.run(
+                command, input=text.encode(), capture_output=True, cwd=Path.home(), timeout=seconds,
+                check=False, start_new_session=True,  # so that Ctrl-C does not end a call half done
+            )  # fmt: skip
         except FileNotFoundError:
             raise self.error(f"expected the program {command[0]} here: install it") from None
         except subprocess.TimeoutExpired:
-            reason = f"no answer within {seconds:.0f} s: is the machine overloaded?"
-            raise self.error(reason, passing=True) from None
-        if done.returncode:
-            raise self._explained(done.returncode, done.stderr.decode(errors="replace"))
-        return self.without_secrets(done.stdout.decode(errors="replace"))
+            raise self.error(f"no answer within {seconds:.0f} s", passing=True) from None
+        if process.returncode:
+            raise self._explained(process.returncode, process.stderr.decode(errors="replace"))
+        return self.without_secrets(process.stdout.decode(errors="replace"))
 
     def _explained(self, status: int, message: str) -> EngineError:
-        for problem in _PROBLEMS:
-            if match := re.search(problem.pattern, message):
-                sentence = problem.sentence.format(host=self.host or "", reason=match[0])
-                return self.error(sentence, passing=problem.passing)
+        for pattern, sentence in _PROBLEMS.items():
+            if match := re.search(pattern, message):
+                explanation = sentence.format(host=self.host, reason=match[0])
+                return self.error(explanation, passing=sentence is _UNREACHABLE)
         lines = [
             line for line in message.splitlines() if line.strip() and "rsync error" not in line
         ]

@@ -1,4 +1,4 @@
-"""Machines of one's own as an engine: `ssh` starts detached jobs, and files there hold their state.
+"""The user's own machines as an engine: `ssh` starts detached jobs, and files hold their state.
 
 A job has a folder ``jobs/NAME`` in the target's folder. The job holds a lock on the file ``lock``
 until it has written its exit code to ``exit``, so neither a lost connection nor a restart of the
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from epochcost.errors import InputError
 from epochcost.fleet.engine import Command, JobState
 from epochcost.fleet.payload import RESULTS, install, run_script
 from epochcost.fleet.shell import Shell
@@ -62,8 +61,7 @@ class SshEngine:
     """A machine that `ssh` reaches; it exists already, so it is neither started nor given back."""
 
     def __init__(self, target: Target, payload: Path, project: Path) -> None:
-        if not isinstance(target.engine, Ssh):
-            raise InputError(f"target {target.id}: expected the engine ssh")
+        assert isinstance(target.engine, Ssh)
         self._target, self._payload, self._project = target, payload, project
         self._shell = Shell(target.id, target.engine.host, target.secrets)
 
@@ -72,7 +70,7 @@ class SshEngine:
         self._shell.check(_TOOLS)
 
     def hourly_price(self) -> Decimal | None:
-        """None: ssh knows no prices."""
+        """Return None, as ssh knows no prices."""
         return None
 
     def start(self) -> None:
