@@ -180,9 +180,10 @@ def write_step(
 
 
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
-    """Raise CapabilityError if ONNX has no half-precision form of a heavy operator in the opset.
+    """Raise CapabilityError if a heavy operator has no half-precision form in the opset.
 
-    Such a node and its gradient would stay in fp32.
+    It has none if ONNX does not define it, or if ONNX Runtime has no kernel of bf16 for it. Such a
+    node and its gradient would stay in fp32.
     """
     if trial.precision not in HALF_TYPES:
         return
@@ -197,8 +198,8 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     if without:
         raise CapabilityError(
             f"{trial.precision}: expected a half form of {', '.join(without)}; ONNX has none at "
-            f"opset {opset}: export {trial.model} at a newer opset (22 has most), or measure it in "
-            "another precision"
+            f"opset {opset}, or ONNX Runtime no kernel: export {trial.model} at a newer opset (22 "
+            "has most), or measure it in another precision"
         )
 
 

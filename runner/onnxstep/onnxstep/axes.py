@@ -23,7 +23,23 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
     stops = [length + min(end, 0) for length, end in zip(x.shape, ends, strict=True)]
     inner = cut(x, [max(-begin, 0) for begin in begins], stops)
     zeros = [max(pad, 0) for pad in [*begins, *ends]]
+    if x.elem_type == TensorProto.BFLOAT16:
+        return _surrounded(inner, zeros)
     return x.op.Pad(inner, x.op.integers(*zeros)) if any(zeros) else inner
+
+
+def _surrounded(x: Value, zeros: Sequence[int]) -> Value:
+    """Join zeros to x along each axis: ONNX Runtime has no kernel of Pad for bfloat16."""
+    for axis in range(x.rank):
+        parts = [
+            x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)
+            if count
+            else None
+            for count in (zeros[axis], zeros[axis + x.rank])
+        ]
+        if any(parts):
+            x = x.op.Concat(*filter(None, [parts[0], x, parts[1]]), axis=axis)
+    return x
 
 
 def cut(x: Value, starts: Sequence[int], stops: Sequence[int]) -> Value:

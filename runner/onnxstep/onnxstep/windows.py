@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxstep.axes import pad
 from onnxstep.builder import Value, require_room
 from onnxstep.errors import ModelError
 from onnxstep.registry import Node
@@ -96,8 +97,34 @@ def convolve_transposed(
 ) -> Value:
     """The adjoint of ``convolve``: from dy [N, M, ...] and w [M, C/group, ...] to [N, C, *into]."""
     fitted = view.fitted(into, dy.shape[2:])
+    if dy.op.provider == "cuda" and fitted.begins != fitted.ends:
+        return _convolve_transposed_evenly(dy, w, fitted, into, group)
     left_over = [max(-end, 0) for end in fitted.ends]
     return dy.op.ConvTranspose(dy, w, group=group, output_padding=left_over, **fitted.attributes)
+
+
+def _convolve_transposed_evenly(
+    dy: Value, w: Value, fitted: Window, into: tuple[int, ...], group: int
+) -> Value:
+    """The same with equal padding on both sides, as ONNX Runtime's CUDA kernel needs it.
+
+    A shorter end becomes ``output_padding``, which cuDNN takes below the stride. Elements that this
+    padding leaves too many are cut off; missing ones, which are in no window, are zeros.
+    """
+    sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
+    even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
+    left_over = [
+        min(max(size - end, 0), stride - 1)
+        for size, (_, end, stride) in zip(even, sides, strict=True)
+    ]
+    placed = replace(fitted, begins=tuple(even), ends=tuple(even))
+    dx = dy.op.ConvTranspose(dy, w, group=group, output_padding=left_over, **placed.attributes)
+    before = [size - begin for size, begin in zip(even, fitted.begins, strict=True)]
+    after = [
+        length - have - first
+        for length, have, first in zip(into, dx.shape[2:], before, strict=True)
+    ]
+    return pad(dx, [0, 0, *before], [0, 0, *after])
 
 
 def window(node: Node, kernel: tuple[int, ...]) -> Window:

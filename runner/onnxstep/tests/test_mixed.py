@@ -60,7 +60,9 @@ def test_products_are_half_and_sums_are_not(precision: str) -> None:
     onnx.checker.check_model(step.model, full_check=True)
     value_types = types(step)
     products = Counter((n.op_type, value_types[n.output[0]]) for n in step.model.graph.node)
-    assert {kind for op, kind in products if op in HEAVY} == {TYPE_OF_PRECISION[precision]}
+    # The CUDA provider transposes convolutions in fp16 and fp32 only.
+    heavy = HEAVY - ({"ConvTranspose"} if precision == "bf16" else set())
+    assert {kind for op, kind in products if op in heavy} == {TYPE_OF_PRECISION[precision]}
     wide = {"ReduceSum", "ReduceMean", "LogSoftmax", "Exp", "Sqrt", "Pow"}
     assert {kind for op, kind in products if op in wide} <= {FP32, TensorProto.DOUBLE}
     assert value_types["loss"] == FP32

@@ -3,8 +3,9 @@
 For inference the parameters themselves become half. For training they stay fp32 (master weights),
 and each step casts them once. Data inputs and outputs keep their types, with casts inside the
 graph; a decoder's cache becomes half. All other fp32 values become fp16 or bf16. Exceptions are the
-operators in two tables (one for inference, one for training) and the angles computed from
-positions. This module does not check whether a provider has kernels for an operator.
+operators in two tables (one for inference, one for training), the angles computed from positions,
+and in bf16 the operators for which ONNX Runtime has no CUDA kernel; its CPU provider has none in
+bf16. This module does not check whether a provider has kernels for fp16.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.contrib import DOMAIN
+from onnxstep.graphs.cuda_kernels import computes_in
 from onnxstep.graphs.nodes import copied
 from onnxstep.graphs.parameters import parameters, state
 from onnxstep.graphs.tensors import declared_values
@@ -92,6 +94,8 @@ def _allowed(
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     word = _TYPE_WORDS[half]
+    if half == TensorProto.BFLOAT16 and not computes_in(schema, half):
+        return [False] * count
     flags = [word in types.get(formal.type_str, [formal.type_str]) for formal in formals]
     return [bool(flags) and flags[min(place, len(flags) - 1)] for place in range(count)]
 
@@ -218,7 +222,7 @@ class _Rewriting:
             self._read(name, self._half if halved else _FLOAT)
             for name, halved in zip(node.input, takes, strict=True)
         ]
-        if not stays:
+        if any(gives):
             _retype(new, self._half)
         new.output[:] = [
             self._write(name, self._half if halved else _FLOAT)

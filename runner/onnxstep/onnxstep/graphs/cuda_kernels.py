@@ -1,0 +1,305 @@
+"""Nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
+
+``cuda_kernels.csv`` lists the provider's kernels as the released package registers them;
+``benchmarks/cuda_stand_in.py`` writes it. A kernel fits a node if it covers the version of the
+node's operator and the types of the node's values. That a kernel is right or fast is not checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto, defs, helper, inliner
+
+from onnxstep.graphs import contrib
+from onnxstep.graphs.inference import infer_shapes
+from onnxstep.graphs.nodes import DEFAULT_DOMAINS, RANDOM, is_standard, node_attributes
+from onnxstep.graphs.tensors import graphs, static_shape, value_types
+
+_TABLE = Path(__file__).with_name("cuda_kernels.csv")
+# ONNX Runtime computes shapes, a few integers, on the CPU on purpose.
+_SHAPE_BYTES = 1024
+_SHAPE_TYPES = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL})
+_UNKNOWN = "unknown"
+# Types by the name of their constraint.
+_Types = Mapping[str, frozenset[str]]
+_Values = Mapping[str, onnx.TypeProto]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel for versions ``since`` to ``until`` of an operator.
+
+    Without ``until`` it serves only the version ``since``: ONNX Runtime does not assume that it
+    fits later ones. ``formals`` are the constraints of inputs and outputs, for operators without a
+    schema in onnx.
+    """
+
+    since: int
+    until: int | None
+    types: _Types
+    formals: tuple[tuple[str, ...], tuple[str, ...]]
+
+    def serves(self, version: int) -> bool:
+        return self.since <= version <= (self.until or self.since)
+
+
+@dataclass(frozen=True, slots=True)
+class HostNode:
+    """A node without a CUDA kernel: its operator, the types that it reads, and its bytes.
+
+    ``size_bytes`` counts inputs and outputs, which would be copied; None if a size is unknown.
+    """
+
+    name: str
+    operator: str
+    types: tuple[str, ...]
+    size_bytes: int | None
+
+    def __str__(self) -> str:
+        return f"{self.operator}({', '.join(self.types)})"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCheck:
+    """Number of judged nodes of a graph, and those without a CUDA kernel."""
+
+    nodes: int
+    on_host: tuple[HostNode, ...]
+
+    def __str__(self) -> str:
+        if not self.on_host:
+            return f"all {self.nodes:,} nodes have a CUDA kernel"
+        counts = Counter(str(node) for node in self.on_host)
+        operators = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+        largest = max((node.size_bytes or 0 for node in self.on_host), default=0)
+        return (
+            f"{len(self.on_host):,} of {self.nodes:,} nodes have no CUDA kernel and would run on "
+            f"the CPU, with copies of at most {largest:,} bytes each: {operators}"
+        )
+
+
+def check_kernels(model: onnx.ModelProto) -> KernelCheck:
+    """Judge each node of a graph whose values have types.
+
+    Operators without a kernel that ONNX defines as functions are replaced by their bodies, as ONNX
+    Runtime does. Not judged are nodes that depend on constants only, which are computed when a
+    session opens, and shape arithmetic: nodes that read and write only integers and booleans of at
+    most one dimension and 1,024 bytes.
+    """
+    judged = list(_judged(model))
+    functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}
+    if functions:
+        # onnx cannot inline every function; such a node counts as without a kernel.
+        with contextlib.suppress(RuntimeError):
+            return check_kernels(infer_shapes(_inlined(model, functions)))
+    hosts = (_host_node(node, values) for node, fits, values in judged if not fits)
+    return KernelCheck(len(judged), tuple(hosts))
+
+
+def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> onnx.ModelProto:
+    return inliner.inline_selected_functions(model, [*functions], inline_schema_functions=True)
+
+
+def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
+    """Whether a CUDA kernel of an operator takes an element type that its schema allows.
+
+    True for operators without any kernel: constants, and functions, which are replaced by their
+    bodies.
+    """
+    word = _word(elem_type)
+    types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    formals = [f.type_str for f in (*schema.inputs, *schema.outputs)]
+    names = [name for name in formals if f"tensor({word})" in types.get(name, ())]
+    kernels = _kernels("" if schema.domain in DEFAULT_DOMAINS else schema.domain, schema.name)
+    return not (kernels and names) or any(
+        word in kernel.types.get(names[0], {word})
+        for kernel in kernels
+        if kernel.serves(schema.since_version)
+    )
+
+
+def _judged(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, bool, _Values]]:
+    """Yield each node to judge, whether it has a kernel, and the types of values."""
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    values: dict[str, onnx.TypeProto] = {}
+    constant = {""} | {tensor.name for tensor in model.graph.initializer}
+    constant -= {value.name for value in model.graph.input}
+    for graph in graphs(model):
+        values |= value_types(graph)
+        for node in graph.node:
+            if constant.issuperset(node.input) and node.op_type not in RANDOM:
+                constant.update(node.output)
+            elif not _is_shape_arithmetic(node, values):
+                yield node, _fits(node, versions, values), values
+
+
+def _fits(node: onnx.NodeProto, versions: Mapping[str, int], values: _Values) -> bool:
+    kernels = _kernels(*_key(node))
+    schema = _schema(node, versions)
+    version = contrib.VERSION if schema is None else schema.since_version
+    types = dict(_types(node, schema, kernels, values))
+    return not _stays_on_host(node) and any(
+        all(types.get(name, next(iter(allowed))) in allowed for name, allowed in k.types.items())
+        for k in kernels
+        if k.serves(version)
+    )
+
+
+def _types(
+    node: onnx.NodeProto,
+    schema: defs.OpSchema | None,
+    kernels: Sequence[_Kernel],
+    values: _Values,
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each constraint, and the type of the values that it governs."""
+    if schema is not None:
+        formals = [[(f.type_str, f.name) for f in side] for side in (schema.inputs, schema.outputs)]
+    else:
+        named = kernels[0].formals if kernels else ((), ())
+        formals = [[(name, name) for name in side] for side in named]
+    for names, side in zip((node.input, node.output), formals, strict=True):
+        for place, name in enumerate(names):
+            for key in side[min(place, len(side) - 1)] if name and side else ():
+                yield key, _type_word(values.get(name))
+
+
+def _type_word(kind: onnx.TypeProto | None) -> str:
+    if kind is None:
+        return _UNKNOWN
+    if kind.HasField("sequence_type"):
+        return f"seq({_type_word(kind.sequence_type.elem_type)})"
+    return _word(kind.tensor_type.elem_type)
+
+
+def _word(elem_type: int) -> str:
+    return str(TensorProto.DataType.Name(elem_type)).lower()
+
+
+def _is_shape_arithmetic(node: onnx.NodeProto, values: _Values) -> bool:
+    return all(_is_shape(values.get(name)) for name in (*node.input, *node.output) if name)
+
+
+def _is_shape(kind: onnx.TypeProto | None) -> bool:
+    shape, size = static_shape(kind), _size_bytes(kind)
+    return (
+        kind is not None
+        and kind.tensor_type.elem_type in _SHAPE_TYPES
+        and shape is not None
+        and len(shape) <= 1
+        and (size or 0) <= _SHAPE_BYTES
+    )
+
+
+def _size_bytes(kind: onnx.TypeProto | None) -> int | None:
+    shape = static_shape(kind)
+    if kind is None or shape is None:
+        return None
+    width = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).itemsize
+    return math.prod(shape) * width
+
+
+def _host_node(node: onnx.NodeProto, values: _Values) -> HostNode:
+    sizes = [_size_bytes(values.get(name)) for name in (*node.input, *node.output) if name]
+    return HostNode(
+        name=node.name or next(iter(node.output), ""),
+        operator=node.op_type
+        if node.domain in DEFAULT_DOMAINS
+        else f"{node.domain}.{node.op_type}",
+        types=tuple(_type_word(values.get(name)) for name in node.input if name),
+        size_bytes=None if None in sizes else sum(filter(None, sizes)),
+    )
+
+
+def _key(node: onnx.NodeProto) -> tuple[str, str]:
+    return "" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type
+
+
+def _schema(node: onnx.NodeProto, versions: Mapping[str, int]) -> defs.OpSchema | None:
+    domain, operator = _key(node)
+    version = versions.get(domain) or versions.get("ai.onnx") or 1
+    return defs.get_schema(operator, version, domain) if defs.has(operator, domain) else None
+
+
+def _is_function(model: onnx.ModelProto, node: onnx.NodeProto) -> bool:
+    schema = _schema(node, {entry.domain: entry.version for entry in model.opset_import})
+    return schema is not None and _has_body(schema)
+
+
+def _has_body(schema: Any) -> bool:  # onnx's stub of OpSchema lacks both attributes
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+# Activations of cuDNN's recurrent layers, for both directions.
+_ACTIVATIONS: Mapping[str, Sequence[bytes]] = {
+    "LSTM": [b"sigmoid", b"tanh", b"tanh"] * 2,
+    "GRU": [b"sigmoid", b"tanh"] * 2,
+    "RNN": [b"tanh"] * 2,
+}
+_PEEPHOLES = 7
+_SAME = (b"SAME_UPPER", b"SAME_LOWER")
+
+
+def _stays_on_host(node: onnx.NodeProto) -> bool:
+    """Whether the provider has a kernel but declines it for the node's attributes.
+
+    cuDNN pads transposed convolutions by equal amounts on both sides and has a single form of each
+    recurrent layer (ONNX Runtime's cuda_execution_provider.cc).
+    """
+    settings = node_attributes(node) if is_standard(node, "ConvTranspose", *_ACTIVATIONS) else {}
+    if node.op_type == "ConvTranspose":
+        pads = settings.get("pads", [])
+        half = len(pads) // 2
+        padded_unequally: bool = pads[:half] != pads[half:]
+        return padded_unequally or settings.get("auto_pad", b"NOTSET") in _SAME
+    return node.op_type in _ACTIVATIONS and _is_special_layer(node, settings)
+
+
+def _is_special_layer(node: onnx.NodeProto, settings: Mapping[str, Any]) -> bool:
+    activations = [name.lower() for name in settings.get("activations", [])]
+    return (
+        not settings.keys().isdisjoint({"activation_alpha", "activation_beta", "clip"})
+        or activations != list(_ACTIVATIONS[node.op_type][: len(activations)])
+        or bool(settings.get("input_forget"))
+        or (node.op_type == "GRU" and settings.get("linear_before_reset", 0) != 1)
+        or (node.op_type == "LSTM" and any(node.input[_PEEPHOLES:]))
+    )
+
+
+def _kernels(domain: str, operator: str) -> Sequence[_Kernel]:
+    return _table().get((domain, operator), ())
+
+
+@cache
+def _table() -> Mapping[tuple[str, str], Sequence[_Kernel]]:
+    table: dict[tuple[str, str], list[_Kernel]] = {}
+    with _TABLE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            kernel = _Kernel(
+                int(row["since"]),
+                int(row["until"]) if row["until"] else None,
+                dict(_constraints(row["types"].split())),
+                _formals(row["formals"]),
+            )
+            table.setdefault((row["domain"], row["operator"]), []).append(kernel)
+    return table
+
+
+def _constraints(entries: Iterable[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    for entry in entries:
+        name, _, types = entry.partition("=")
+        yield name, frozenset(types.split("|"))
+
+
+def _formals(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    inputs, _, outputs = text.partition(":")
+    return tuple(inputs.split()), tuple(outputs.split())

@@ -1,0 +1,118 @@
+"""The table of CUDA kernels decides which nodes stay on the host; steps for CUDA avoid them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, training_step
+from onnxstep.graphs import cuda_kernels
+from onnxstep.graphs.cuda_kernels import check_kernels
+from onnxstep.graphs.inference import infer_shapes
+
+_CONVOLVED = "g (float[1,2,4,4] x, float[2,2,3,3] w) => (float[1,2,n,n] y) "
+
+
+@pytest.mark.parametrize(
+    ("graph", "opset", "on_host"),
+    [
+        ("g (bfloat16[9,9] x) => (bfloat16[9,9] y) { y = Relu(x) }", 21, []),
+        ("g (bfloat16[9,9] x) => (bool[9,9] y) { y = Less(x, x) }", 21, ["Less"]),
+        ("g (float[9,9] x) => (bool[9,9] y) { y = Less(x, x) }", 21, []),
+        # ONNX defines Mish as a function, which ONNX Runtime replaces by its body.
+        ("g (float[9,9] x) => (float[9,9] y) { y = Mish(x) }", 21, []),
+        (_CONVOLVED + "{ y = ConvTranspose <pads = [1, 1, 1, 1]> (x, w) }", 21, []),
+        (_CONVOLVED + "{ y = ConvTranspose <pads = [1, 1, 0, 0]> (x, w) }", 21, ["ConvTranspose"]),
+        # Integers of a shape may be computed on the CPU; a table of them may not.
+        ("g (int64[9] x) => (int64[9] y) { y = BitwiseAnd(x, x) }", 21, []),
+        ("g (int64[9,9] x) => (int64[9,9] y) { y = BitwiseAnd(x, x) }", 21, ["BitwiseAnd"]),
+    ],
+)
+def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list[str]) -> None:
+    """The types and attributes of a node decide whether a kernel fits."""
+    check = check_kernels(infer_shapes(model_of_text(graph, opset)))
+    assert [node.operator for node in check.on_host] == on_host
+
+
+def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
+    """ONNX Runtime does not use a kernel for versions of an operator that appeared after it."""
+    kernels = [kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.until is None]
+    assert [kernel.serves(12) for kernel in kernels] == [False] * len(kernels)
+    assert [kernel.serves(14) for kernel in kernels] == [False] * len(kernels)
+    assert any(kernel.serves(13) for kernel in kernels)
+
+
+def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
+    """Attention with a cache has CUDA kernels for half precision, and none for float32."""
+    heads = helper.make_node(
+        "GroupQueryAttention",
+        ["q", "k", "v", "", "", "lengths", "total"],
+        ["y", "", ""],
+        domain="com.microsoft",
+        num_heads=1,
+        kv_num_heads=1,
+    )
+
+    def on_host(elem_type: int) -> int:
+        tensor = helper.make_tensor_value_info
+        sizes = {"q": [1, 4, 8], "k": [1, 4, 8], "v": [1, 4, 8]}
+        inputs = [tensor(name, elem_type, shape) for name, shape in sizes.items()]
+        inputs += [tensor(name, TensorProto.INT32, [1]) for name in ("lengths", "total")]
+        outputs = [tensor("y", elem_type, [1, 4, 8])]
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        graph = helper.make_graph([heads], "g", inputs, outputs)
+        return len(check_kernels(helper.make_model(graph, opset_imports=opsets)).on_host)
+
+    types = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
+    assert [on_host(elem_type) for elem_type in types] == [0, 0, 1]
+
+
+def convolution(size: int, kernel: int, attributes: str) -> onnx.ModelProto:
+    """A model that scales x and convolves it, so that the step needs the cotangent of its input."""
+    model = model_of_text(
+        f"g (float[2,4,{size},{size}] x, float[4,1,1] s, float[6,2,{kernel},{kernel}] w)"
+        f" => (float[2,6,n,m] y) {{ a = Mul(x, s) y = Conv <group = 2, {attributes}> (a, w) }}"
+    )
+    rng = np.random.default_rng(1)
+    for name, shape in {"s": (4, 1, 1), "w": (6, 2, kernel, kernel)}.items():
+        values = rng.standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return infer_shapes(model, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "attributes"),
+    [
+        (8, 3, "strides = [2, 2], pads = [1, 1, 1, 1]"),
+        (8, 3, "strides = [2, 2], pads = [0, 0, 1, 1]"),
+        (9, 2, "strides = [3, 3], pads = [1, 0, 0, 2]"),
+        (11, 3, "strides = [1, 4], pads = [2, 1, 0, 1], dilations = [2, 1]"),
+        (8, 1, "strides = [3, 5], pads = [1, 0, 0, 0]"),
+        (6, 4, 'auto_pad = "SAME_UPPER"'),
+    ],
+)
+def test_unequal_padding_is_differentiated_with_a_kernel(
+    size: int, kernel: int, attributes: str
+) -> None:
+    """A step for CUDA pads transposed convolutions equally, with the plain step's results."""
+    model = convolution(size, kernel, attributes)
+    plain, cuda = (
+        training_step(model, StepOptions(loss="mse", provider=provider)).model
+        for provider in (None, "cuda")
+    )
+    assert check_kernels(plain).on_host
+    assert not check_kernels(cuda).on_host
+    rng = np.random.default_rng(7)
+    feeds = {
+        info.name: rng.standard_normal(
+            [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+        ).astype(np.float32)
+        for info in cuda.graph.input
+    }
+    expected, got = run(plain, feeds), run(cuda, feeds)
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, atol=2e-6 * np.abs(value).max(), err_msg=name)
