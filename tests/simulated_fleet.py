@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from epochcost.fleet.budget import Budget, Tariff
 from epochcost.fleet.cells import Cell, Queue
 from epochcost.fleet.collection import Intake
-from epochcost.fleet.engine import Command, EngineError, JobState
-from epochcost.fleet.launch import left_reservations, measure_all, tariff_of
+from epochcost.fleet.engine import Command, Engine, EngineError, JobState
+from epochcost.fleet.launch import measure_all
 from epochcost.fleet.ledger import Entries, Lease, Ledger
 from epochcost.fleet.station import Launch, Moved, Station
+from epochcost.fleet.tariff import Tariff, tariff_of
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.target import Target
 
 _FAULT_PASSES = 0.8
 
@@ -183,8 +185,8 @@ class SimulatedEngine:
 class SimulatedLedger(Ledger):
     """A ledger in memory, which a killed launcher cannot write."""
 
-    def __init__(self, world: World, entries: Entries) -> None:
-        super().__init__(Path("nowhere"), entries)
+    def __init__(self, world: World, entries: Entries, cap: Decimal | None) -> None:
+        super().__init__(Path("nowhere"), entries, cap)
         self._world = world
 
     def _store(self, entries: Entries) -> None:
@@ -192,21 +194,21 @@ class SimulatedLedger(Ledger):
         self.entries = entries
 
 
-@dataclass(frozen=True)
 class SimulatedIntake(Intake):
     """A folder of results without files."""
 
-    world: World
+    def __init__(self, world: World) -> None:
+        self._world = world
 
-    def is_done(self, cell: Cell) -> bool:
-        """Whether the cell was taken in."""
-        return cell.id in self.world.taken_in
+    def result_of(self, cell: Cell) -> Any:
+        """The id of the cell if it was taken in."""
+        return cell.id if cell.id in self._world.taken_in else None
 
-    def take_in(self, staged: Path, hardware: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    def take_in(self, staged: Path, hardware: str, cell: Cell | None) -> tuple[str, ...]:
         """Take in everything that is new."""
-        del staged, hardware, patterns
-        self.world.require_alive()
-        self.world.taken_in += sorted(self.world.collected - set(self.world.taken_in))
+        del staged, hardware, cell
+        self._world.require_alive()
+        self._world.taken_in += sorted(self._world.collected - set(self._world.taken_in))
         return ()
 
 
@@ -226,9 +228,7 @@ def simulated_cells(hardware: str, count: int) -> list[Cell]:
         minimum_samples=10,
         budget_seconds=Decimal(1),
     )
-    return [
-        Cell(hardware, f"{hardware}-{number}", trial, 1, swept=False) for number in range(count)
-    ]
+    return [Cell(hardware, f"{hardware}-{number}", trial, 1) for number in range(count)]
 
 
 def simulated_launch(
@@ -243,32 +243,29 @@ def simulated_launch(
 
     Stations take turns in simulated time. A killed launch returns no stations.
     """
-    ledger = SimulatedLedger(world, entries or Entries())
-    tariffs = [tariff_of(catalogue, target) for target in catalogue.targets.values()]
+    ledger = SimulatedLedger(world, entries or Entries(), cap)
 
     def pause(seconds: float) -> None:
         world.require_alive()
         world.now += seconds
 
+    def reach(target: Target) -> tuple[Tariff, Engine]:
+        tariff = tariff_of(catalogue, target)
+        return tariff, SimulatedEngine(world, tariff)
+
     launch = Launch(
-        catalogue=catalogue,
-        intake=SimulatedIntake(catalogue, catalogue.root, world),
+        folder=catalogue.root,
+        intake=SimulatedIntake(world),
         options=("run",),
         queue=Queue(cell for cell in cells if cell.id not in world.taken_in),
-        budget=Budget(cap, ledger.spent, left_reservations(catalogue, ledger)),
         ledger=ledger,
         on_event=on_event,
         clock=lambda: world.now,
         pause=pause,
     )
-    engines = [(tariff, SimulatedEngine(world, tariff)) for tariff in tariffs]
+    engines = [reach(target) for target in catalogue.targets.values()]
     try:
-        stations = measure_all(
-            launch,
-            engines,
-            lambda target: SimulatedEngine(world, tariff_of(catalogue, target)),
-            partial(_take_turns, world),
-        )
+        stations = measure_all(launch, engines, reach, partial(_take_turns, world))
     except Killed:
         return ledger.entries, ()
     return ledger.entries, stations

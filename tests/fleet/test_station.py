@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.fleet.launch import tariff_of
 from epochcost.fleet.ledger import Entries
+from epochcost.fleet.tariff import tariff_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -99,7 +99,7 @@ def test_cells_are_measured_and_their_states_are_reported(tmp_path: Path) -> Non
     assert sorted(world.taken_in) == sorted(cell.id for cell in cells)
     assert sum(station.done for station in stations) == len(cells)
     assert world.starts == 3
-    spent = stations[0].launch.budget.spent
+    spent = stations[0].launch.ledger.entries.spent
     assert round(world.paid, 12) == round(sum(spent.values()), 12)
     first = [event.state for event in events if event.target == "target-0"][:5]
     assert first == ["starting", "queued", "running", "collecting", "done"]

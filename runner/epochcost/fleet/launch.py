@@ -1,19 +1,14 @@
-"""Run the stations of a launch, each in a thread, and end all at an interruption.
-
-First the machines that a killed launch left are given back, unless the launch takes them over.
-"""
+"""Run the stations of a launch, each in a thread, and end all at an interruption."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 
-from epochcost.fleet.budget import Tariff
 from epochcost.fleet.engine import Engine
-from epochcost.fleet.ledger import Lease, Ledger
+from epochcost.fleet.ledger import Lease
 from epochcost.fleet.station import Launch, Station
-from epochcost.specs.catalogue import Catalogue
+from epochcost.fleet.tariff import Tariff
 from epochcost.specs.target import Target
 
 _LOOK_SECONDS = 0.2
@@ -21,47 +16,37 @@ _LOOK_SECONDS = 0.2
 Run = Callable[[Sequence[tuple[Station, Lease | None]], bool], None]
 
 
-def tariff_of(catalogue: Catalogue, target: Target) -> Tariff:
-    """The tariff of a target; raises InputError if its price cannot bill it."""
-    tariff = Tariff(target, catalogue.machine(target.hardware), catalogue.price(target.price))
-    assert tariff.attempt >= 0
-    return tariff
-
-
-def left_reservations(catalogue: Catalogue, ledger: Ledger) -> dict[str, Decimal]:
-    """The money that a killed launch had reserved for machines that are still up, by purpose."""
-    reserved = {}
-    for lease in ledger.leases.values():
-        tariff, target = tariff_of(catalogue, lease.target), lease.target
-        if target.engine.held:
-            reserved[target.id] = tariff.cost(lease.until - lease.since)
-        else:
-            reserved |= {f"{target.id} {job.cell}": tariff.attempt for job in lease.jobs}
-    return reserved
-
-
 def measure_all(
     launch: Launch,
     engines: Iterable[tuple[Tariff, Engine]],
-    engine_of: Callable[[Target], Engine],
+    reach: Callable[[Target], tuple[Tariff, Engine]],
     run: Run,
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
-    Machines of other targets that a killed launch left are given back first; their stations come
-    first in the answer.
+    A target has a station for each job that it may have at once. Machines that a killed launch left
+    and that are not taken over are given back first; their stations come first in the answer.
     """
-    chosen = {tariff.target.id: Station(launch, tariff, engine) for tariff, engine in engines}
-    leases = launch.ledger.leases
-    others = {
-        name: Station(launch, tariff_of(launch.catalogue, lease.target), engine_of(lease.target))
+    chosen: dict[str, Station] = {}
+    for tariff, engine in engines:
+        starting = threading.Lock()
+        for number in range(tariff.target.engine.jobs):
+            name = f"{tariff.target.id} {number + 1}" if number else tariff.target.id
+            chosen[name] = Station(name, launch, tariff, engine, starting)
+    leases = launch.ledger.entries.leases
+    kept = {
+        name: lease
         for name, lease in leases.items()
-        if name not in chosen or chosen[name].tariff.target != lease.target
+        if name in chosen and chosen[name].tariff.target == lease.target
     }
-    run([(station, leases[name]) for name, station in others.items()], True)
-    kept = {name: lease for name, lease in leases.items() if name not in others}
+    others = [
+        (Station(name, launch, *reach(lease.target)), lease)
+        for name, lease in leases.items()
+        if name not in kept
+    ]
+    run(others, True)
     run([(station, kept.get(name)) for name, station in chosen.items()], False)
-    return (*others.values(), *chosen.values())
+    return (*(station for station, _ in others), *chosen.values())
 
 
 def run_all(

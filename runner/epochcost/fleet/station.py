@@ -1,13 +1,14 @@
-"""A station measures cells on one target: start, submit, follow, collect and give back.
+"""A station measures cells on a target, one after the other: start, submit, follow, collect.
 
-One cell at a time runs on a machine. A cell whose machine was lost is repeated. Every way out of a
-station ends its jobs, collects their results and gives the machine back.
+A cell whose machine was lost is repeated. Every way out of a station ends its job, collects its
+results and gives the machine back.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Generator, Sequence
+import threading
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,13 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from epochcost.errors import EpochcostError
-from epochcost.fleet.budget import Budget, Tariff
 from epochcost.fleet.cells import Cell, Queue
-from epochcost.fleet.collection import EVERYTHING, Intake
-from epochcost.fleet.engine import Command, Engine, EngineError, JobState
-from epochcost.fleet.ledger import FOLDER, Job, Lease, Ledger
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.target import Target
+from epochcost.fleet.collection import Intake
+from epochcost.fleet.engine import Command, Engine, EngineError, JobState, State
+from epochcost.fleet.ledger import Job, Lease, Ledger
+from epochcost.fleet.tariff import Tariff
 
 POLL_SECONDS = 10.0
 # A job's end on its machine and its answer to a poll may be late by this.
@@ -30,12 +29,13 @@ _TRIES = 5
 _PAUSE_SECONDS = 2.0
 # After so many failed cells in a row, the target itself is at fault.
 _MOST_FAILURES = 3
-CellState = Literal["queued", "starting", "running", "collecting", "done", "failed"]
+CellState = State | Literal["collecting", "done"]
+Waits = Generator[float, None, None]
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Event: a cell on a target has a new state, or is failed for a reason."""
+    """Event: a cell on a target has a new state; a failed cell has a reason."""
 
     target: str
     cell: str
@@ -47,217 +47,182 @@ class Moved:
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``options`` are the arguments of `epochcost run` that are equal for all cells. ``clock`` returns
-    seconds since 1970; ``pause`` waits some seconds.
+    ``folder`` is for files before they are checked. ``options`` are the arguments of `epochcost
+    run` for all cells. ``clock`` returns seconds since 1970; ``pause`` waits some seconds.
     """
 
-    catalogue: Catalogue
+    folder: Path
     intake: Intake
     options: tuple[str, ...]
     queue: Queue
-    budget: Budget
     ledger: Ledger
     on_event: Callable[[Moved], None]
     clock: Callable[[], float]
     pause: Callable[[float], None]
 
-    def staging(self, target: str) -> Path:
-        """The folder for files that a target's engine collects, before they are checked."""
-        folder = self.catalogue.root.absolute() / FOLDER / target
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-
-@dataclass
-class _Running:
-    cell: Cell
-    job: Job
-    submitted: float
-    paid_since: float | None = None
-    state: str = "queued"
-    running_since: float | None = None
-
 
 @dataclass(eq=False)
 class Station:
-    """A target at work: its engine, its lease of a machine, and what became of its cells.
+    """A machine of a target at work, and what became of its cells.
 
-    ``problem`` is the reason why the target takes no more cells; empty if there is none.
+    ``problem`` is the reason why it takes no more cells; empty if there is none. Stations of the
+    same target share the lock ``starting``.
     """
 
+    name: str
     launch: Launch
     tariff: Tariff
     engine: Engine
+    starting: threading.Lock = field(default_factory=threading.Lock)
     done: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     problem: str = ""
     left_behind: bool = False
+    _cell: Cell | None = None
     _lease: Lease | None = None
     _up: bool = False
-    _jobs: dict[str, _Running] = field(default_factory=dict)
-    _failures_in_a_row: int = 0
+    _paid_since: float | None = None
+    _failures: int = 0
 
-    def measure(
-        self, left: Lease | None = None, *, only_end: bool = False
-    ) -> Generator[float, None, None]:
+    def measure(self, left: Lease | None = None, *, only_end: bool = False) -> Waits:
         """Measure the cells of the queue; yields seconds to wait before the next look.
 
-        ``left`` is the lease of a killed launch, which is taken over; with ``only_end``, its jobs
-        are ended instead, and no cell is measured. Closing the iterator ends everything.
+        ``left`` is the lease of a killed launch, which is taken over; with ``only_end``, its job
+        is ended instead, and no cell is measured. Closing the iterator ends everything.
         """
-        queue, budget = self.launch.queue, self.launch.budget
         try:
             if left is not None:
-                self._take_over(left, only_end=only_end)
-            while not only_end:
-                nothing_reserved = budget.idle
-                self._fill()
-                if self._jobs:
-                    yield POLL_SECONDS
-                    self._follow()
-                    continue
-                self._give_back()
-                if self.problem or queue.is_over(self._target):
+                yield from self._take_over(left, only_end=only_end)
+            while not only_end and not self.problem:
+                yield from self._next()
+                if self._cell is None:
                     return
-                if nothing_reserved:
-                    self.problem = "the cap does not allow another cell"
-                    return
-                yield POLL_SECONDS
+                yield from self._measure(self._cell)
         except EpochcostError as error:
             self.problem = str(error)
         finally:
             self._abandon()
 
-    @property
-    def _target(self) -> Target:
-        return self.tariff.target
-
-    def _say(self, cell: Cell, state: CellState, reason: str = "") -> None:
-        self.launch.on_event(Moved(self._target.id, cell.title, state, reason))
-
-    def _purpose(self, cell: str) -> str:
-        """The name of a reservation: the machine, or the cell if each job is paid alone."""
-        return self._target.id if self._target.engine.held else f"{self._target.id} {cell}"
-
-    def _reserve(self, cell: Cell, retries: int) -> bool:
-        held = self._lease is not None and self._target.engine.held
-        up_seconds = self.launch.clock() - self._lease.since if self._lease and held else 0
-        most = self.tariff.most(retries, up_seconds)
-        return self.launch.budget.reserve(self._purpose(cell.id), most)
-
-    def _fill(self) -> None:
-        """Start cells until the target is busy, the queue is empty or the money is reserved."""
-        queue = self.launch.queue
-        while len(self._jobs) < self._target.engine.jobs and not self.problem:
-            cell = queue.take(self._target)
-            if cell is None:
+    def _next(self) -> Waits:
+        """Take a cell and reserve its money, and wait while others hold cells or money."""
+        queue, target = self.launch.queue, self.tariff.target
+        while True:
+            alone = self.launch.ledger.is_idle
+            cell = queue.take(target)
+            if cell and self._reserve(cell):
+                self._cell = cell
                 return
-            if self._is_done(cell):  # a killed launch had left its result on the target
-                queue.finish(cell)
-                self.done += 1
-            elif not self._reserve(cell, self._target.retries):
-                queue.put_back(cell)
+            if cell:
+                queue.finish(cell, put_back=True)
+            self._give_back()
+            if cell and alone:
+                self.problem = "the cap does not allow another cell"
+            if self.problem or queue.is_over(target):
                 return
-            else:
-                self._begin(cell, 0)
+            yield POLL_SECONDS
 
-    def _begin(self, cell: Cell, attempt: int) -> None:
-        target = self._target
-        arguments = (*self.launch.options, "--hardware", target.hardware)
-        arguments += ("--provider", target.provider, "--trial", cell.id)
-        name = f"{cell.id[:8]}-{secrets.token_hex(4)}"
-        now = self.launch.clock()
-        job = Job(cell=cell.id, attempt=attempt, name=name, arguments=arguments, since=now)
-        self._run(_Running(cell, job, now))
-
-    def _run(self, running: _Running) -> None:
-        """Write a job down, then start its machine if needed, and submit it."""
-        cell, job = running.cell, running.job
-        self._jobs[job.name] = running
-        self._write()
-        try:
-            if not self._up:
-                self._say(cell, "starting")
-                self.engine.start()
-                self._up = True
-            identifier = self.engine.submit(self._command(job))
-        except EngineError as error:
-            self._lose(running, str(error), final=not error.passing)
-            return
-        running.job = job.model_copy(update={"id": identifier})
-        running.submitted = self.launch.clock()
-        self._say(cell, "queued")
-        self._write()
-
-    def _write(self) -> None:
-        """Write the machine and its jobs to the ledger."""
+    def _reserve(self, cell: Cell) -> bool:
+        """Write the lease of a machine for a cell, if there is money for it."""
         now = self.launch.clock()
         since = now if self._lease is None else self._lease.since
-        jobs = tuple(running.job for running in self._jobs.values())
-        until = now + self._target.attempt_seconds
-        self._lease = Lease(target=self._target, since=since, until=until, jobs=jobs)
-        self.launch.ledger.write(self._lease)
+        most = self.tariff.most(self.tariff.target.retries, now - since)
+        lease = self._new_lease(cell.id, 0, since, most)
+        if not self.launch.ledger.reserve(self.name, lease):
+            return False
+        self._lease = lease
+        return True
 
-    def _follow(self) -> None:
-        """Ask for the states of all jobs, and act on them."""
-        jobs = list(self._jobs.values())
-        try:
-            states = self.engine.poll([running.job.id for running in jobs])
-        except EngineError as error:
-            for running in jobs:
-                if not error.passing or self._is_late(running):
-                    self._lose(running, str(error))
-                elif running.state != "unreachable":
-                    running.state = "unreachable"
-                    self._say(running.cell, "running", str(error))
+    def _new_lease(self, cell: str, attempt: int, since: float, reserved: Decimal) -> Lease:
+        target, now = self.tariff.target, self.launch.clock()
+        arguments = (*self.launch.options, "--hardware", target.hardware)
+        arguments += ("--provider", target.provider, "--trial", cell)
+        name = f"{cell[:8]}-{secrets.token_hex(4)}"
+        job = Job(cell=cell, attempt=attempt, name=name, arguments=arguments, since=now)
+        until = now + target.attempt_seconds
+        return Lease(target=target, since=since, until=until, reserved=reserved, job=job)
+
+    def _measure(self, cell: Cell) -> Waits:
+        """Run a cell's job, again after its machine was lost, until it is done or failed."""
+        while lease := self._lease:
+            try:
+                state = yield from self._run(cell, lease)
+            except EngineError as error:
+                if not error.passing:
+                    raise
+                state = JobState("lost", str(error))
+            if state.state == "lost" and self._up:
+                self._cancel()  # it may run on behind a broken connection
+            self._say(cell, "collecting")
+            reason = self._collect(cell)
+            left = self.tariff.target.retries - lease.job.attempt
+            if self.launch.intake.result_of(cell):
+                self._end(cell)
+            elif state.state == "lost" and left:
+                most = self.tariff.most(left - 1)
+                now = self.launch.clock()
+                self._give_back(self._new_lease(cell.id, lease.job.attempt + 1, now, most))
+                continue
+            else:
+                reason = state.reason or reason or self._last_line()
+                self._end(cell, reason or "it ended without a complete result")
+            if state.state == "lost" or not self.tariff.target.engine.held:
+                self._give_back()
             return
-        for running, state in zip(jobs, states, strict=True):
-            self._judge(running, state)
 
-    def _is_late(self, running: _Running) -> bool:
-        since = running.running_since
-        if since is None and self._target.engine.held:
-            since = running.submitted
-        late = 60 * self._target.limit_minutes + _GRACE_SECONDS
-        return since is not None and self.launch.clock() > since + late
+    def _run(self, cell: Cell, lease: Lease) -> Generator[float, None, JobState]:
+        """Submit a job and follow it to its end; returns its last state."""
+        if not self._up:
+            self._say(cell, "starting")
+            with self.starting:
+                self.engine.start()
+            self._up = True
+        job = self._submit(lease.job)
+        self._lease = lease.model_copy(update={"job": job})
+        self.launch.ledger.reserve(self.name, self._lease)
+        self._say(cell, "queued")
+        held, limit = self.tariff.target.engine.held, 60 * self.tariff.target.limit_minutes
+        last, late = JobState("queued"), self.launch.clock() + limit + _GRACE_SECONDS
+        while self.launch.clock() < late or (last.state == "queued" and not held):
+            yield POLL_SECONDS
+            state = self._poll(job, last)
+            if state.state not in ("queued", "starting", "running"):
+                return state
+            if state != last:
+                self._say(cell, state.state, state.reason)
+            if state.state == "running" and self._paid_since is None:
+                self._paid_since = self.launch.clock()
+                late = late if held else self._paid_since + limit + _GRACE_SECONDS
+            last = state
+        self._cancel()
+        if last.reason:
+            return JobState("lost", last.reason)
+        return JobState("failed", "it did not end at the limit of its time")
 
-    def _judge(self, running: _Running, state: JobState) -> None:
-        if state.state in ("queued", "starting", "running"):
-            if state.state == "running" and running.running_since is None:
-                running.running_since = self.launch.clock()
-                running.paid_since = running.paid_since or running.running_since
-            if state.state != running.state:
-                running.state = state.state
-                self._say(running.cell, state.state)
-            if not self._is_late(running):
-                return
-            self._cancel(running.job)
-            state = JobState("failed", "it did not end at the limit of its time")
-        self._say(running.cell, "collecting")
-        reason = self._collect([running.cell])
-        if self._is_done(running.cell):
-            self._end(running)
-        elif state.state == "lost":
-            self._lose(running, state.reason or "the machine was lost")
-        else:
-            reason = reason or state.reason or self._last_line(running)
-            self._end(running, reason or "it ended without a complete result")
+    def _submit(self, job: Job) -> Job:
+        limit_seconds = 60 * self.tariff.target.limit_minutes
+        identifier = self.engine.submit(Command(job.name, job.arguments, limit_seconds))
+        return job.model_copy(update={"id": identifier})
 
-    def _collect(self, cells: Sequence[Cell | None]) -> str | None:
-        """Collect the files of cells (None: all files) that pass the checks.
+    def _poll(self, job: Job, last: JobState) -> JobState:
+        """The state of a job; while the target does not answer, the last state with the reason."""
+        try:
+            return self.engine.poll([job.id])[0]
+        except EngineError as error:
+            return JobState(last.state if error.passing else "lost", str(error))
 
-        Returns the first reason why a file is missing or refused.
-        """
-        launch = self.launch
-        staged = launch.staging(self._target.id)
-        reasons = [self._tried(lambda: self.engine.collect(staged))]
-        for cell in cells:
-            patterns = cell.files if cell else EVERYTHING
-            reasons += launch.intake.take_in(staged, self._target.hardware, patterns)
-        return next(filter(None, reasons), None)
+    def _cancel(self) -> None:
+        if self._lease is not None:
+            with suppress(EngineError):
+                job = self._lease.job
+                self.engine.cancel((job if job.id else self._submit(job)).id)
 
-    def _is_done(self, cell: Cell) -> bool:
-        return self.launch.intake.is_done(cell)
+    def _collect(self, cell: Cell | None) -> str | None:
+        """Collect the files of a cell (None: all); returns why a file is missing or refused."""
+        staged = self.launch.folder / self.tariff.target.id
+        staged.mkdir(parents=True, exist_ok=True)
+        reason = self._tried(lambda: self.engine.collect(staged))
+        faults = self.launch.intake.take_in(staged, self.tariff.target.hardware, cell)
+        return next(iter(faults), reason)
 
     def _tried(self, call: Callable[[], None], *, at_all_costs: bool = False) -> str | None:
         """Call an engine, again while its errors may pass; returns the reason if it fails."""
@@ -273,143 +238,92 @@ class Station:
                 return None
         return reason
 
-    def _cancel(self, job: Job) -> None:
+    def _last_line(self) -> str:
+        """The last line that the job printed."""
         with suppress(EngineError):
-            self.engine.cancel(job.id or self.engine.submit(self._command(job)))
-
-    def _command(self, job: Job) -> Command:
-        return Command(job.name, job.arguments, 60 * self._target.limit_minutes)
-
-    def _last_line(self, running: _Running) -> str:
-        with suppress(EngineError):
-            lines = self.engine.logs(running.job.id).split("\n")
-            return next((line.strip() for line in reversed(lines) if line.strip()), "")
+            lines = self.engine.logs(self._lease.job.id if self._lease else "").splitlines()
+            return next(filter(None, map(str.strip, reversed(lines))), "")
         return ""
 
-    def _end(self, running: _Running, reason: str = "") -> None:
-        """Note that a cell is done, or failed for a reason."""
-        del self._jobs[running.job.name]
-        self._settle_job(running)
-        self.launch.queue.finish(running.cell)
-        self._say(running.cell, "failed" if reason else "done", reason)
-        if not reason:
-            self.done += 1
-            self._failures_in_a_row = 0
-            return
-        self.failed.append((running.cell.title, reason))
-        self._failures_in_a_row += 1
-        if self._failures_in_a_row >= _MOST_FAILURES:
+    def _say(self, cell: Cell, state: CellState, reason: str = "") -> None:
+        self.launch.on_event(Moved(self.name, cell.title, state, reason))
+
+    def _end(self, cell: Cell, reason: str = "") -> None:
+        """Note that the cell is done, or failed for a reason."""
+        self._cell = None
+        self.launch.queue.finish(cell)
+        self._say(cell, "failed" if reason else "done", reason)
+        self.done += not reason
+        self._failures = self._failures + 1 if reason else 0
+        if reason:
+            self.failed.append((cell.title, reason))
+        if self._failures == _MOST_FAILURES:
             self.problem = f"{_MOST_FAILURES} cells in a row failed, the last: {reason}"
 
-    def _lose(self, running: _Running, reason: str, *, final: bool = False) -> None:
-        """Give up a machine, and repeat its cell on a new one if its retries allow.
+    def _give_back(self, following: Lease | None = None) -> None:
+        """End the lease and pay it; if the machine stays up, its lease stays in the ledger.
 
-        After a ``final`` error, the target takes no more cells, and others may measure the cell.
+        The ``following`` lease keeps its money reserved.
         """
-        cell, attempt = running.cell, running.job.attempt
-        retries = 0 if final else self._target.retries - attempt
-        rest = self.tariff.attempt * retries
-        if not (final or retries):
-            self._end(running, reason)
-            if self._target.engine.held:
-                self._give_back()
-            return
-        del self._jobs[running.job.name]
-        if self._target.engine.held:
-            self._give_back(rest)
-        else:
-            self._settle_job(running, rest)
-        if not final and not self.problem:
-            self._begin(cell, attempt + 1)
-            return
-        self.problem = self.problem or reason
-        self.launch.queue.put_back(cell)
-        self.launch.budget.settle(self._purpose(cell.id), self._target.id, Decimal(0))
-
-    def _settle_job(self, running: _Running, rest: Decimal = Decimal(0)) -> None:
-        self._settle(running.cell.id, running.paid_since, rest)
-
-    def _settle(self, cell: str, since: float | None, rest: Decimal = Decimal(0)) -> None:
-        """Pay a job that is paid alone; a held machine is paid when it is given back."""
-        if self._target.engine.held:
-            return
-        seconds = 0 if since is None else self.launch.clock() - since
-        bill = min(self.tariff.cost(seconds), self.tariff.attempt)
-        self.launch.budget.settle(self._purpose(cell), self._target.id, bill, rest)
-        self.launch.ledger.pay(self._target.id, bill, close=False)
-
-    def _give_back(self, rest: Decimal = Decimal(0)) -> None:
-        """Tear the machine down and pay it; if that fails, it stays in the ledger."""
-        lease, target = self._lease, self._target
+        lease, target = self._lease, self.tariff.target
         if lease is None:
             return
-        reason = self._tried(self.engine.tear_down, at_all_costs=True)
-        self._lease, self._up = None, False
-        end = lease.until if reason else min(self.launch.clock(), lease.until)
-        bill = self.tariff.cost(end - lease.since) if target.engine.held else Decimal(0)
-        self.launch.budget.settle(target.id, target.id, bill, rest)
-        if reason is None:
-            self.launch.ledger.pay(target.id, bill, close=True)
-        else:
+        now, held = self.launch.clock(), target.engine.held
+        reason = self._tried(self.engine.tear_down, at_all_costs=True) if held else None
+        since = lease.since if held else self._paid_since
+        self._lease, self._up, self._paid_since = None, self._up and not held, None
+        if reason is not None:
             self.left_behind = True
-            self.problem = f"the machine may still be up: {reason}"
+            self.launch.ledger.note_stuck(self.name)
+            raise EngineError(f"target {target.id}: its machine may still be up: {reason}")
+        end = min(self.launch.clock() if held else now, lease.until)
+        bill = self.tariff.cost(0 if since is None else end - since)
+        self.launch.ledger.settle(self.name, min(bill, lease.reserved), following)
+        self._lease = following
 
-    def _take_over(self, lease: Lease, *, only_end: bool) -> None:
-        """Continue the jobs of a killed launch that are wanted and may go on; end the others."""
-        queue, now = self.launch.queue, self.launch.clock()
-        self._lease = lease
-        for job in lease.jobs:
-            cell = None if only_end else queue.take(self._target, job.cell)
-            if cell and self._may_go_on(lease, cell, job):
-                self._jobs[job.name] = _Running(cell, job, now, job.since)
-            elif cell:
-                queue.put_back(cell)
-        self._end_jobs([job for job in lease.jobs if job.name not in self._jobs])
-        for running in list(self._jobs.values()):
-            self._run(running)
-        if not self._jobs:
-            self._give_back()
+    def _take_over(self, lease: Lease, *, only_end: bool) -> Waits:
+        """Continue the job of a killed launch if it is wanted and may go on, else end it."""
+        self._lease, self._paid_since = lease, lease.job.since
+        cell = None if only_end else self.launch.queue.take(lease.target, lease.job.cell)
+        if cell and self._may_go_on(lease):
+            self._cell = cell
+            yield from self._measure(cell)
+            return
+        if cell:
+            self.launch.queue.finish(cell, put_back=True)
+        self._cancel()
+        self._collect(None)
+        self._give_back()
 
-    def _end_jobs(self, jobs: Sequence[Job]) -> None:
-        """End jobs of a killed launch, and keep the results that they have."""
-        for job in jobs:
-            self._cancel(job)
-        if jobs:
-            self._collect([None])
-        for job in jobs:
-            self._settle(job.cell, job.since)
-
-    def _may_go_on(self, lease: Lease, cell: Cell, job: Job) -> bool:
+    def _may_go_on(self, lease: Lease) -> bool:
         """Reserve the money for a job of a killed launch; false if there is not enough.
 
         The machine may have ended and be started again, so its time so far is paid now.
         """
-        now, target, budget = self.launch.clock(), self._target, self.launch.budget
-        purpose, most = self._purpose(cell.id), self.tariff.most(target.retries - job.attempt)
+        now, target = self.launch.clock(), lease.target
         if not target.engine.held:
-            return budget.reserve(purpose, most)
+            return True
         bill = self.tariff.cost(now - lease.since)
-        if now > lease.until or not budget.reserve(purpose, bill + most):
+        most = self.tariff.most(target.retries - lease.job.attempt)
+        longer = {"since": now, "until": now + target.attempt_seconds}
+        renewed = lease.model_copy(update={**longer, "reserved": bill + most})
+        if now > lease.until or not self.launch.ledger.reserve(self.name, renewed):
             return False
-        budget.settle(purpose, target.id, bill, most)
-        self.launch.ledger.pay(target.id, bill, close=False)
-        self._lease = lease.model_copy(update={"since": now})
+        self._lease = renewed.model_copy(update={"reserved": most})
+        self.launch.ledger.settle(self.name, bill, self._lease)
         return True
 
     def _abandon(self) -> None:
-        """End all jobs, keep their results, and give the machine back."""
+        """End the job, keep its results, and give the machine back."""
+        cell = self._cell
         try:
-            running = list(self._jobs.values())
-            for each in running:
-                self._cancel(each.job)
-            if running:
-                self._collect([each.cell for each in running])
-            for each in running:
-                if self._is_done(each.cell):
-                    self._end(each)
-                else:
-                    del self._jobs[each.job.name]
-                    self._settle_job(each)
-                    self.launch.queue.put_back(each.cell)
+            if cell and self._up:
+                self._cancel()
+                self._collect(cell)
+            if cell and self.launch.intake.result_of(cell):
+                self._end(cell)
+            elif cell:
+                self.launch.queue.finish(cell, put_back=True)
         finally:
-            self._give_back()
+            with suppress(EngineError):
+                self._give_back()

@@ -122,6 +122,11 @@ class Target(NamedSpec):
     notes: Notes | None = None
 
     @property
+    def kind(self) -> tuple[str, str]:
+        """The machine and the provider, which decide the cells that the target measures."""
+        return self.hardware, self.provider
+
+    @property
     def attempt_seconds(self) -> int:
         """Longest paid time of an attempt at a cell: set-up, cell, and collection or idle time."""
         return 60 * (self.setup_minutes + self.limit_minutes + self.engine.idle_minutes)
