@@ -5,6 +5,7 @@ The stations of a launch run as they are; engines, clock, ledger's file and resu
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import math
 import random
@@ -24,6 +25,7 @@ from epochcost.fleet.ledger import Entries, Lease, Ledger
 from epochcost.fleet.station import Launch, Moved, Station
 from epochcost.fleet.tariff import Tariff, tariff_of
 from epochcost.plan.trial import Trial
+from epochcost.results.payments import Payment
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
 
@@ -74,6 +76,7 @@ class World:
     taken_in: list[str] = field(default_factory=list)
     paid: Decimal = Decimal(0)
     starts: int = 0
+    payments: list[Payment] = field(default_factory=list)
 
     def require_alive(self) -> None:
         """Raise Killed if the launcher is killed."""
@@ -204,12 +207,20 @@ class SimulatedIntake(Intake):
         """The id of the cell if it was taken in."""
         return cell.id if cell.id in self._world.taken_in else None
 
+    def record(self, payment: Payment) -> None:
+        """Count the payments."""
+        self._world.payments.append(payment)
+
     def take_in(self, staged: Path, hardware: str, cell: Cell | None) -> tuple[str, ...]:
         """Take in everything that is new."""
         del staged, hardware, cell
         self._world.require_alive()
         self._world.taken_in += sorted(self._world.collected - set(self._world.taken_in))
         return ()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def simulated_cells(hardware: str, count: int) -> list[Cell]:
@@ -228,7 +239,7 @@ def simulated_cells(hardware: str, count: int) -> list[Cell]:
         minimum_samples=10,
         budget_seconds=Decimal(1),
     )
-    return [Cell(hardware, f"{hardware}-{number}", trial, 1) for number in range(count)]
+    return [Cell(hardware, f"{_digest(hardware)}{number:08x}", trial, 1) for number in range(count)]
 
 
 def simulated_launch(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
-import itertools
+import os
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,8 @@ from typing import Annotated
 
 import typer
 
-from epochcost.cli.bundled import own_catalogue
+from epochcost.analysis.measuring_value import MeasurableCell, order_by_value
+from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import (
     RESULTS,
@@ -29,24 +31,29 @@ from epochcost.cli.terminal import (
 )
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.planning import plan_elsewhere
-from epochcost.fleet.budget import Budget, Tariff
-from epochcost.fleet.cells import Cell, Queue, cells_of, without_done
+from epochcost.fleet.cells import Cell, Queue, cells_of
 from epochcost.fleet.collection import Intake
 from epochcost.fleet.engine import Engine, EngineError
 from epochcost.fleet.engines import engine_of
-from epochcost.fleet.launch import left_reservations, measure_all, run_all, tariff_of
+from epochcost.fleet.launch import measure_all, run_all
 from epochcost.fleet.ledger import FOLDER, Ledger, open_ledger, read_ledger
+from epochcost.fleet.offers import cheapest_target, proposed_price, quoted
 from epochcost.fleet.payload import build_payload
 from epochcost.fleet.station import Launch, Moved, Station
+from epochcost.fleet.tariff import Tariff, tariff_of
 from epochcost.plan.make import RunRequest
+from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
 from epochcost.units import count_words, money, parse_decimal
 
+# A target at the price that its engine quotes, and the engine.
+_Reached = tuple[Tariff, Engine]
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options that select the cells of a launch."""
+    """The options that select the cells of a launch and their order."""
 
     study: Studies = None
     target: Annotated[
@@ -66,31 +73,38 @@ class Choice:
     quick: Annotated[
         bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
     ] = False
-
-    def request(self, tariff: Tariff) -> RunRequest:
-        """The request for a plan of a target's cells."""
-        return RunRequest(
-            studies=tuple(self.study or ()),
-            models=tuple(self.model or ()),
-            providers=(tariff.target.provider,),
-            hardware=tariff.target.hardware,
-            quick=self.quick,
-        )
+    plan_by_value: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Only the N cells whose results help the answers most."
+        ),
+    ] = None
+    cheapest: Annotated[
+        bool, typer.Option("--cheapest", help="The cheapest machine with --accelerator.")
+    ] = False
+    accelerator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="An accelerator such as L4, for --cheapest.")
+    ] = None
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments of `epochcost run` that are equal for all cells."""
-        studies = itertools.chain.from_iterable(("--study", name) for name in self.study or ())
+        """The arguments of `epochcost run` for all cells."""
+        studies = (f"--study={name}" for name in self.study or ())
         return ("run", *studies, "--resume", *(["--quick"] if self.quick else []))
 
-
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    """The cells to measure, the number of cells that are done, and the reasons for others."""
-
-    cells: tuple[Cell, ...]
-    done: int
-    reasons: tuple[str, ...]
+    def targets(self, catalogue: Catalogue) -> list[Target]:
+        """The targets; raises UsageError for options that contradict each other."""
+        if self.cheapest != (self.accelerator is not None) or (self.cheapest and self.target):
+            raise UsageError("expected --cheapest with --accelerator and without --target")
+        if self.accelerator is not None:
+            return [cheapest_target(catalogue, self.accelerator)]
+        targets = [catalogue.target(name) for name in self.target or sorted(catalogue.targets)]
+        if not targets:
+            raise InputError(
+                "specs/targets: expected a target, got none: `epochcost launch` "
+                "measures on machines that a file there describes, see docs/reference/specs.md"
+            )
+        return targets
 
 
 @with_option_groups
@@ -116,102 +130,44 @@ def launch(
     if not choice.study:
         raise UsageError("missing: --study")
     catalogue = own_catalogue()
-    tariffs = _tariffs(catalogue, choice.target or ())
-    matrix = _matrix(catalogue, tariffs, choice, results)
+    targets = choice.targets(catalogue)
+    intake = Intake(catalogue, results)
+    cells = _cells(catalogue, targets, choice)
+    waiting = [cell for cell in cells if intake.result_of(cell) is None]
     most = None if cap is None else parse_decimal(cap, "--cap")
+    reached = _reach_all(catalogue, targets)
+    if choice.plan_by_value:
+        waiting = _by_value(catalogue, waiting, reached, results, choice.plan_by_value)
     if output == "text":
-        _show_plan(tariffs, matrix, most)
-    engines = [_engine(catalogue, tariff.target) for tariff in tariffs]
-    _check(engines)
+        _show_plan(reached, waiting, len(cells), most)
     if dry_run:
         _show_left(read_ledger(catalogue.root))
         return
-    _require_cap(tariffs, most)
-    with open_ledger(catalogue.root) as ledger, noted_signals() as interrupted:
+    _require_cap(reached, most)
+    with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
         build_payload(catalogue.root / FOLDER / "payload")
         parts = Launch(
-            catalogue=catalogue,
-            intake=Intake(catalogue, results),
+            folder=catalogue.root.absolute() / FOLDER,
+            intake=intake,
             options=choice.arguments,
-            queue=Queue(matrix.cells),
-            budget=Budget(most, ledger.spent, left_reservations(catalogue, ledger)),
+            queue=Queue(waiting),
             ledger=ledger,
             on_event=_show_event,
             clock=time.time,
             pause=time.sleep,
         )
-        stations = measure_all(
-            parts,
-            zip(tariffs, engines, strict=True),
-            lambda target: _engine(catalogue, target),
-            functools.partial(run_all, interrupted),
-        )
-        if output == "json":
-            print_json(_as_json(stations, parts))
-        else:
-            _show_end(stations, parts)
-        _exit(stations, parts, interrupted=interrupted())
+        reach = functools.partial(_reach, catalogue)
+        stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
+        _show_end(stations, parts, as_json=output == "json")
+        _propose(catalogue, stations)
+        problems = any(station.problem for station in stations)
+        failed = any(station.failed for station in stations)
+        code = INTERRUPTED if interrupted() else 3 if problems else int(failed)
+        raise typer.Exit(code)
 
 
-def _tariffs(catalogue: Catalogue, names: Sequence[str]) -> tuple[Tariff, ...]:
-    """The targets with their prices, all in the same currency."""
-    targets = [catalogue.target(name) for name in names or sorted(catalogue.targets)]
-    if not targets:
-        raise InputError(
-            "specs/targets: expected a target, found none: docs/how-to/measure-on-your-machines.md"
-        )
-    tariffs = tuple(tariff_of(catalogue, target) for target in targets)
-    currencies = sorted({tariff.price.currency for tariff in tariffs})
-    if len(currencies) > 1:
-        raise InputError(
-            f"--target: expected targets with prices in the same currency, got "
-            f"{', '.join(currencies)}: launch them one after the other"
-        )
-    return tariffs
-
-
-def _matrix(
-    catalogue: Catalogue, tariffs: Iterable[Tariff], choice: Choice, results: Path
-) -> _Matrix:
-    """Plan the trials of each kind of machine once, and leave out cells that are done."""
-    kinds = {(t.target.hardware, t.target.provider, t.target.runtime): t for t in tariffs}
-    cells: list[Cell] = []
-    reasons: dict[str, None] = {}
-    for (hardware, _, runtime), tariff in kinds.items():
-        plan = plan_elsewhere(catalogue, choice.request(tariff), runtime)
-        cells += cells_of(plan, hardware)
-        reasons |= {f"{hardware}: {each.what}: {each.reason}": None for each in plan.left_out}
-    if choice.trial:
-        cells = [cell for cell in cells if cell.id in choice.trial]
-    waiting = without_done(cells, catalogue, results)
-    if not cells:
-        lines = "".join(f"\n  {reason}" for reason in reasons)
-        raise InputError(f"expected at least one trial to measure, found none{lines}")
-    return _Matrix(tuple(waiting), len(cells) - len(waiting), tuple(reasons))
-
-
-def _engine(catalogue: Catalogue, target: Target) -> Engine:
-    return engine_of(target, catalogue.root / FOLDER / "payload", catalogue.root)
-
-
-def _check(engines: Sequence[Engine]) -> None:
-    """Check all targets at once; raises EngineError with a line for each unusable target."""
-
-    def problem(engine: Engine) -> str | None:
-        try:
-            engine.check()
-        except EngineError as error:
-            return str(error)
-        return None
-
-    with ThreadPoolExecutor(len(engines)) as pool:
-        problems = list(filter(None, pool.map(problem, engines)))
-    if problems:
-        raise EngineError("\n".join(problems))
-
-
-def _require_cap(tariffs: Iterable[Tariff], most: Decimal | None) -> None:
-    rented = [tariff.target.id for tariff in tariffs if tariff.price.owned is None]
+def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
+    rented = [tariff.target.id for tariff, _ in reached if tariff.price.owned is None]
     if most is None and rented:
         raise UsageError(
             f"missing: --cap AMOUNT, the most that this launch may cost: {', '.join(rented)} "
@@ -219,35 +175,115 @@ def _require_cap(tariffs: Iterable[Tariff], most: Decimal | None) -> None:
         )
 
 
-def _show_plan(tariffs: Sequence[Tariff], matrix: _Matrix, most: Decimal | None) -> None:
-    """Print the cells of each target, and the most that they may cost."""
-    rows, total = [], Decimal(0)
-    for tariff in tariffs:
-        target, currency = tariff.target, tariff.price.currency
-        kind = target.hardware, target.provider
-        count = sum((cell.hardware, cell.trial.provider) == kind for cell in matrix.cells)
-        each = tariff.most(target.retries)
-        total = total + count * each
-        hour = money(tariff.cost(3600), currency)
-        row = (str(count), hour, money(each, currency), money(count * each, currency))
-        rows.append((target.id, target.engine.name, target.hardware, *row))
-    print_table(
-        ("target", "engine", "machine", "cells", "an hour", "a cell, at most", "all, at most"),
-        rows,
-        drop=("engine", "machine"),
-    )
-    bound = total if most is None else min(total, most)
-    say(
-        f"{count_words(len(matrix.cells), 'cell')} to measure, {matrix.done:,} are done: at most "
-        f"{money(bound, tariffs[0].price.currency)}"
-        + (" by --cap" if most is not None and most < total else "")
-    )
-
-
 def _show_left(ledger: Ledger) -> None:
-    for name, lease in ledger.leases.items():
+    for name, lease in ledger.entries.leases.items():
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(lease.since))
-        say(f"{name}: up since {since}, left by a killed launch: the next launch ends it")
+        say(f"{name}: up since {since}, left by a killed launch; the next launch ends it")
+
+
+def _cells(catalogue: Catalogue, targets: Iterable[Target], choice: Choice) -> list[Cell]:
+    """The cells of each kind of machine; raises InputError with the reasons if there are none."""
+    cells: list[Cell] = []
+    reasons: dict[str, None] = {}
+    for target in {target.kind: target for target in targets}.values():
+        request = RunRequest(
+            studies=tuple(choice.study or ()),
+            models=tuple(choice.model or ()),
+            providers=(target.provider,),
+            hardware=target.hardware,
+            quick=choice.quick,
+        )
+        plan = plan_elsewhere(catalogue, request, target.runtime)
+        cells += cells_of(plan, target.hardware)
+        reasons |= {
+            f"{target.hardware}: {each.what}: {each.reason}": None for each in plan.left_out
+        }
+    if choice.trial:
+        cells = [cell for cell in cells if cell.id in choice.trial]
+    if not cells:
+        lines = "".join(f"\n  {reason}" for reason in reasons)
+        raise InputError(f"expected at least one trial to measure, found none{lines}")
+    return cells
+
+
+def _reach(catalogue: Catalogue, target: Target) -> _Reached:
+    engine = engine_of(target, catalogue.root / FOLDER / "payload", catalogue.root)
+    return tariff_of(catalogue, target), engine
+
+
+def _reach_all(catalogue: Catalogue, targets: Sequence[Target]) -> list[_Reached]:
+    """Check all targets at once; raises EngineError with a line for each unusable target."""
+
+    def checked(target: Target) -> _Reached | EngineError:
+        tariff, engine = _reach(catalogue, target)
+        missing = [name for name in target.secrets if name not in os.environ]
+        try:
+            if missing:
+                raise EngineError(
+                    f"target {target.id}: secrets: expected the variable {missing[0]} in this "
+                    f"shell, got none: export {missing[0]}=…"
+                )
+            engine.check()
+            return quoted(tariff, engine.hourly_price()), engine
+        except EngineError as error:
+            return error
+
+    with ThreadPoolExecutor(len(targets)) as pool:
+        reached = list(pool.map(checked, targets))
+    if errors := [str(each) for each in reached if isinstance(each, EngineError)]:
+        raise EngineError("\n".join(errors))
+    usable = [each for each in reached if not isinstance(each, EngineError)]
+    currencies = sorted({tariff.price.currency for tariff, _ in usable})
+    if len(currencies) > 1:
+        raise InputError(
+            "--target: expected targets with prices in the same currency, got "
+            f"{', '.join(currencies)}: launch them one after the other"
+        )
+    return usable
+
+
+def _by_value(
+    catalogue: Catalogue,
+    cells: Iterable[Cell],
+    reached: Iterable[_Reached],
+    results: Path,
+    most: int,
+) -> list[Cell]:
+    """The cells that help the answers most for their money, in that order; prints the reasons."""
+    dollars = {tariff.target.kind: tariff.most(tariff.target.retries) for tariff, _ in reached}
+    measurable = {}
+    for cell in cells:
+        trial = cell.trial
+        work = (trial.model, trial.mode, trial.batch_size, trial.provider)
+        measurable[MeasurableCell(cell.hardware, *work, dollars[cell.kind])] = cell
+    values = order_by_value(inputs_to_read(results, catalogue), list(measurable), most)
+    for value in values:
+        say(value.sentence, err=True)
+    return [measurable[value.cell] for value in values]
+
+
+def _show_plan(
+    reached: Iterable[_Reached], cells: Sequence[Cell], total: int, most: Decimal | None
+) -> None:
+    """Print the targets and the most that their cells may cost; targets alike share cells."""
+    rows, worst = [], dict.fromkeys((cell.kind for cell in cells), Decimal(0))
+    for tariff, _ in reached:
+        target, currency = tariff.target, tariff.price.currency
+        count = sum(cell.kind == target.kind for cell in cells)
+        each = tariff.most(target.retries)
+        if count:
+            worst[target.kind] = max(worst[target.kind], count * each)
+        hourly = money(tariff.cost(3600), currency)
+        source = f"quoted by {target.engine.name}" if tariff.is_quoted else tariff.price.id
+        cost = money(each, currency)
+        rows.append((target.id, target.hardware, str(count), hourly, source, cost))
+    header = ("target", "machine", "cells", "an hour", "price", "a cell, at most")
+    print_table(header, rows, drop=("price", "machine"))
+    bound = sum(worst.values(), Decimal(0))
+    capped = most is not None and most < bound
+    amount = money(most if most is not None and capped else bound, currency)
+    counted = f"{count_words(len(cells), 'cell')} to measure, {total - len(cells):,} done already"
+    say(f"{counted}; at most {amount}{', the cap' if capped else ''}")
 
 
 def _show_event(event: Moved) -> None:
@@ -255,52 +291,51 @@ def _show_event(event: Moved) -> None:
     typer.echo(f"{event.target}: {event.cell}: {event.state}{reason}", err=True)
 
 
-def _show_end(stations: Sequence[Station], launch: Launch) -> None:
-    """Print a table of the targets with the money spent, then the problems."""
-    currency = stations[-1].tariff.price.currency
-    spent = launch.budget.spent
-    rows = [
-        (
-            station.tariff.target.id,
-            str(station.done),
-            str(len(station.failed)),
-            money(spent.get(station.tariff.target.id, Decimal(0)), currency),
-        )
-        for station in stations
-    ]
-    print_table(("target", "done", "failed", "spent"), rows)
-    waiting = len(list(launch.queue.waiting()))
-    say(f"{money(sum(spent.values(), Decimal(0)), currency)} spent, {waiting:,} cells are left")
-    for station in stations:
-        for title, reason in station.failed:
-            say(f"{station.tariff.target.id}: {title}: {reason}", err=True)
-        if station.problem:
-            say(f"{station.tariff.target.id}: {station.problem}", err=True)
+@dataclass(frozen=True, slots=True)
+class TargetEnd:
+    """What became of a target's cells; ``failed`` has titles with reasons."""
+
+    target: str
+    done: int
+    failed: tuple[tuple[str, str], ...]
+    spent: Decimal
+    problems: tuple[str, ...]
 
 
-def _as_json(stations: Sequence[Station], launch: Launch) -> dict[str, object]:
-    return {
-        "targets": [
-            {
-                "target": station.tariff.target.id,
-                "done": station.done,
-                "failed": [{"cell": cell, "reason": why} for cell, why in station.failed],
-                "problem": station.problem,
-                "left_behind": station.left_behind,
-                "spent": launch.budget.spent.get(station.tariff.target.id, Decimal(0)),
-            }
-            for station in stations
+def _show_end(stations: Sequence[Station], launch: Launch, *, as_json: bool) -> None:
+    """Print a table of the targets with the money spent, and the reasons of failures."""
+    ends = []
+    for name in dict.fromkeys(station.tariff.target.id for station in stations):
+        own = [station for station in stations if station.tariff.target.id == name]
+        failed = tuple(failure for station in own for failure in station.failed)
+        problems = tuple(dict.fromkeys(station.problem for station in own if station.problem))
+        done = sum(station.done for station in own)
+        ends.append(TargetEnd(name, done, failed, launch.ledger.spent(name), problems))
+    waiting, currency = launch.queue.waiting, stations[-1].tariff.price.currency
+    if as_json:
+        print_json({"targets": ends, "left": [cell.id for cell in waiting], "currency": currency})
+        return
+    print_table(
+        ("target", "done", "failed", "spent"),
+        [
+            (end.target, str(end.done), str(len(end.failed)), money(end.spent, currency))
+            for end in ends
         ],
-        "waiting": [cell.id for cell in launch.queue.waiting()],
-        "currency": stations[-1].tariff.price.currency,
-    }
+    )
+    spent = sum((end.spent for end in ends), Decimal(0))
+    say(f"{money(spent, currency)} spent; {count_words(len(waiting), 'cell')} left")
+    for end in ends:
+        for title, reason in end.failed:
+            say(f"{end.target}: {title}: {reason}", err=True)
+        for problem in end.problems:
+            say(f"{end.target}: {problem}", err=True)
 
 
-def _exit(stations: Sequence[Station], launch: Launch, *, interrupted: bool) -> None:
-    """Exit with 130 if interrupted, 3 if a target has a problem, 1 if a cell failed."""
-    if interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if any(station.left_behind for station in stations) or any(launch.queue.waiting()):
-        raise typer.Exit(3)
-    if any(station.failed for station in stations):
-        raise typer.Exit(1)
+def _propose(catalogue: Catalogue, stations: Iterable[Station]) -> None:
+    """Write price specs with the prices paid and starts measured, for a person's review."""
+    for station in stations:
+        price = proposed_price(catalogue, station, dt.datetime.now(dt.UTC).date())
+        if price is not None:
+            path = catalogue.root / FOLDER / f"{price.id}.toml"
+            write_atomically(path, price.text.encode())
+            say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)

@@ -16,13 +16,15 @@ from epochcost.results.fields import read_record
 from epochcost.results.files import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
 from epochcost.results.limits import BatchLimit
+from epochcost.results.payments import Payment
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count
 from epochcost.results.sidecar_faults import sidecar_faults
+from epochcost.results.store import write_sidecar
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
 
-_EVERYTHING = ("*.json", "limits/*.json", "ceilings/*.json")
+_EVERYTHING: tuple[str, ...] = ("*.json", "limits/*.json", "ceilings/*.json")
 
 
 class Intake:
@@ -56,6 +58,10 @@ class Intake:
                 return result
         return None
 
+    def record(self, payment: Payment) -> None:
+        """Store the price that was paid for a cell."""
+        write_sidecar(self._results, payment)
+
     def take_in(self, staged: Path, hardware: str, cell: Cell | None) -> tuple[str, ...]:
         """Copy a cell's valid files from ``staged``; returns the faults of the others.
 
@@ -77,8 +83,9 @@ class Intake:
             return tuple(f"{path.name}: {message}" for path, message in faults.items())
 
     def _new(self, staged: Path, hardware: str, cell: Cell | None) -> Iterator[Path]:
-        whole = cell is None or cell.swept
-        patterns = _EVERYTHING if whole else (f"{cell.file_stem}-*.json", _EVERYTHING[-1])
+        patterns = _EVERYTHING
+        if cell is not None and not cell.swept:
+            patterns = (f"{cell.file_stem}-*.json", *_EVERYTHING[-1:])
         for pattern in patterns:
             for path in (staged / hardware).glob(pattern):
                 place = self._results / path.relative_to(staged)

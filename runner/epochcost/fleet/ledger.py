@@ -144,6 +144,8 @@ def open_ledger(root: Path, cap: Decimal | None) -> Iterator[Ledger]:
                 "in progress: wait for it, or interrupt it with Ctrl-C"
             ) from None
         ledger = read_ledger(root, cap)
-        yield ledger
-        if not ledger.entries.leases:
-            ledger.path.unlink(missing_ok=True)
+        try:
+            yield ledger
+        finally:
+            if not ledger.entries.leases:
+                ledger.path.unlink(missing_ok=True)

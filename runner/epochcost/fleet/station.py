@@ -6,6 +6,7 @@ results and gives the machine back.
 
 from __future__ import annotations
 
+import datetime as dt
 import secrets
 import threading
 from collections.abc import Callable, Generator
@@ -21,6 +22,9 @@ from epochcost.fleet.collection import Intake
 from epochcost.fleet.engine import Command, Engine, EngineError, JobState, State
 from epochcost.fleet.ledger import Job, Lease, Ledger
 from epochcost.fleet.tariff import Tariff
+from epochcost.results.limits import BatchLimit
+from epochcost.results.payments import Payment
+from epochcost.results.records import Result
 
 POLL_SECONDS = 10.0
 # A job's end on its machine and its answer to a poll may be late by this.
@@ -78,9 +82,11 @@ class Station:
     failed: list[tuple[str, str]] = field(default_factory=list)
     problem: str = ""
     left_behind: bool = False
+    startup_seconds: list[float] = field(default_factory=list)
     _cell: Cell | None = None
     _lease: Lease | None = None
     _up: bool = False
+    _requested: float | None = None
     _paid_since: float | None = None
     _failures: int = 0
 
@@ -155,7 +161,8 @@ class Station:
             self._say(cell, "collecting")
             reason = self._collect(cell)
             left = self.tariff.target.retries - lease.job.attempt
-            if self.launch.intake.result_of(cell):
+            if result := self.launch.intake.result_of(cell):
+                self._pay(lease.job, result)
                 self._end(cell)
             elif state.state == "lost" and left:
                 most = self.tariff.most(left - 1)
@@ -172,6 +179,7 @@ class Station:
     def _run(self, cell: Cell, lease: Lease) -> Generator[float, None, JobState]:
         """Submit a job and follow it to its end; returns its last state."""
         if not self._up:
+            self._requested = self.launch.clock()
             self._say(cell, "starting")
             with self.starting:
                 self.engine.start()
@@ -259,6 +267,29 @@ class Station:
             self.failed.append((cell.title, reason))
         if self._failures == _MOST_FAILURES:
             self.problem = f"{_MOST_FAILURES} cells in a row failed, the last: {reason}"
+
+    def _pay(self, job: Job, result: Result | BatchLimit) -> None:
+        """Record the price paid for a result, and the start-up of a machine that was requested."""
+        tariff, now, startup = self.tariff, self.launch.clock(), None
+        if self._requested is not None and isinstance(result, Result):
+            first_step = result.measurement.started_at.timestamp() - self._requested
+            startup = first_step if 0 < first_step < now - self._requested else None
+            self.startup_seconds += [] if startup is None else [startup]
+        self._requested = None
+        payment = Payment(
+            payment_version=1,
+            hardware=tariff.target.hardware,
+            trial_id=job.cell,
+            target=tariff.target.id,
+            price=tariff.price.id,
+            hourly=tariff.cost(3600),
+            currency=tariff.price.currency,
+            engine_price=tariff.is_quoted,
+            paid_at=dt.datetime.fromtimestamp(now, dt.UTC),
+            seconds=max(now - job.since, 1),
+            startup_seconds=startup,
+        )
+        self.launch.intake.record(payment)
 
     def _give_back(self, following: Lease | None = None) -> None:
         """End the lease and pay it; if the machine stays up, its lease stays in the ledger.

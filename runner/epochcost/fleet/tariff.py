@@ -17,11 +17,15 @@ from epochcost.specs.terms import Start
 
 @dataclass(frozen=True)
 class Tariff:
-    """The price plan of a target, which bills the time of its machine from start to end."""
+    """The price plan of a target, which bills the time of its machine from start to end.
+
+    ``is_quoted`` says whether its amount is the engine's own price, instead of the spec's.
+    """
 
     target: Target
     machine: Hardware
     price: Price
+    is_quoted: bool = False
 
     @cached_property
     def _of_whole_time(self) -> Price:
@@ -41,8 +45,14 @@ class Tariff:
 
     def most(self, retries: int, up_seconds: float = 0) -> Decimal:
         """The highest bill of a cell with its retries, on a machine that is up for some time."""
-        attempt = self.target.attempt_seconds
-        return self.cost(up_seconds + attempt) + retries * self.cost(attempt)
+        longer = (
+            self.cost(up_seconds + self.target.attempt_seconds) if up_seconds else self._attempt
+        )
+        return longer + retries * self._attempt
+
+    @cached_property
+    def _attempt(self) -> Decimal:
+        return self.cost(self.target.attempt_seconds)
 
 
 def tariff_of(catalogue: Catalogue, target: Target) -> Tariff:

@@ -1,4 +1,4 @@
-"""Check stored records that are not results: sweeps, ceilings, trainings and reported runs.
+"""Check stored records that are not results, such as sweeps, ceilings, trainings and payments.
 
 If a stored peak rate (ceiling) were too high, every result of its machine would look slow.
 ``results.checks`` checks the results.
@@ -20,6 +20,7 @@ from epochcost.results.checks import (
 )
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import BatchLimit
+from epochcost.results.payments import Payment
 from epochcost.results.peak import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
 from epochcost.results.plain import read_plain
 from epochcost.results.reported import ReportedRun, spec_faults
@@ -28,7 +29,7 @@ from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
 
-KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings, ReportedRun)
+KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings, ReportedRun, Payment)
 # A core reads at most 128 and writes at most 64 bytes a cycle, in its nearest cache.
 _COPY_BYTES_A_CYCLE = 192
 
