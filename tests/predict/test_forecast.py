@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from epochcost.graphs.profile import Profile
@@ -96,3 +97,18 @@ def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):
         forecaster = Forecaster(placed(table, KNOWN, PROFILES)[0], KNOWN, cache=cache)
         forecaster.forecasts([question("dense", "C1")])
     assert len(list(cache.iterdir())) == 1
+
+
+def test_errors_of_one_workload_are_those_of_its_draws(forecaster: Forecaster):
+    """Each block has the covariance of the draws; two workloads share errors on a device."""
+    questions = [question(model, chip) for model in ("dense", "wide") for chip in ("A2", "C1")]
+    asked = [as_rate(each, 1.0) for each in questions]
+    errors = forecaster.errors_of(asked)
+    forecasts = forecaster.of(asked)
+    for first in (0, 2):
+        roots = [np.array(forecasts[at].draws.weights) for at in (first, first + 1)]
+        expected = [[float(a[: len(b)] @ b[: len(a)]) for b in roots] for a in roots]
+        block = errors[first : first + 2, first : first + 2]
+        np.testing.assert_allclose(block, expected, atol=5e-3)
+    assert errors[1, 3] > errors[0, 3] >= 0
+    np.testing.assert_allclose(errors, errors.T, atol=1e-12)

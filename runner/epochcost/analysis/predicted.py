@@ -15,6 +15,8 @@ from decimal import Decimal
 from functools import cache, partial
 from importlib.metadata import requires
 
+import numpy as np
+
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
     arithmetic_of_models,
@@ -34,12 +36,13 @@ from epochcost.predict.forecast import (
     Forecaster,
     Program,
     Question,
+    as_rate,
     has_kin,
     nearest_program,
     software_of,
 )
 from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.process import OF_CPUS, POOLED, Scales
+from epochcost.predict.process import OF_CPUS, POOLED, Matrix, Scales, block_diagonal
 from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
@@ -123,6 +126,27 @@ class _Task:
     published: Rate | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Tasks on GPUs or on CPUs, and the reasons for models and machines ``without`` a task."""
+
+    tasks: Sequence[_Task]
+    forecaster: Forecaster
+    without: tuple[NoTime, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointTimes:
+    """Predicted times, each with its row in ``covariance`` [n, n].
+
+    The covariance is that of the errors of logarithms of times. Machines with the same devices
+    share a row.
+    """
+
+    rows: Mapping[Observation, int]
+    covariance: Matrix
+
+
 def predict_times(
     inputs: Inputs, models: Iterable[Model], precision: Precision | None = None
 ) -> Predictions:
@@ -135,9 +159,38 @@ def predict_times(
     nearly all published rates are of large batches. Without tables of observations, nothing is
     predicted. Raises InputError for a table that cannot be read.
     """
+    timed: list[Observation] = []
+    without: list[NoTime] = []
+    for asked in _asked(inputs, models, precision):
+        answers, vague = _forecasts(asked)
+        timed += (_observation(inputs.catalogue, *answer) for answer in answers)
+        without += (*asked.without, *vague)
+    return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
+
+
+def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
+    """Predict times in our runtime as ``predict_times`` does, with the errors that they share."""
+    timed: dict[Observation, int] = {}
+    covariance: Matrix = np.empty((0, 0))
+    for asked in _asked(inputs, models, None):
+        own = [answer for answer in _forecasts(asked)[0] if not answer[0].question.program]
+        questions = list(dict.fromkeys(task.question for task, _ in own))
+        places = {question: len(covariance) + at for at, question in enumerate(questions)}
+        if own:
+            block = asked.forecaster.errors_of([as_rate(question, 1.0) for question in questions])
+            covariance = block_diagonal(covariance, block)
+        for task, forecast in own:
+            timed[_observation(inputs.catalogue, task, forecast)] = places[task.question]
+    return JointTimes(timed, covariance)
+
+
+def _asked(
+    inputs: Inputs, models: Iterable[Model], precision: Precision | None
+) -> Iterator[_Asked]:
+    """Yield the tasks on GPUs, then those on CPUs; nothing without tables of observations."""
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
-        return Predictions((), ())
+        return
     chosen = tuple(models)
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
@@ -150,7 +203,6 @@ def predict_times(
     machines = {name: _place(spec, evidence[spec.device]) for name, spec in hardware.items()}
     without = [NoTime(name, why) for name, why in machines.items() if isinstance(why, str)]
     places = [place for place in machines.values() if isinstance(place, _Place)]
-    timed: list[Observation] = []
     for kind, rates in evidence.items():
         here = [place for place in places if place.hardware.device == kind]
         tasks: list[_Task] = []
@@ -162,10 +214,8 @@ def predict_times(
             questions, unasked = _questions(model, profile, here, rates, precision)
             tasks += questions
             without += unasked
-        answers, vague = _forecasts(inputs, rates, profiles, tasks)
-        timed += (_observation(catalogue, *answer) for answer in answers)
-        without += vague
-    return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
+        yield _Asked(tasks, _forecaster(inputs, rates, profiles, tasks), tuple(without))
+        without = []
 
 
 def _refusal(kind: str, profile: Profile | None) -> str:
@@ -184,20 +234,26 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     return {name: graph.profile for name, graph in counted.items() if graph and graph.profile}
 
 
-def _forecasts(
+def _forecaster(
     inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
-) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The forecasts that are precise enough, and reasons for the machines with other forecasts."""
+) -> Forecaster:
+    """A forecaster that also learns from our own rates on the machines of the tasks."""
+    machines = {stored.result.hardware for stored in inputs.stored}
     measured = [
         rate
-        for place in {place.place.hardware.id: place.place for place in tasks}.values()
+        for place in {task.place.hardware.id: task.place for task in tasks}.values()
+        if place.hardware.id in machines
         for rate in gpu_rates(
             inputs, place.hardware, place.device, profiles, place.software, evidence.rates
         )
     ]
-    learnt = evidence.rates, evidence.devices, measured, evidence.scales
-    questions = [task.question for task in tasks]
-    forecasts = Forecaster(*learnt, inputs.cache).forecasts(questions) if tasks else ()
+    return Forecaster(evidence.rates, evidence.devices, measured, evidence.scales, inputs.cache)
+
+
+def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
+    """The forecasts that are precise enough, and reasons for the machines with other forecasts."""
+    tasks, questions = asked.tasks, [task.question for task in asked.tasks]
+    forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > _VAGUEST * forecast.low:

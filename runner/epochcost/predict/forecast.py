@@ -29,7 +29,7 @@ from epochcost.predict.design import (
     precision_of,
     work_features,
 )
-from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws
+from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws, scaling_of
 from epochcost.predict.process import (
     PASSES,
     POOLED,
@@ -156,11 +156,9 @@ class Forecaster:
         """Forecast each row from everything that was learnt; the rows' own rates are not used."""
         if not rows:
             return ()
-        design = designed(self._placed, self._devices, rows)
-        learning = np.arange(len(design.rate)) < len(self._placed)
-        learnt, unknown = design.rows(learning), design.rows(~learning)
+        learnt, unknown, inverse = self._designs(rows)
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(learnt, unknown, self._scales, self._fitted[1]):
+        for places, mean, spread in _posteriors(learnt, unknown, self._scales, inverse):
             factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = rows[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
@@ -169,6 +167,37 @@ class Forecaster:
                 ceiling = self._utilisation * _peak_rate(rows[at])
                 forecasts[int(at)] = _forecast(rows[at], ceiling, float(level), float(half), drawn)
         return tuple(forecasts[at] for at in range(len(rows)))
+
+    def errors_of(self, rows: Sequence[Placed]) -> Matrix:
+        """Covariance [n, n] of the errors of all rows' forecasts, as logarithms.
+
+        The block of a workload is the covariance of its draws in ``of``. The other blocks have the
+        errors that forecasts of different workloads share.
+        """
+        learnt, unknown, inverse = self._designs(rows)
+        between = covariance(unknown, learnt, self._scales)
+        explained = inverse @ between.T
+        errors = self._scales.noise**2 * np.eye(len(rows))
+        works = unknown.model_mode
+        blocks = [np.flatnonzero(works == work) for work in np.unique(works)]
+        for block in blocks:
+            errors[block] += covariance(unknown.rows(block), unknown, self._scales)
+            errors[block] -= between[block] @ explained
+        factors = np.array([self._factor(features) for features in unknown.device_features])
+        for block in blocks:
+            scaling = scaling_of(errors[np.ix_(block, block)], factors[block])
+            errors[block] = scaling @ errors[block]
+            errors[:, block] = errors[:, block] @ scaling.T
+        return errors
+
+    def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
+        """The learnt rows, ``rows``, and the inverse covariance of the learnt ones."""
+        design = designed(self._placed, self._devices, rows)
+        learning = np.arange(len(design.rate)) < len(self._placed)
+        learnt, inverse = design.rows(learning), self._fitted[1]
+        if inverse is None:
+            inverse = inverted(with_noise(learnt, self._scales))
+        return learnt, design.rows(~learning), inverse
 
     def _factor(self, features: Vector) -> float:
         return max(each.factor(features) for each in self._fitted[0])
@@ -234,15 +263,13 @@ def _calibrations(
 
 
 def _posteriors(
-    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix | None
+    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """Yield the indices of the rows, mean [n] and covariance [n, n] of each workload in question.
 
     Mean and covariance are those of logarithms of rates per device. One workload at a time saves
     memory: rows of different workloads are never compared.
     """
-    if inverse is None:
-        inverse = inverted(with_noise(learnt, scales))
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
     for work in np.unique(unknown.model_mode):

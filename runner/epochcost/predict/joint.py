@@ -62,12 +62,8 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
     ``covariance`` [n, n] is the covariance of the errors, as logarithms. Nine of ten errors of a
     prediction lie within ``factors`` [n] standard deviations.
     """
-    variances, count = np.diag(covariance), len(covariance)
-    of_mean = covariance.mean()
-    variance = ((factors / NINE_OF_TEN) ** 2 * variances).mean()
-    of_departures = RATIO_SCALE**2 * (variances - of_mean).mean()
-    of_shared = np.sqrt(max(variance - of_departures, 0.0) / of_mean)
-    scaling = RATIO_SCALE * np.eye(count) + (of_shared - RATIO_SCALE) / count
+    count = len(covariance)
+    scaling = scaling_of(covariance, factors)
     scaled = scaling @ covariance @ scaling.T
     root = np.linalg.cholesky(scaled + _JITTER * np.diag(np.diag(scaled))).round(_DIGITS)
     start = seed_of(seed)
@@ -75,6 +71,20 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
     for at in range(count):
         weights = np.trim_zeros(root[at], "b")
         yield Draws(start, tuple(weights.tolist()), drawn[:, at])
+
+
+def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
+    """Matrix [n, n] that widens or narrows the errors of one job on n machines.
+
+    The arguments are those of ``joint_draws``.
+    """
+    variances, count = np.diag(covariance), len(covariance)
+    of_mean = covariance.mean()
+    variance = ((factors / NINE_OF_TEN) ** 2 * variances).mean()
+    of_departures = RATIO_SCALE**2 * (variances - of_mean).mean()
+    of_shared = np.sqrt(max(variance - of_departures, 0.0) / of_mean)
+    scaling: Matrix = RATIO_SCALE * np.eye(count) + (of_shared - RATIO_SCALE) / count
+    return scaling
 
 
 def seed_of(text: str) -> int:

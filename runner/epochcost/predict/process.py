@@ -234,6 +234,12 @@ def inverted(matrix: Matrix) -> Matrix:
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
+def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
+    """The covariance of two groups of variables that are independent of each other."""
+    zeros = np.zeros((len(first), len(second)))
+    return np.block([[first, zeros], [zeros.T, second]])
+
+
 def with_noise(design: Design, scales: Scales) -> Matrix:
     """The covariance [n, n] of observed rates, noise included."""
     return covariance(design, design, scales) + scales.noise**2 * np.eye(len(design.rate))

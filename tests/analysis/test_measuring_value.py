@@ -1,0 +1,150 @@
+"""The order of measurements: what they save, on hand-made jobs and on the project's catalogue."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.measuring_value import (
+    CellValue,
+    MeasurableCell,
+    Ways,
+    order_by_value,
+    steps,
+)
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+_MODEL = "resnet50"
+_MACHINES = ("lambda-1x-gh200", "lambda-2x-b200-sxm6", "gcp-v100", "c5.18xlarge")
+
+
+def _ways(costs: list[list[float]], covariance: np.ndarray, slope: float = 1.0) -> Ways:
+    """Jobs with a cost for each way; times are numbered through all jobs."""
+    count = sum(map(len, costs))
+    jobs = [job for job, ways in enumerate(costs) for _ in ways]
+    return Ways(
+        np.array(jobs),
+        np.arange(count),
+        np.concatenate(costs),
+        np.full(count, slope),
+        covariance,
+        np.full(count, 1e-9),
+    )
+
+
+def test_a_measurement_that_reveals_the_only_unknown_ends_regret() -> None:
+    """Regret before is that of a lognormal rival, by its formula; after, there is none."""
+    gap, deviation = 0.1, 0.3
+    covariance = np.diag([1e-9, deviation**2])
+    (step,) = steps(_ways([[0.0, gap]], covariance), {0: 1.0, 1: 1.0}, 5)
+    # E[max(exp(-x) - 1, 0)] for a normal x with mean gap, which is an option's price.
+    normal, d = NormalDist(), gap / deviation
+    growth = np.exp(deviation**2 / 2 - gap)
+    expected = growth * normal.cdf(deviation - d) - normal.cdf(-d)
+    assert step.times == (1,)
+    assert step.before.sum() == pytest.approx(expected, rel=0.15)
+    assert step.after.sum() == pytest.approx(0, abs=1e-4)
+
+
+def test_times_with_a_shared_unknown_level_are_measured_in_pairs() -> None:
+    """One time cannot show a ratio if the level may be anything; two can."""
+    covariance = 36 * np.ones((2, 2)) + 0.04 * np.eye(2)
+    ways = _ways([[0.0, 0.05]], covariance)
+    (step,) = steps(ways, {0: 1.0, 1: 1.0}, 3)
+    assert sorted(step.times) == [0, 1]
+    assert step.after.sum() < 0.02 * step.before.sum()
+    assert not list(steps(ways, {0: 1.0, 1: 1.0}, 1))
+
+
+def test_a_measurement_also_informs_other_jobs_of_the_machine() -> None:
+    """An error that two jobs share on a machine is corrected for both."""
+    shared = np.zeros((4, 4))
+    shared[np.ix_([1, 3], [1, 3])] = 0.09
+    ways = _ways([[0.0, 0.05], [0.0, 0.05]], shared + 1e-4 * np.eye(4))
+    step = next(steps(ways, {1: 1.0}, 1))
+    assert (step.after < 0.2 * step.before).all()
+
+
+def test_the_better_of_two_equal_measurements_is_the_less_expensive() -> None:
+    """Savings are compared per dollar, and free measurements come first."""
+    covariance = np.diag([1e-9, 0.09, 1e-9, 0.09])
+    ways = _ways([[0.0, 0.05], [0.0, 0.05]], covariance)
+    for prices in ({1: 2.0, 3: 1.0}, {1: 1.0, 3: 0.0}):
+        assert [step.times for step in steps(ways, prices, 2)] == [(3,), (1,)]
+
+
+def test_nothing_is_measured_if_times_do_not_matter() -> None:
+    """A cost that does not depend on the time, or is known, has no measurement worth money."""
+    assert not list(steps(_ways([[0.0, 0.1]], 0.09 * np.eye(2), slope=0.0), {0: 1.0, 1: 1.0}, 2))
+    assert not list(steps(_ways([[0.0, 0.1]], 1e-9 * np.eye(2)), {0: 1.0, 1: 1.0}, 2))
+
+
+@pytest.fixture(scope="module")
+def inputs() -> Inputs:
+    """The project's catalogue and results."""
+    return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
+
+
+def _cells(inputs: Inputs) -> list[MeasurableCell]:
+    """Inference in two batch sizes on some machines, the larger batch at twice the price."""
+    hardware = inputs.catalogue.hardware
+    return [
+        MeasurableCell(
+            machine, _MODEL, "inference", batch, hardware[machine].device, Decimal(batch)
+        )
+        for machine, batch in itertools.product(_MACHINES, (1, 2))
+    ]
+
+
+@pytest.fixture(scope="module")
+def values(inputs: Inputs) -> tuple[CellValue, ...]:
+    """The order of all these cells."""
+    return order_by_value(inputs, _cells(inputs), 10)
+
+
+def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellValue, ...]) -> None:
+    """Each machine is named at most once, by its less expensive cell."""
+    assert values
+    assert len({value.cell.machine for value in values}) == len(values)
+    for value in values:
+        assert value.dollars == 1
+        assert value.answers == 1
+        assert 0 <= value.regret_after < value.regret_before < 1
+
+
+def test_a_sentence_says_what_a_dollar_buys(values: tuple[CellValue, ...]) -> None:
+    """The sentence names the work, the machine, the money and the regret."""
+    value = replace(values[0], regret_before=0.18, regret_after=0.11, answers=3, partner=None)
+    machine = value.cell.machine
+    assert value.sentence == (
+        f"measuring resnet50 inference on {machine} costs at most $1.00 and is expected to cut the "
+        "regret of 3 answers from 18 % to 11 %"
+    )
+    paired = replace(value, answers=1, partner=replace(value.cell, machine="other"))
+    assert "and, together with other, is expected to cut the regret of an answer" in paired.sentence
+
+
+def test_fewer_cells_are_the_first_of_more(inputs: Inputs, values: tuple[CellValue, ...]) -> None:
+    """The order is the same every time; only a pair may not fit."""
+    few = order_by_value(inputs, _cells(inputs), 2)
+    assert few == values[: len(few)]
+    assert order_by_value(inputs, _cells(inputs), 0) == ()
+
+
+def test_cells_without_a_prediction_have_no_value(inputs: Inputs) -> None:
+    """The CPUs of a machine with a GPU, unknown models and machines are left out."""
+    cells = _cells(inputs)
+    others = [
+        *(replace(cell, provider="cpu") for cell in cells if cell.provider == "cuda"),
+        replace(cells[0], model="unknown"),
+        replace(cells[0], machine="unknown"),
+    ]
+    assert order_by_value(inputs, others, 5) == ()
