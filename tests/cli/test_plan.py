@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.errors import InputError
+from epochcost.errors import CapabilityError, InputError
 from tiny_decoders import DECODER_SPEC
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
@@ -59,6 +61,35 @@ def test_what_is_left_out_has_its_reason() -> None:
         "tiny training cuda",
         "tiny inference cuda",
     ]
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_cuda_kernels_are_checked_without_a_gpu() -> None:
+    """The command ends with code 3, after it has said which nodes would not run on a GPU."""
+    result = CliRunner().invoke(app, ["plan", "--provider", "cuda"])
+    assert isinstance(result.exception, CapabilityError)
+    assert result.stdout.startswith("CUDA kernels: all ")
+    assert result.stdout.endswith("nodes of 2 graphs have one\n")
+    result = CliRunner().invoke(app, ["plan", "--provider", "cuda", "--format", "json"])
+    checks = json.loads(result.stdout)["cuda_kernels"]
+    assert [check["graph"] for check in checks] == ["tiny inference fp32", "tiny training fp32"]
+    assert [check["on_host"] for check in checks] == [[], []]
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_nodes_without_a_cuda_kernel_are_named(tmp_path: Path) -> None:
+    """A product of integers stays on the CPU; its types and bytes are printed."""
+    path = tmp_path / "project" / "models" / "tiny.onnx"
+    model = onnx.load(path)
+    cast = onnx.helper.make_node("Cast", ["x"], ["whole"], to=TensorProto.INT32)
+    product = onnx.helper.make_node("BitwiseAnd", ["whole", "whole"], ["both"])
+    model.graph.node.extend([cast, product])
+    model.graph.output.append(onnx.helper.make_tensor_value_info("both", TensorProto.INT32, None))
+    onnx.save(model, path)
+    lines = CliRunner().invoke(app, ["plan", "--provider", "cuda"]).stdout.splitlines()
+    assert lines[0] == "CUDA kernels: 1 of 2 graphs would use the CPU or cannot be built:"
+    assert lines[1].startswith("  tiny inference fp32: 1 of ")
+    assert lines[1].endswith("192 bytes each: 1 BitwiseAnd(int32, int32)")
 
 
 def test_verbose_shows_how_large_the_models_are() -> None:

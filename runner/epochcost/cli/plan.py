@@ -31,9 +31,10 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import PASSES_PER_STEP
-from epochcost.errors import EpochcostError, InputError, ModelError
+from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
 from epochcost.execute.decoding import DecoderSize, decoder_size
-from epochcost.execute.planning import gpu_descriptions, plan_run, room_bytes
+from epochcost.execute.kernels import CheckedGraph, check_trials
+from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan, RunRequest
@@ -43,6 +44,7 @@ from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
 from epochcost.units import count_words, memory, money, scientific, seconds
+from onnxstep.graphs.cuda_kernels import KernelCheck
 from onnxstep.graphs.loading import load_model
 
 # To load libraries and a small graph, and to warm up.
@@ -165,13 +167,44 @@ def plan(
     Example: epochcost plan --study starter --verbose
     """
     catalogue, hardware = catalogue_to_read(), selection.hardware
-    planned = plan_run(catalogue, selection.request())
+    try:
+        planned = plan_run(catalogue, selection.request())
+    except CapabilityError:
+        if selection.provider == "cuda":
+            _show_kernels(catalogue, selection, output)
+        raise
     if output == "json":
         print_json(_as_json(planned, hardware))
         return
     _show(planned, catalogue, hardware, wide=wide)
     if verbose:
         _show_sizes(catalogue, sorted(set(selection.model or catalogue.models)), wide=wide)
+
+
+def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> None:
+    """Print which nodes a machine with a GPU would run on its CPU, for a machine without one."""
+    trials = plan_elsewhere(catalogue, selection.request()).trials
+    checks = list(check_trials(catalogue, trials))
+    if output == "json":
+        print_json(
+            {"hardware": selection.hardware, "cuda_kernels": [_check_json(c) for c in checks]}
+        )
+        return
+    nodes = sum(c.check.nodes for c in checks if isinstance(c.check, KernelCheck))
+    failed = [check for check in checks if not check.passes]
+    graphs = count_words(len(checks), "graph")
+    if failed:
+        say(f"CUDA kernels: {len(failed)} of {graphs} would use the CPU or cannot be built:")
+    else:
+        say(f"CUDA kernels: all {nodes:,} nodes of {graphs} have one")
+    for check in failed:
+        say(f"  {check}")
+
+
+def _check_json(checked: CheckedGraph) -> dict[str, Any]:
+    if isinstance(checked.check, KernelCheck):
+        return {"graph": checked.title} | dataclasses.asdict(checked.check)
+    return {"graph": checked.title, "error": str(checked.check)}
 
 
 def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:

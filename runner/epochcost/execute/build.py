@@ -19,6 +19,7 @@ from epochcost.errors import ModelError
 from epochcost.execute.engines import interpreter
 from epochcost.execute.job_files import (
     bound_state,
+    cache_names,
     fp32_reference,
     graph_in_precision,
     save_arrays,
@@ -135,7 +136,7 @@ def _inference(work: _BoundTrial) -> JobFiles:
     plain = save_graph(work.graph, folder / "inference.onnx")
     fields = example_fields(work.graph, work.model, trial.batch_size)
     batches = work.save_pool(Teacher(fields, (), trial.seed))
-    cache = {carried.input: carried.output for carried in work.carried if carried.in_place}
+    cache = cache_names(work.graph, work.model)
     state = {carried.output for carried in work.carried}
     return JobFiles(
         graph=graph_in_precision(trial, work.graph, plain, cache),

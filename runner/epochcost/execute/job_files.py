@@ -70,6 +70,12 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
     return path
 
 
+def cache_names(graph: onnx.ModelProto, model: Model) -> dict[str, str]:
+    """The inputs of a decoder's cache and their outputs; empty for other models."""
+    carried = bound_state(graph, model)
+    return {state.input: state.output for state in carried if state.in_place}
+
+
 def graph_in_precision(
     trial: Trial,
     graph: onnx.ModelProto,
@@ -78,26 +84,35 @@ def graph_in_precision(
 ) -> Path:
     """Write an inference graph in the trial's precision and return the path.
 
-    ``graph`` has fixed shapes and is in fp32; ``plain`` is the path of its file. The rewritten
-    graph gets a file in the same folder. ``cache`` maps the inputs of a decoder's cache to their
-    outputs. Raises ModelError if the graph cannot be rewritten.
+    ``plain`` is the path of the fp32 graph's file. The rewritten graph gets a file in the same
+    folder. Arguments and errors are otherwise those of ``in_precision``.
     """
-    target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
+    rewritten = in_precision(trial, graph, cache)
+    if rewritten is graph:
+        return plain
+    return save_graph(rewritten, plain.with_name(f"{plain.stem}-{trial.precision}.onnx"))
+
+
+def in_precision(
+    trial: Trial, graph: onnx.ModelProto, cache: Mapping[str, str] = MappingProxyType({})
+) -> onnx.ModelProto:
+    """An inference graph in the trial's precision; the same graph if nothing changes.
+
+    ``graph`` has fixed shapes and is in fp32. ``cache`` maps the inputs of a decoder's cache to
+    their outputs. Raises ModelError if the graph cannot be rewritten.
+    """
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.precision in HALF_TYPES:
-        return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
-    if trial.work.decodes and trial.precision == "int4":
-        if stored_bits(graph):
-            return plain
+        return in_half_precision(graph, HALF_TYPES[trial.precision], cache)
+    if trial.work.decodes and trial.precision == "int4" and not stored_bits(graph):
         # The CPU multiplies integers fastest; a GPU's kernels take half precision.
         on_cpu = trial.provider == "cpu"
         codes = in_few_bits(graph, integer_activations=on_cpu)
-        half = HALF_TYPES["fp16"]
         if on_cpu:
-            return save_graph(codes, target)
-        return save_graph(in_half_precision(codes, half, cache, scale_inputs(codes)), target)
-    return plain
+            return codes
+        return in_half_precision(codes, HALF_TYPES["fp16"], cache, scale_inputs(codes))
+    return graph
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:

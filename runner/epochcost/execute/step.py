@@ -169,14 +169,25 @@ def write_step(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, folder: Path
 ) -> WrittenStep:
     """Differentiate a graph in the trial's precision, and write the step into ``folder``."""
-    precision = _OF_STEPS[trial.precision]
-    step = build_step(graph, model, training, trial.provider, trial.seed, precision)
-    _require_half(step.model, trial)
+    step = step_in_precision(trial, graph, model, training)
     path = save_graph(step.model, folder / "step.onnx")
-    if precision == "fp32":
+    if _OF_STEPS[trial.precision] == "fp32":
         return WrittenStep(step, path, path)
     fp32 = build_step(graph, model, training, trial.provider, trial.seed)
     return WrittenStep(step, path, save_graph(fp32.model, folder / "step-fp32.onnx"))
+
+
+def step_in_precision(
+    trial: Trial, graph: onnx.ModelProto, model: Model, training: Training
+) -> TrainingStep:
+    """Differentiate a graph in the trial's precision; raises as ``build_step`` does.
+
+    Raises CapabilityError if a heavy operator has no form in that precision.
+    """
+    precision = _OF_STEPS[trial.precision]
+    step = build_step(graph, model, training, trial.provider, trial.seed, precision)
+    _require_half(step.model, trial)
+    return step
 
 
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:

@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +20,7 @@ from onnxstep.adapters import ADAPTERS, with_adapters
 from onnxstep.errors import CapabilityError, Error, InputError, ModelWarning
 from onnxstep.graphs.choices import first_names
 from onnxstep.graphs.counting import flops
+from onnxstep.graphs.cuda_kernels import KernelCheck, check_kernels
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import with_parameters
@@ -142,7 +143,8 @@ def _run(arguments: argparse.Namespace) -> None:
         keep_term_outputs(model, options.terms), loss=options.terms, dimensions=options.dimensions
     )
     _write(step, model, arguments.out, options.seed or 0)
-    report = _Report(step, flops(forward), arguments.model, arguments.out)
+    kernels = check_kernels(step.model) if arguments.provider == "cuda" else None
+    report = _Report(step, flops(forward), arguments.model, arguments.out, kernels)
     print(json.dumps(report.values(), indent=2) if arguments.format == "json" else report.text())
 
 
@@ -189,12 +191,16 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The printed report of a written step; ``forward_flops`` counts its forward pass."""
+    """The printed report of a written step; ``forward_flops`` counts its forward pass.
+
+    ``kernels`` is the check of a step for CUDA, None for other steps.
+    """
 
     step: TrainingStep
     forward_flops: int
     source: Path
     destination: Path
+    kernels: KernelCheck | None = None
 
     @property
     def backward_flops(self) -> int:
@@ -223,6 +229,7 @@ class _Report:
             "nodes": len(step.model.graph.node),
             "flops": {"forward": self.forward_flops, "backward": self.backward_flops},
             "peak_activation_bytes": self.activation_bytes,
+            **({"cuda_kernels": asdict(self.kernels)} if self.kernels else {}),
         }
 
     def text(self) -> str:
@@ -239,6 +246,7 @@ class _Report:
             f"  activations  {self.activation_bytes:,} bytes at most",
             f"  feed         {', '.join(fed)}",
             f"  read         {step.loss}",
+            *([f"  kernels      {self.kernels}"] if self.kernels else []),
             f"First values: {_initial_path(to)}.",
             "After each step feed every <name>.next as <name>.",
         ]

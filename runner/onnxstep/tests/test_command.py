@@ -99,6 +99,21 @@ def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
         run(onnx.load(out), {})
 
 
+def test_nodes_without_a_cuda_kernel_are_counted(tmp_path: Path) -> None:
+    """The report of a step for CUDA names them; the report of another step does not."""
+    source, out = tmp_path / "m.onnx", tmp_path / "step.onnx"
+    text = "g (float[9,4] x) => (float[9,4] y) <float[4] w = {1, 1, 1, 1}> { s = Mul(x, w) "
+    onnx.save(model_of_text(text + "i = Cast <to = 6> (x) b = BitwiseAnd(i, i) "
+                            "f = Cast <to = 1> (b) y = Add(s, f) }"), source)  # fmt: skip
+    arguments = (source, "--loss", "mse", "-o", out)
+    assert "kernels" not in onnxstep(*arguments).stdout
+    text = onnxstep(*arguments, "--provider", "cuda").stdout
+    assert "have no CUDA kernel and would run on the CPU" in text
+    assert "432 bytes each: 1 BitwiseAnd(int32, int32)" in text
+    report = json.loads(onnxstep(*arguments, "--provider", "cuda", "--format", "json").stdout)
+    assert [node["size_bytes"] for node in report["cuda_kernels"]["on_host"]] == [432]
+
+
 def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
     """A deep model's step with --rematerialise sqrt has more nodes and smaller activations."""
     deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"
