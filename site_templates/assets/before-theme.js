@@ -1,41 +1,36 @@
 /* Runs before the theme. A page opened from the disk cannot fetch: the theme's instant navigation and
    its search would fail, so both are removed. Elsewhere the search index, larger than any page, is
    loaded when a reader is about to search. Printing leaves folds as they are; the theme would open them. */
-(function () {
+(() => {
   "use strict";
 
   function fromDisk() {
-    var element = document.getElementById("__config");
-    var config = JSON.parse(element.textContent);
-    config.features = config.features.filter(function (feature) {
-      return !feature.startsWith("navigation.instant");
-    });
+    const element = document.getElementById("__config"), config = JSON.parse(element.textContent);
+    config.features = config.features.filter(feature => !feature.startsWith("navigation.instant"));
     element.textContent = JSON.stringify(config);
-    document.querySelectorAll("[data-md-component=search], label[for=__search]").forEach(
-      function (part) { part.remove(); }
-    );
+    document.querySelectorAll("[data-md-component=search], label[for=__search]").forEach(part => part.remove());
   }
 
   function searchLater() {
-    var request = XMLHttpRequest.prototype, open = request.open, send = request.send;
+    const request = XMLHttpRequest.prototype, { open, send } = request;
     request.open = function (method, address) {
       this.searched = /\/search_index\.json$/.test(address);
       return open.apply(this, arguments);
     };
     request.send = function () {
-      var field = this.searched && document.querySelector("[data-md-component=search-query]");
-      var searches = field === document.activeElement || new URLSearchParams(location.search).has("q");
+      const field = this.searched && document.querySelector("[data-md-component=search-query]");
+      const searches = field === document.activeElement || new URLSearchParams(location.search).has("q");
       if (!field || searches) { return send.apply(this, arguments); }
-      field.addEventListener("focus", function () { send.call(this); }.bind(this), { once: true });
+      field.addEventListener("focus", () => send.call(this), { once: true });
     };
   }
 
   /* Title, address and day for head and foot of each printed page (epochcost.css). */
-  addEventListener("beforeprint", function (event) {
-    var style = document.documentElement.style, day = new Date().toLocaleDateString("en-GB", { dateStyle: "long" });
+  addEventListener("beforeprint", event => {
+    const { style } = document.documentElement, day = new Date().toLocaleDateString("en-GB", { dateStyle: "long" });
     event.stopImmediatePropagation();
     style.setProperty("--ec-title", JSON.stringify(document.title));
-    style.setProperty("--ec-address", JSON.stringify(location.href + " · printed " + day));
+    style.setProperty("--ec-address", JSON.stringify(`${location.href} · printed ${day}`));
   });
 
   if (location.protocol === "file:") { fromDisk(); } else { searchLater(); }

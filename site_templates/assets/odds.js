@@ -1,43 +1,41 @@
 /* Odds of a choice by joint draws, as epochcost.analysis.odds and epochcost.predict.joint compute
    them: the same seeds and weights give the same draws here. Tests hold both to each other. */
-(function () {
+(() => {
   "use strict";
 
-  var DRAWS = 256, THOUSANDTHS = 1000, DEVIATIONS = 1.96, WIDEST = 1000;
-  var LEAST = 1e-12, MOST = 1e300; // of values whose logarithm is taken
-  var columns = {}; // of standard normals, by seed
+  const DRAWS = 256, THOUSANDTHS = 1000, DEVIATIONS = 1.96, WIDEST = 1000;
+  const LEAST = 1e-12, MOST = 1e300; // of values whose logarithm is taken
+  const columns = {}; // of standard normals, by seed
 
   function uniform(counter) {
-    var mixed = Math.imul(counter ^ counter >>> 16, 0x85ebca6b);
+    let mixed = Math.imul(counter ^ counter >>> 16, 0x85ebca6b);
     mixed = Math.imul(mixed ^ mixed >>> 13, 0xc2b2ae35);
     return (((mixed ^ mixed >>> 16) >>> 0) + 0.5) / 4294967296;
   }
 
-  function range(count, value) { return Array.from({ length: count }, function (_, at) { return value(at); }); }
+  /* An array with a value for each draw. */
+  function each(value) { return Array.from({ length: DRAWS }, (_, draw) => value(draw)); }
+
+  function clipped(value, low, high) { return Math.min(Math.max(value, low), high); }
 
   function normals(seed, column) {
-    var key = seed + " " + column;
-    columns[key] = columns[key] || range(DRAWS, function (draw) {
-      var counter = seed + 2 * (column * DRAWS + draw);
+    return columns[`${seed} ${column}`] ??= each(draw => {
+      const counter = seed + 2 * (column * DRAWS + draw);
       return Math.sqrt(-2 * Math.log(uniform(counter | 0))) * Math.cos(2 * Math.PI * uniform(counter + 1 | 0));
     });
-    return columns[key];
   }
 
   /* Draws of the logarithm of a timing's seconds in units of their mean; ``made`` has the shifts and
      weights of predicted ones. */
-  function draws(timing, made) {
-    if (timing.row === undefined) {
-      var mean = timing.seconds[1], low = Math.max(timing.seconds[0], mean / WIDEST);
-      var below = Math.log(mean / low) / DEVIATIONS, above = Math.log(timing.seconds[2] / mean) / DEVIATIONS;
-      return normals(timing.seed, 0).map(function (normal) { return normal * (normal < 0 ? below : above); });
+  function draws({ seconds, seed, row: index }, made) {
+    if (index === undefined) {
+      const [low, mean, high] = seconds;
+      const below = Math.log(mean / Math.max(low, mean / WIDEST)) / DEVIATIONS, above = Math.log(high / mean) / DEVIATIONS;
+      return normals(seed, 0).map(normal => normal * (normal < 0 ? below : above));
     }
-    var row = made[timing.seed][timing.row], least = row[0] === null ? -Infinity : row[0] / THOUSANDTHS;
-    return range(DRAWS, function (draw) {
-      var total = row[1];
-      for (var column = 2; column < row.length; column += 1) {
-        if (row[column]) { total += row[column] * normals(timing.seed, column - 2)[draw]; }
-      }
+    const [bound, shift, ...weights] = made[seed][index], least = bound === null ? -Infinity : bound / THOUSANDTHS;
+    return each(draw => {
+      const total = weights.reduce((sum, weight, column) => weight ? sum + weight * normals(seed, column)[draw] : sum, shift);
       return Math.max(total / THOUSANDTHS, least);
     });
   }
@@ -45,28 +43,26 @@
   /* Draws of a quantity of a time, from its values at the three seconds: between them a power of the
      time, beyond them the same power, limited to 0 to 1. */
   function along(seconds, values, drawn) {
-    var x = seconds.map(Math.log);
-    var y = values.map(function (value) { return Math.log(Math.min(Math.max(value, LEAST), MOST)); });
-    var powers = [0, 1].map(function (from) { return (y[from + 1] - y[from]) / (x[from + 1] - x[from]); });
-    var known = powers.filter(isFinite).map(function (power) { return Math.min(Math.max(power, 0), 1); });
-    return drawn.map(function (log) {
-      var at = x[1] + log, inside = Math.min(Math.max(at, x[0]), x[2]), from = inside < x[1] ? 0 : 1;
-      var within = inside === x[1] ? 0 : powers[from] * (inside - x[1]);
-      var beyond = at === inside ? 0 : known[at < inside ? 0 : known.length - 1] * (at - inside);
+    const x = seconds.map(Math.log), y = values.map(value => Math.log(clipped(value, LEAST, MOST)));
+    const powers = [0, 1].map(from => (y[from + 1] - y[from]) / (x[from + 1] - x[from]));
+    const known = powers.filter(isFinite).map(power => clipped(power, 0, 1));
+    return drawn.map(log => {
+      const at = x[1] + log, inside = clipped(at, x[0], x[2]);
+      const within = inside === x[1] ? 0 : powers[inside < x[1] ? 0 : 1] * (inside - x[1]);
+      const beyond = at === inside ? 0 : known.at(at < inside ? 0 : -1) * (at - inside);
       return Math.exp(y[1] + within + beyond);
     });
   }
 
-  function average(values) { return values.reduce(function (sum, value) { return sum + value; }, 0) / values.length; }
+  function average(values) { return values.reduce((sum, value) => sum + value, 0) / values.length; }
 
-  function share(drawn, test) { return average(drawn.map(function (value, draw) { return test(value, draw) ? 1 : 0; })); }
+  function share(drawn, test) { return average(drawn.map((value, draw) => test(value, draw) ? 1 : 0)); }
 
   /* Low end, median and high end of the 90 % range of one quantity's draws over another's. */
   function ratio(drawn, other) {
-    var sorted = drawn.map(function (value, draw) { return value / other[draw]; });
-    sorted.sort(function (first, second) { return first - second; });
-    return [0.05, 0.5, 0.95].map(function (part) {
-      var at = part * (DRAWS - 1), below = Math.floor(at);
+    const sorted = drawn.map((value, draw) => value / other[draw]).sort((one, next) => one - next);
+    return [0.05, 0.5, 0.95].map(part => {
+      const at = part * (DRAWS - 1), below = Math.floor(at);
       return sorted[below] + (at - below) * (sorted[Math.min(below + 1, DRAWS - 1)] - sorted[below]);
     });
   }
@@ -74,16 +70,12 @@
   /* Costs, the choice's first: their probabilities of being the least, and the mean extra cost of
      the choice over the least, as a share of the latter. */
   function odds(costs) {
-    var least = range(DRAWS, function (draw) {
-      return Math.min.apply(null, costs.map(function (cost) { return cost[draw]; }));
-    });
-    var first = costs.map(function (cost) {
-      return cost.map(function (value, draw) { return value - least[draw] <= 1e-9 * least[draw] ? 1 : 0; });
-    });
-    var ties = range(DRAWS, function (draw) { return first.reduce(function (sum, wins) { return sum + wins[draw]; }, 0); });
+    const least = each(draw => Math.min(...costs.map(cost => cost[draw])));
+    const first = costs.map(cost => cost.map((value, draw) => value - least[draw] <= 1e-9 * least[draw] ? 1 : 0));
+    const ties = each(draw => first.reduce((sum, wins) => sum + wins[draw], 0));
     return {
-      shares: first.map(function (wins) { return average(wins.map(function (win, draw) { return win / ties[draw]; })); }),
-      regret: average(costs[0].map(function (cost, draw) { return cost / least[draw] - 1; }))
+      shares: first.map(wins => average(wins.map((win, draw) => win / ties[draw]))),
+      regret: average(costs[0].map((cost, draw) => cost / least[draw] - 1))
     };
   }
 
@@ -91,70 +83,59 @@
      and that of being the cheapest in its currency, among ``all`` or those that miss the same limits
      as the first. */
   function weigh(ways, made, most, all) {
-    ways.forEach(function (way) {
-      var drawn = draws(way.timing, made);
-      way.exact = way.timing.seconds[0] === way.timing.seconds[2];
-      way.drawn = {};
-      way.kept = {};
-      ["seconds", "total"].forEach(function (key) {
-        way.drawn[key] = along(way.timing.seconds, [way.low[key], way.mean[key], way.high[key]], drawn);
-        if (isFinite(most[key]) && !way.exact) {
-          way.kept[key] = share(way.drawn[key], function (value) { return value <= most[key]; });
-        }
+    ways.forEach(way => {
+      const { seconds } = way.timing, drawn = draws(way.timing, made);
+      Object.assign(way, { exact: seconds[0] === seconds[2], drawn: {}, kept: {} });
+      ["seconds", "total"].forEach(key => {
+        way.drawn[key] = along(seconds, [way.low[key], way.mean[key], way.high[key]], drawn);
+        if (isFinite(most[key]) && !way.exact) { way.kept[key] = share(way.drawn[key], value => value <= most[key]); }
       });
     });
-    var rivals = ways.filter(function (way) {
-      return way.plan.currency === ways[0].plan.currency && (all || way.misses === ways[0].misses);
-    });
+    const [first] = ways, rivals = ways.filter(
+      way => way.plan.currency === first.plan.currency && (all || way.misses === first.misses)
+    );
     if (rivals.length < 2) { return; }
-    var chances = odds(rivals.map(function (way) { return way.drawn.total; }));
-    rivals.forEach(function (way, at) { way.wins = chances.shares[at]; });
-    rivals[0].regret = chances.regret;
+    const { shares, regret } = odds(rivals.map(way => way.drawn.total));
+    rivals.forEach((way, at) => { way.wins = shares[at]; });
+    rivals[0].regret = regret;
   }
 
   function scenarios(part) {
-    var percent = Math.round(100 * part);
+    const percent = Math.round(100 * part);
     if (part > 0 && part < 1 && percent % 100 === 0) { return percent ? "over 99 of 100" : "under 1 of 100"; }
-    return percent + " of 100";
+    return `${percent} of 100`;
   }
 
   function digits(value) { return window.epochcostShown.rounded(value, value < 10 ? 2 : 3); }
 
   /* How often the choice is the cheapest, and the mean loss otherwise. */
-  function sureness(best) {
-    if (best.wins === undefined || best.misses) { return ""; }
-    var lost = 100 * best.regret / (1 - best.wins);
-    var among = Object.keys(best.kept).length ? "machines within the limits" : "machines";
-    return "It costs least of all " + among + " in " + scenarios(best.wins) + " scenarios" +
-      (best.wins < 1 ? "; if not, it costs " + digits(lost) + " % more than the cheapest" : "") + ". ";
+  function sureness({ wins, regret, kept, misses }) {
+    if (wins === undefined || misses) { return ""; }
+    const among = Object.keys(kept).length ? "machines within the limits" : "machines";
+    const lost = wins < 1 ? `; if not, it costs ${digits(100 * regret / (1 - wins))} % more than the cheapest` : "";
+    return `It costs least of all ${among} in ${scenarios(wins)} scenarios${lost}. `;
   }
 
-  function digits(value) { return window.epochcostShown.rounded(value, value < 10 ? 2 : 3); }
-
   /* How often a way meets the limits; empty for a time without a range. */
-  function limits(way) {
-    return [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) {
-      return way.kept && limit[0] in way.kept;
-    }).map(function (limit) { return limit[1] + scenarios(way.kept[limit[0]]); }).join(", ");
+  function limits({ kept }) {
+    const met = [["seconds", "in time in "], ["total", "within the budget in "]].filter(([key]) => kept && key in kept);
+    return met.map(([key, words]) => words + scenarios(kept[key])).join(", ");
   }
 
   /* The cost of a way in units of the choice's, if both are compared. */
   function multiple(way, best) {
     if (way.wins === undefined || way === best) { return ""; }
-    var times = ratio(way.drawn.total, best.drawn.total).map(digits);
-    return (times[1] === "1" ? "the same cost" : times[1] + " times the cost") + (times[0] === times[2] ? "" : " (" + times[0] + " to " + times[2] + ")");
+    const [low, middle, high] = ratio(way.drawn.total, best.drawn.total).map(digits);
+    return (middle === "1" ? "the same cost" : `${middle} times the cost`) + (low === high ? "" : ` (${low} to ${high})`);
   }
 
   /* The 90 % range of the factor between two ways, and how often the better one is better. */
   function beside(less, more, key, word) {
     if (less.exact && more.exact) { return " (neither has a range)"; }
-    var times = ratio(more.drawn[key], less.drawn[key]).map(digits);
-    var wins = share(less.drawn[key], function (value, draw) { return value < more.drawn[key][draw]; });
-    return " (likely " + times[0] + " to " + times[2] + " times; " + word + " in " + scenarios(wins) + " scenarios)";
+    const [low, , high] = ratio(more.drawn[key], less.drawn[key]).map(digits);
+    const wins = share(less.drawn[key], (value, draw) => value < more.drawn[key][draw]);
+    return ` (likely ${low} to ${high} times; ${word} in ${scenarios(wins)} scenarios)`;
   }
 
-  window.epochcostOdds = {
-    along: along, beside: beside, draws: draws, limits: limits, multiple: multiple, odds: odds,
-    ratio: ratio, scenarios: scenarios, share: share, sureness: sureness, weigh: weigh
-  };
+  window.epochcostOdds = { beside, limits, multiple, ratio, scenarios, sureness, weigh };
 })();

@@ -1,30 +1,31 @@
-/* Shared by the report's scripts: loading data, and formatting amounts, durations and tables. */
-(function () {
+/* Shared by the report's scripts: pages, data, and formatting amounts, durations and tables. */
+(() => {
   "use strict";
 
-  var HOUR = 3600;
-  var loading = {};
+  const HOUR = 3600, loading = {};
+
+  /* Call a function now and at every page of instant navigation, which Material's observable emits. */
+  function onPage(start) {
+    if (window.document$) { window.document$.subscribe(start); } else { start(); }
+  }
 
   /* Load a script once, and return the variable of the window that it sets. */
   function loaded(address, variable) {
-    loading[address] = loading[address] || new Promise(function (resolve, reject) {
-      document.head.append(element("script", "", {
-        src: address,
-        onload: function () { resolve(window[variable]); },
-        onerror: function () { reject(new Error("cannot load " + address)); }
-      }));
-    });
+    loading[address] ??= new Promise((resolve, reject) => document.head.append(element("script", "", {
+      src: address,
+      onload: () => resolve(window[variable]),
+      onerror: () => reject(new Error(`cannot load ${address}`))
+    })));
     return loading[address];
   }
 
   /* Two digits below ten cents, cents below a hundred, else whole. */
   function money(amount, currency) {
-    var size = Math.abs(amount), tiny = size > 0 && size < 1e-4, cents = size < 100 ? 2 : 0;
-    var digits = size > 0 && size < 0.1 ? { maximumSignificantDigits: 2 } : {
-      minimumFractionDigits: cents, maximumFractionDigits: cents
-    };
-    var options = Object.assign({ style: "currency", currency: currency }, digits);
-    return (tiny ? "under " : "") + new Intl.NumberFormat("en-US", options).format(tiny ? 1e-4 : amount);
+    const size = Math.abs(amount), tiny = size > 0 && size < 1e-4, cents = size < 100 ? 2 : 0;
+    const digits = size > 0 && size < 0.1 ? { maximumSignificantDigits: 2 } :
+      { minimumFractionDigits: cents, maximumFractionDigits: cents };
+    const format = new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits });
+    return (tiny ? "under " : "") + format.format(tiny ? 1e-4 : amount);
   }
 
   /* Significant digits without a power of ten. */
@@ -32,51 +33,51 @@
     return new Intl.NumberFormat("en-US", { maximumSignificantDigits: digits }).format(value);
   }
 
-  /* After a share of busy time: requests that come together wait long above 80 %. */
-  function busy(part) { return part > 0.8 ? " busy: requests queue, plan for more machines" : " busy"; }
+  /* A share of busy time: requests that come together wait long above 80 %. */
+  function busy(part) {
+    return `${rounded(100 * part, 2)} % busy${part > 0.8 ? ": requests queue, plan for more machines" : ""}`;
+  }
 
   function duration(seconds) {
-    if (seconds < 0.9995) { return rounded(seconds * 1000, 3) + " ms"; }
-    if (seconds < 90) { return rounded(seconds, 3) + " s"; }
-    if (seconds < 90 * 60) { return rounded(seconds / 60, 3) + " min"; }
-    if (seconds < 96 * HOUR) { return rounded(seconds / HOUR, 3) + " h"; }
-    return rounded(seconds / HOUR / 24, 3) + " days";
+    if (seconds < 0.9995) { return `${rounded(seconds * 1000, 3)} ms`; }
+    if (seconds < 90) { return `${rounded(seconds, 3)} s`; }
+    if (seconds < 90 * 60) { return `${rounded(seconds / 60, 3)} min`; }
+    if (seconds < 96 * HOUR) { return `${rounded(seconds / HOUR, 3)} h`; }
+    return `${rounded(seconds / HOUR / 24, 3)} days`;
   }
 
   function element(name, text, attributes) {
-    var made = document.createElement(name);
-    made.textContent = text || "";
-    return Object.assign(made, attributes || {});
+    return Object.assign(document.createElement(name), { textContent: text || "" }, attributes);
   }
 
   function small(text) { return element("small", text); }
 
+  /* A value, and below it a remark unless it is empty. */
+  function noted(value, remark) { return remark ? [value, element("br"), small(remark)] : [value]; }
+
   /* Append a cell, aligned right for numbers; ``order`` is its sort key. */
   function cell(row, parts, right, order) {
-    var made = element("td");
+    const made = element("td");
     if (order !== undefined) { made.dataset.order = order; }
     if (right) { made.style.textAlign = "right"; }
-    parts.forEach(function (part) { made.append(part); });
+    made.append(...parts);
     row.append(made);
   }
 
   /* A table that tables.js sorts; ``brief`` is the number of rows on a page. */
   function table(titles, rows, brief) {
-    var made = element("table", "", { className: "ec-sortable" + (brief ? " ec-brief" : "") }), head = element("tr"), body = element("tbody");
-    titles.forEach(function (title, at) {
-      head.append(element("th", title, { scope: "col", style: rows[0].cells[at].getAttribute("style") || "" }));
-    });
-    body.append.apply(body, rows);
+    const made = element("table", "", { className: "ec-sortable" + (brief ? " ec-brief" : "") });
+    const [frame, head] = [element("div", "", { className: "ec-frame" }), made.createTHead().insertRow()];
+    titles.forEach((title, at) => head.append(
+      element("th", title, { scope: "col", style: rows[0].cells[at].getAttribute("style") || "" })
+    ));
+    made.createTBody().append(...rows);
     if (brief) { made.dataset.pageLength = brief; }
-    made.append(element("thead"), body);
-    made.firstChild.append(head);
-    var frame = element("div", "", { className: "ec-frame" });
     frame.append(made);
     return frame;
   }
 
   window.epochcostShown = {
-    busy: busy, cell: cell, duration: duration, element: element, loaded: loaded, money: money, rounded: rounded,
-    small: small, table: table
+    busy, cell, duration, element, loaded, money, noted, onPage, rounded, small, table
   };
 })();

@@ -1,220 +1,169 @@
 /* The cost of a million tokens at the reader's traffic, on a decoder's page, by the programs of
-   report/traffic.py. The address stores the question as names and values of the form's fields. */
-(function () {
+   report/traffic.py. */
+(() => {
   "use strict";
 
-  var MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
-  var shown = window.epochcostShown, answers = window.epochcostBill.answers;
-  var money = shown.money, duration = shown.duration, rounded = shown.rounded, element = shown.element, cell = shown.cell;
+  const MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
+  const { busy, cell, duration, element, loaded, money, noted, rounded, table } = window.epochcostShown;
+  const { answers } = window.epochcostBill;
 
   /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
-  function reserved(one) { return Number(Boolean(one.plan && one.plan.reserved)); }
+  function reserved(offer) { return Boolean(offer.plan?.reserved); }
+
+  function tokens(question) { return question.prompt + question.output; }
 
   /* The number of sequences with the most requests within the bounds; undefined without any. */
-  function best(decoder, usage, asked) {
-    return decoder.capacities.map(function (one) {
-      return Object.assign({ sequences: one.sequences, program: one.program }, answers(one.program, usage));
-    }).filter(function (one) {
-      return one.timed && one.first <= asked.first && one.token <= asked.token;
-    }).sort(function (one, other) { return one.request - other.request; })[0];
+  function best(decoder, usage, question) {
+    return decoder.capacities.map(
+      ({ sequences, program }) => ({ sequences, program, ...answers(program, usage) })
+    ).filter(
+      ({ timed, first, token }) => timed && first <= question.first && token <= question.token
+    ).sort((one, other) => one.request - other.request)[0];
   }
 
   /* Predicted machines, each with the copies and sequences of the most requests within the bounds. */
-  function predicted(data, usage, asked, shared) {
-    var kept = {};
-    (data.timings || []).forEach(function (timing) {
-      var room = timing.room / (asked.prompt + asked.output);
-      timing.step.forEach(function (step, power) {
-        var sequences = Math.pow(2, power), known = { sequences: sequences, step: step, alone: timing.step[0] };
-        var phases = answers(shared.capacity, Object.assign(known, timing.phases, usage));
-        if (sequences > room || phases.first > asked.first || phases.between > asked.token) { return; }
-        Object.keys(timing.machines).forEach(function (machine) {
-          var copy = { sequences: sequences, copies: timing.machines[machine] };
-          function request(end) {
-            return answers(shared.request, Object.assign({
-              first: phases.first * timing.spread[end], token: phases.token * timing.spread[(power ? 4 : 2) + end]
-            }, copy, usage)).request;
-          }
-          var whole = answers(shared.request, Object.assign({}, phases, copy, usage)).request;
-          if (kept[machine] && kept[machine].request <= whole) { return; }
-          kept[machine] = {
-            sequences: sequences, first: phases.first, token: phases.between, request: whole, program: shared.cost,
-            ends: function () { return { request: whole, request_low: request(0), request_high: request(1) }; },
-            software: timing.software
-          };
-        });
+  function predicted(data, usage, question, shared) {
+    const kept = {};
+    (data.timings || []).forEach(timing => timing.step.forEach((step, power) => {
+      const sequences = 2 ** power, alone = timing.step[0];
+      const phases = answers(shared.capacity, { sequences, step, alone, room: timing.room, ...timing.phases, ...usage });
+      if (sequences > timing.room / tokens(question) || phases.first > question.first || phases.between > question.token) { return; }
+      Object.entries(timing.machines).forEach(([machine, copies]) => {
+        const copy = { sequences, copies }, whole = answers(shared.request, { ...phases, ...copy, ...usage }).request;
+        const request = end => answers(shared.request, {
+          first: phases.first * timing.spread[end], token: phases.token * timing.spread[(power ? 4 : 2) + end], ...copy, ...usage
+        }).request;
+        if (kept[machine] && kept[machine].request <= whole) { return; }
+        kept[machine] = {
+          sequences, first: phases.first, token: phases.between, request: whole, program: shared.cost,
+          ends: () => ({ request: whole, request_low: request(0), request_high: request(1) }),
+          software: timing.software
+        };
       });
-    });
-    return Object.keys(kept).map(function (machine) {
-      var about = Object.assign({ machine: machine, precision: data.precision, software: kept[machine].software }, shared.machines[machine]);
-      return { decoder: about, capacity: kept[machine] };
-    });
+    }));
+    return Object.entries(kept).map(([machine, capacity]) => ({
+      decoder: { machine, precision: data.precision, software: capacity.software, ...shared.machines[machine] }, capacity
+    }));
   }
 
   /* Every machine and plan within the bounds, and every API, cheapest first. */
-  function offers(data, asked, shared) {
-    var usage = { rate: asked.rate, prompt: asked.prompt, output: asked.output, hour: 0, api_request: 0 };
-    var found = data.apis.map(function (api) {
-      var cost = answers(api.program, usage);
-      return Object.assign({ api: api, low: cost.mean, high: cost.mean }, cost);
-    }).sort(function (one, other) { return one.mean - other.mean; });
-    if (found.length) { usage.api_request = found[0].request; }
-    data.decoders.map(function (decoder) {
-      return { decoder: decoder, capacity: best(decoder, usage, asked) };
-    }).concat(shared ? predicted(data, usage, asked, shared) : []).forEach(function (one) {
-      (one.capacity ? one.decoder.plans : []).forEach(function (plan) {
-        var known = Object.assign({ hour: plan.hour }, one.capacity.ends && one.capacity.ends());
-        found.push(Object.assign({ plan: plan, rate: asked.rate }, one, answers(one.capacity.program, Object.assign({}, usage, known))));
-      });
-    });
-    return found.sort(function (one, other) {
-      return reserved(one) - reserved(other) || one.mean - other.mean || (one.full || 0) - (other.full || 0);
-    });
+  function offers(data, question, shared) {
+    const usage = { rate: question.rate, prompt: question.prompt, output: question.output, share: question.cached || 0, hour: 0, api_request: 0 };
+    const apis = data.apis.map(api => ({ api, ...answers(api.program, usage) })).map(
+      cost => ({ ...cost, low: cost.mean, high: cost.mean })
+    ).sort((one, other) => one.mean - other.mean);
+    if (apis.length) { usage.api_request = apis[0].request; }
+    const measured = data.decoders.map(decoder => ({ decoder, capacity: best(decoder, usage, question) }));
+    const machines = [...measured.filter(({ capacity }) => capacity), ...(shared ? predicted(data, usage, question, shared) : [])];
+    return [...apis, ...machines.flatMap(offer => offer.decoder.plans.map(plan => ({
+      plan, rate: question.rate, ...offer,
+      ...answers(offer.capacity.program, { ...usage, hour: plan.hour, ...offer.capacity.ends?.() })
+    })))].sort((one, other) =>
+      reserved(one) - reserved(other) || one.mean - other.mean || (one.full || 0) - (other.full || 0)
+    );
   }
 
-  function number(form, name, otherwise) {
-    var field = form.elements[name];
-    return field.value === "" || !field.validity.valid ? otherwise : Number(field.value);
-  }
-
-  function asked(form) {
+  function questionOf(form) {
+    const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise ?? Number(form.elements[name].defaultValue));
     return {
-      rate: number(form, "requests", 1), prompt: number(form, "prompt", 1000), output: number(form, "answer", 200),
-      count: number(form, "count", 0), first: number(form, "first", Infinity) / 1000, token: number(form, "token", Infinity) / 1000
+      rate: number("requests"), prompt: number("prompt"), output: number("answer"), count: number("count", 0),
+      cached: number("cached", 0) / 100, first: number("first", Infinity) / 1000, token: number("token", Infinity) / 1000
     };
   }
 
-  function row(form, one) {
-    var made = element("tr"), place = one.api || one.plan;
-    function amount(value) { return money(value, place.currency); }
-    var spread = one.low === one.high ? [] : [element("br"), shown.small(amount(one.low) + " to " + amount(one.high))];
-    var name = one.api ? "API: " + one.api.name : element("a", one.decoder.name, { href: form.dataset.ecRoot + "machines/" + one.decoder.machine + ".html" });
-    var facts = one.api ? "price of " + one.api.as_of : one.decoder.software + ", " + one.decoder.precision + ", " + one.plan.name + ", " + one.plan.as_of + (one.plan.assumed ? ", assumed" : "");
-    cell(made, [name, element("br"), shown.small(facts)]);
-    cell(made, [element("strong", amount(one.mean))].concat(spread), true, one.mean);
-    if (one.api) {
-      for (var left = 0; left < 4; left += 1) { cell(made, ["—"], true, Infinity); }
+  function row(form, offer) {
+    const made = element("tr"), { api, plan, decoder, capacity } = offer, place = api || plan;
+    const amount = value => money(value, place.currency);
+    const spread = offer.low === offer.high ? "" : `${amount(offer.low)} to ${amount(offer.high)}`;
+    cell(made, api ? noted(`API: ${api.name}`, `price of ${api.as_of}`) : noted(
+      element("a", decoder.name, { href: `${form.dataset.ecRoot}machines/${decoder.machine}.html` }),
+      `${decoder.software}, ${decoder.precision}, ${plan.name}, ${plan.as_of}${plan.assumed ? ", assumed" : ""}`
+    ));
+    cell(made, noted(element("strong", amount(offer.mean)), spread), true, offer.mean);
+    if (api) {
+      for (let left = 0; left < 4; left += 1) { cell(made, ["—"], true, Infinity); }
       return made;
     }
-    var most = 1 / one.capacity.request, busy = one.rate / most / one.machines;
-    cell(made, [String(one.machines), element("br"), shown.small(rounded(100 * busy, 2) + " %" + shown.busy(busy))], true, one.machines);
+    const most = 1 / capacity.request;
+    cell(made, noted(String(offer.machines), busy(offer.rate / most / offer.machines)), true, offer.machines);
     cell(made, [rounded(most, 3)], true, most);
-    cell(made, [duration(one.capacity.first)], true, one.capacity.first);
-    cell(made, [duration(one.capacity.token)], true, one.capacity.token);
+    [capacity.first, capacity.token].forEach(time => cell(made, [duration(time)], true, time));
     return made;
   }
 
   /* The rate above which a machine is cheaper than the cheapest API; empty without machines or APIs. */
-  function turn(found) {
-    var api = found.find(function (one) { return one.api; });
-    var own = found.filter(function (one) { return api && one.plan && !one.plan.reserved && one.plan.currency === api.api.currency; });
-    if (!own.length || !api.request) { return ""; }
-    var turned = own.filter(function (one) { return one.turn * one.capacity.request <= 1; })
-      .sort(function (one, other) { return one.turn - other.turn; })[0];
-    return turned ? " From " + rounded(turned.turn, 2) + " requests/s, " + turned.decoder.name + " is cheaper than the cheapest API if it is kept busy." :
+  function turn(listed) {
+    const { api, request } = listed.find(offer => offer.api) || {};
+    const own = listed.filter(offer => api && offer.plan && !reserved(offer) && offer.plan.currency === api.currency);
+    if (!own.length || !request) { return ""; }
+    const turned = own.filter(offer => offer.turn * offer.capacity.request <= 1).sort((one, other) => one.turn - other.turn)[0];
+    return turned ? ` From ${rounded(turned.turn, 2)} requests/s, ${turned.decoder.name} is cheaper than the cheapest API if it is kept busy.` :
       " No machine is cheaper than the cheapest API, even at full load.";
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */
-  function untimed(data, found, question) {
-    var measured = data.decoders;
-    if (found.some(function (one) { return measured.indexOf(one.decoder) >= 0; })) { return ""; }
-    return [["prefill", "prompts", question.prompt], ["decode", "contexts", question.prompt + question.output / 2]]
-      .filter(function (phase) { return measured.length && measured.every(function (one) { return phase[2] > one.longest[phase[0]]; }); })
-      .map(function (phase) {
-        var longest = measured.map(function (one) { return one.longest[phase[0]]; });
-        return " Measured machines are left out: " + phase[1] + " were timed up to " + rounded(Math.max.apply(null, longest), 9) + " tokens; yours has " + rounded(phase[2], 9) + ".";
-      })[0] || "";
+  function untimed({ decoders }, listed, question) {
+    if (!decoders.length || listed.some(({ decoder }) => decoders.includes(decoder))) { return ""; }
+    const phases = [["prefill", "prompts", question.prompt], ["decode", "contexts", question.prompt + question.output / 2]];
+    const late = phases.find(([phase, , length]) => decoders.every(({ longest }) => length > longest[phase]));
+    if (!late) { return ""; }
+    const [phase, noun, length] = late, longest = Math.max(...decoders.map(decoder => decoder.longest[phase]));
+    return ` Measured machines are left out: ${noun} were timed up to ${rounded(longest, 9)} tokens; yours has ${rounded(length, 9)}.`;
   }
 
-  function verdict(data, found, question) {
-    var words = element("p", "", { className: "ec-verdict" }), own = found[0];
-    if (!own) {
-      words.append("No machine has a time " + (isFinite(question.first + question.token) ? "within these bounds " : "") + "for prompts and answers of these lengths." + untimed(data, found, question));
+  function verdict(data, listed, question) {
+    const words = element("p", "", { className: "ec-verdict" }), [first] = listed;
+    if (!first) {
+      const within = isFinite(question.first + question.token) ? "within these bounds " : "";
+      words.append(`No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
       return words;
     }
-    words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
-      own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision +
-      (own.plan.assumed ? ", at an assumed price." : "."), turn(found) + untimed(data, found, question));
-    words.append(" A month costs " + money(own.mean * question.rate * MONTH * tokens(question) / MILLION, (own.api || own.plan).currency) + ".");
-    if (question.count) { words.append(" " + batch(found, question)); }
+    const { api, plan, decoder, machines, mean } = first, amount = value => money(value, (api || plan).currency);
+    const place = api ? `from ${api.name}.` :
+      `${machines} × ${decoder.name} in ${decoder.precision}${plan.assumed ? ", at an assumed price." : "."}`;
+    words.append(element("strong", amount(mean)), ` a million tokens, ${place}`, turn(listed) + untimed(data, listed, question),
+      ` A month costs ${amount(mean * question.rate * MONTH * tokens(question) / MILLION)}.`,
+      question.count ? ` ${batch(listed, question)}` : "");
     return words;
   }
 
-  function tokens(question) { return question.prompt + question.output; }
-
   /* The cheapest machine at full load, alone, and the cheapest API at its batch price. */
-  function batch(found, question) {
-    var millions = question.count * tokens(question) / MILLION;
-    var places = [["on ", function (one) { return one.full; }, function (one) { return one.plan && !one.plan.reserved; }],
-      ["from ", function (one) { return one.mean * (1 - one.api.batch_percent / 100); }, function (one) { return one.api; }]];
-    var ways = places.map(function (place) {
-      var best = found.filter(place[2]).sort(function (one, other) { return place[1](one) - place[1](other); })[0];
-      if (!best) { return ""; }
-      var cost = money(millions * place[1](best), (best.api || best.plan).currency) + " " + place[0];
-      return cost + (best.api ? best.api.name + (best.api.batch_percent ? " as a batch" : "") :
-        "1 × " + best.decoder.name + " in " + duration(question.count * best.capacity.request));
-    });
-    return question.count.toLocaleString("en") + " requests as a batch: " + ways.filter(Boolean).join(", or ") + ".";
+  function batch(listed, question) {
+    const millions = question.count * tokens(question) / MILLION;
+    const least = (able, cost) => listed.filter(able).sort((one, other) => cost(one) - cost(other)).slice(0, 1);
+    const batched = ({ mean, api }) => mean * (1 - api.batch_percent / 100);
+    const ways = [
+      ...least(offer => offer.plan && !reserved(offer), ({ full }) => full).map(({ full, plan, decoder, capacity }) =>
+        `${money(millions * full, plan.currency)} on 1 × ${decoder.name} in ${duration(question.count * capacity.request)}`),
+      ...least(({ api }) => api, batched).map(offer =>
+        `${money(millions * batched(offer), offer.api.currency)} from ${offer.api.name}${offer.api.batch_percent ? " as a batch" : ""}`)
+    ];
+    return `${question.count.toLocaleString("en")} requests as a batch: ${ways.join(", or ")}.`;
   }
 
-  /* Each machine once, at its cheapest plan. */
-  function cheapest(found) {
-    var seen = {};
-    return found.filter(function (one) {
-      var name = one.api ? "" : one.decoder.name + one.decoder.precision, first = !seen[name];
-      seen[name] = !one.api;
-      return first;
-    });
+  /* Every API, and each machine once, at its cheapest plan. */
+  function cheapest(listed) {
+    const seen = new Set(), name = ({ decoder }) => decoder.name + decoder.precision;
+    return listed.filter(offer => offer.api || (!seen.has(name(offer)) && seen.add(name(offer))));
   }
 
-  function show(form, place, data, shared) {
-    var question = asked(form), found = cheapest(offers(data, question, shared));
-    var titles = ["Machine or API", "A million tokens", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
-    var rows = found.map(function (one) { return row(form, one); });
-    place.replaceChildren.apply(place, [verdict(data, found, question)].concat(rows.length ? [shown.table(titles, rows, 7)] : []));
+  function show(form, data, shared) {
+    const question = questionOf(form), listed = cheapest(offers(data, question, shared));
+    const titles = ["Machine or API", "A million tokens", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
+    const rows = listed.map(offer => row(form, offer));
+    form.nextElementSibling.replaceChildren(verdict(data, listed, question), ...(rows.length ? [table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }
 
-  function fields(form) { return Array.from(form.elements).filter(function (field) { return field.name; }); }
-
-  function remember(form) {
-    var state = new URLSearchParams();
-    fields(form).forEach(function (field) {
-      if (field.validity.valid && field.value !== field.defaultValue) { state.set(field.name, field.value); }
-    });
-    history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state) + location.hash);
-  }
-
-  /* An address may contain anything: a field accepts only values that a reader could enter. */
-  function recall(form) {
-    var state = new URLSearchParams(location.search);
-    fields(form).forEach(function (field) {
-      if (!state.has(field.name)) { return; }
-      field.value = state.get(field.name);
-      if (field.value === "" || !field.validity.valid) { field.value = field.defaultValue; }
-    });
-  }
-
-  async function begin(form) {
-    var place = form.nextElementSibling;
-    var data = await shown.loaded(new URL(form.dataset.ecTokens, location.href).href, form.dataset.ecVariable);
-    var shared = await shown.loaded(new URL(form.dataset.ecShared, location.href).href, "epochcostTokens");
-    recall(form);
-    show(form, place, data, shared);
-    form.addEventListener("input", function () { show(form, place, data, shared); remember(form); });
-    form.addEventListener("change", function (event) { event.target.reportValidity(); });
-    form.addEventListener("submit", function (event) { event.preventDefault(); });
-    form.dataset.state = "ready";
-  }
-
-  function start() {
-    document.querySelectorAll("[data-ec-tokens]:not([data-state])").forEach(function (form) {
-      form.dataset.state = "loading";
-      begin(form).catch(function (error) { console.error("epochcost: no tokens:", error); });
-    });
-  }
-
-  window.epochcostTokens = { offers: offers, untimed: untimed };
-  if (window.document$) { window.document$.subscribe(start); } else { start(); }
+  window.epochcostTokens = { offers, untimed };
+  window.epochcostForms.onForms("[data-ec-tokens]", async form => {
+    const folder = new URL(form.dataset.ecTokens, location.href).href, model = form.dataset.ecModel;
+    const shared = await loaded(`${folder}.js`, "epochcostTokens");
+    const data = await loaded(`${folder}/${model}.js`, `epochcost-tokens/${model}`);
+    return async () => {
+      const precision = form.elements.precision.value, name = `${model}/${precision}`;
+      const timings = await loaded(`${folder}/${name}.js`, `epochcost-tokens/${name}`);
+      if (form.elements.precision.value === precision) { show(form, { ...data, precision, timings }, shared); }
+    };
+  }, []);
 })();

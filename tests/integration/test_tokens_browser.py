@@ -18,11 +18,12 @@ from analysis.test_tokens import offers_of, phase_result, project
 from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
+from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million
 from epochcost.report.pages import workload
 from epochcost.report.pages.page import Report
 from epochcost.report.templates import environment, render
-from epochcost.report.traffic import SHARED, token_files
+from epochcost.report.traffic import FOLDER, SHARED, token_files
 from epochcost.specs.loader import load_catalogue
 from epochcost.units import money
 from report.test_tokens import with_room
@@ -56,13 +57,13 @@ def page_fixture() -> Iterator[Page]:
     """An empty page with the script for token costs."""
     with chromium() as browser:
         page = browser.new_page()
-        for name in ("shown", "bill", "tokens"):
+        for name in ("shown", "forms", "bill", "tokens"):
             page.add_script_tag(path=ROOT / f"site_templates/assets/{name}.js")
         yield page
 
 
 def drawn(draw: random.Random) -> Requests:
-    """Random traffic, with or without bounds, within and beyond the timed range."""
+    """Random traffic, with or without bounds and cached prompts, around the timed range."""
     first, token = (draw.choice((None, Decimal(draw.randint(1, 400)) / 100)) for _ in "ft")
     return Requests(
         Decimal(draw.randint(1, 4000)) / 1000,
@@ -70,6 +71,7 @@ def drawn(draw: random.Random) -> Requests:
         draw.randint(1, 400),
         first,
         token,
+        Decimal(draw.choice(("0", "0.6"))),
     )
 
 
@@ -77,7 +79,7 @@ def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -
     """The same machines and plans at the same cost, within bounds and without."""
     draw, decoders = random.Random(20261124), timed_decoders(report.inputs)
     for address, script in token_files(report):
-        if address == SHARED:
+        if Path(address).parent != Path(FOLDER):
             continue
         model = Path(address).stem
         data = json.loads(script.partition("=")[2].rstrip(";\n"))
@@ -107,6 +109,7 @@ def plain(traffic: Requests) -> dict[str, float]:
         "output": traffic.output,
         "first": float(traffic.first_seconds or 10**9),
         "token": float(traffic.token_seconds or 10**9),
+        "cached": float(traffic.cached_share),
     }
 
 
@@ -148,19 +151,24 @@ _NEAR = 0.03
         Requests(Decimal(40), 1000, 200),
         Requests(Decimal(2), 3000, 500, Decimal("0.5"), Decimal("0.03")),
         Requests(Decimal("0.1"), 12000, 1),
+        Requests(Decimal(40), 4000, 200, cached_share=Decimal("0.6")),
     ],
-    ids=["usual", "many", "bounds", "long"],
+    ids=["usual", "many", "bounds", "long", "cached"],
 )
-@pytest.mark.parametrize("name", ["llama-3.1-8b", "qwen3-30b-a3b"])
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [("llama-3.1-8b", "bf16"), ("qwen3-30b-a3b", "bf16"), ("llama-3.1-8b", "fp8")],
+)
 def test_predicted_machines_cost_what_the_engine_says(
-    page: Page, project_report: Report, name: str, traffic: Requests
+    page: Page, project_report: Report, name: str, precision: Precision, traffic: Requests
 ) -> None:
     """Dense models and mixtures, alone and at full load, on every machine that keeps the bounds."""
-    files = {Path(address).name: script for address, script in token_files(project_report, [name])}
-    data, shared = (
+    files = dict(token_files(project_report, [name]))
+    data, timings, shared = (
         json.loads(files[file].partition("=")[2].rstrip(";\n"))
-        for file in (f"{name}.js", Path(SHARED).name)
+        for file in (f"{FOLDER}/{name}.js", f"{FOLDER}/{name}/{precision}.js", SHARED)
     )
+    data |= {"timings": timings, "precision": precision}
     offers = page.evaluate(
         "([data, asked, shared]) => window.epochcostTokens.offers(data, asked, shared)",
         [data, plain(traffic), shared],
@@ -170,7 +178,7 @@ def test_predicted_machines_cost_what_the_engine_says(
         for answer in offers
         if "plan" in answer
     }
-    engine = project_report.market.answer(name, traffic).offers
+    engine = project_report.market.answer(name, traffic, precision).offers
     expected = {}
     for offer in sorted(engine, key=lambda each: -each.capacity.request.mean):
         plan = f"{offer.price.provider} {offer.price.plan_words}"
@@ -210,7 +218,7 @@ def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> st
     assert match is not None
     scripts = "".join(
         f'<script src="{ROOT / "site_templates/assets" / name}.js"></script>'
-        for name in ("shown", "bill", "tables", "tokens")
+        for name in ("shown", "forms", "bill", "tables", "tokens")
     )
     (folder / "models").mkdir()
     page = folder / "models/page.html"

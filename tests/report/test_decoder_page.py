@@ -36,8 +36,7 @@ def workload_fixture(report: Report) -> Workload:
 def page_fixture(report: Report, workload: Workload) -> str:
     """The page's text."""
     model = report.catalogue.models[workload.id]
-    assert model.decoder is not None
-    page_of_model = decoder.page(report, about_model(report, workload), model, model.decoder)
+    page_of_model = decoder.page(report, about_model(report, workload), model)
     return html.unescape(render(environment(ROOT / "site_templates"), page_of_model))
 
 

@@ -26,12 +26,11 @@ def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) ->
         hardware=name,
         name=name,
         price=_PRICE,
-        plan="a plan",
         time=Time.exact(Decimal(seconds)),
         cost=estimate,
         mark="predicted",
         evidence=Evidence("a page", "x.md"),
-        answers=answers,
+        reservation="" if answers else "assumed price",
     )
 
 

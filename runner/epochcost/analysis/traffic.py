@@ -30,7 +30,6 @@ from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.serving import ServingQuestion
 from epochcost.results.kept import Keep
 
-PRECISION: Precision = "bf16"
 # Powers of two, which capacities try; prompts that determine a quadratic.
 SEQUENCES = tuple(2**power for power in range(9))
 _PROMPTS = (1000, 4000, 16000)
@@ -65,9 +64,11 @@ _Phases = tuple[tuple[float, ...], tuple[float, ...]]
 _KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffic.py", "predict"))
 
 
-def predicted_timings(market: TokenMarket, name: str) -> Iterator[DeviceTiming]:
+def predicted_timings(
+    market: TokenMarket, name: str, precision: Precision
+) -> Iterator[DeviceTiming]:
     """Yield the timings of a decoder, unless its spec lacks dimensions that the forecast needs."""
-    model = ServedModel.of(name, market.inputs.catalogue.decoder(name), PRECISION)
+    model = ServedModel.of(name, market.inputs.catalogue.decoder(name), precision)
     if model is None or not market.forecasts_tokens:
         return
     layouts, _ = fitting(model, market.places, ENGINES, _TWO)

@@ -6,21 +6,17 @@ https://datapackage.org/standard/data-package/.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from epochcost.analysis.table.columns import ENTRIES, ColumnType, Entry
-from epochcost.analysis.table.lines import Line, Value, values_of
-from epochcost.report.escape import one_line
+from epochcost.analysis.table.lines import Line, values_of
 from epochcost.report.tables import Column, Table, as_csv, as_json
-from epochcost.units import plain
 
 _FOLDER = "data"
 _NAMES = tuple(entry.name for entry in ENTRIES)
@@ -108,28 +104,17 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """Make a Parquet file of the table; its metadata contain the dictionary of columns as JSON."""
-    lines = [[_csv_cell(value) for value in row] for row in table.rows]
-    with tempfile.TemporaryDirectory() as folder:
-        return _write(lines, Path(folder) / "figures.parquet").read_bytes()
+    """Make a Parquet file of the table; its metadata contain the dictionary of columns as JSON.
 
-
-def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
-    """Make JSON of the columns: name, meaning, unit, type, and when a cell is empty."""
-    return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
-
-
-def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
-    """Let DuckDB read the lines as CSV and write them as Parquet."""
+    DuckDB reads the table as CSV.
+    """
     import duckdb  # noqa: PLC0415  only a build needs it
 
-    source = target.with_suffix(".csv")
-    with source.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([[entry.name for entry in ENTRIES], *lines])
     columns = ", ".join(f"{entry.name}: '{_SQL_TYPES[entry.type]}'" for entry in ENTRIES)
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute(
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as database:
+        source, target = (Path(folder) / f"figures.{form}" for form in ("csv", "parquet"))
+        source.write_text(as_csv(table, guarded=False), encoding="utf-8", newline="")
+        database.execute(
             _COPY.format(
                 source=_quoted(str(source)),
                 target=_quoted(str(target)),
@@ -137,14 +122,12 @@ def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
                 dictionary=_quoted(dictionary()),
             )
         )
-    return target
+        return target.read_bytes()
 
 
-def _csv_cell(value: Value) -> str:
-    """Write a cell of the CSV that DuckDB reads: text in one line, empty if unknown."""
-    if value is None:
-        return ""
-    return plain(value) if isinstance(value, Decimal) else one_line(str(value))
+def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
+    """Make JSON of the columns: name, meaning, unit, type, and when a cell is empty."""
+    return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
 
 
 def _quoted(text: str) -> str:

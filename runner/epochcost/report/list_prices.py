@@ -82,16 +82,11 @@ def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
     """The cheapest machines with the same accelerator; empty if no other machine has this one."""
     names = {chip.name for chip in hardware.accelerators}
-    same = [
-        machine
-        for machine in machines
-        if {chip.name for chip in machine.hardware.accelerators} == names
-    ]
-    priced = by_gpu_hour(same)
-    itself = [machine for machine in priced if machine.hardware is hardware]
-    listed = [
-        machine for machine in priced if machine in itself or machine in priced[:_MOST_ELSEWHERE]
-    ]
+    chips = ({chip.name for chip in machine.hardware.accelerators} for machine in machines)
+    same = [machine for machine, own in zip(machines, chips, strict=True) if own == names]
+    priced = enumerate(by_gpu_hour(same))
+    listed = [each for at, each in priced if at < _MOST_ELSEWHERE or each.hardware is hardware]
+    itself = any(machine.hardware is hardware for machine in listed)
     return listed if itself and len(listed) > 1 else []
 
 

@@ -37,34 +37,44 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 class Contender:
     """A machine for a job, at its cheapest price plan; ``mark`` says how certain the figures are.
 
-    ``answers`` is False if the cost depends on an unknown fact; then ``remarks`` says why.
-    Estimates have no ``row``, batch size, software or precision.
+    If the cost depends on an unknown fact, ``reservation`` names it, and the machine cannot be the
+    answer. Estimates have no ``row``, batch size, software or precision.
     """
 
     hardware: str
     name: str
     price: Price
-    plan: str
     time: Time
     cost: Estimate
     mark: str
     evidence: Evidence
-    answers: bool
+    reservation: str
     batch_size: int | None = None
     software: str = ""
     precision: str = ""
-    remarks: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     row: Row | None = None
+
+    @property
+    def plan(self) -> str:
+        """The price plan: in one phrase, or the id of a price without a row."""
+        return self.row.plan if self.row else self.price.id
+
+    @property
+    def answers(self) -> bool:
+        """Whether the machine may be the answer."""
+        return not self.reservation
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The reservation and the doubts."""
+        return tuple(filter(None, (self.reservation, *self.doubts)))
 
     @property
     def amount(self) -> str:
         """Write the machine's cost for readers; a cost that was not timed gets fewer digits."""
         timed = self.mark.startswith(("measured", "published"))
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
-
-
-def _candidate(contender: Contender) -> Candidate[Contender]:
-    return Candidate(contender, contender.time.mean, contender.cost)
 
 
 @dataclass(frozen=True)
@@ -84,18 +94,16 @@ class Contest:
         return tuple(contender for contender in self.machines if contender.answers) or self.machines
 
     @cached_property
-    def _candidates(self) -> tuple[Candidate[Contender], ...]:
+    def _comparable(self) -> tuple[Contender, ...]:
+        """Competing machines whose costs are in one currency."""
         currency = self.competing[0].cost.currency
-        return tuple(
-            _candidate(contender)
-            for contender in self.competing
-            if contender.cost.currency == currency
-        )
+        return tuple(each for each in self.competing if each.cost.currency == currency)
 
     @cached_property
     def frontier(self) -> tuple[Contender, ...]:
         """The machines that no other machine beats in both time and cost, fastest first."""
-        return tuple(candidate.key for candidate in compare.frontier(self._candidates))
+        candidates = (Candidate(each, each.time.mean, each.cost) for each in self._comparable)
+        return tuple(candidate.key for candidate in compare.frontier(candidates))
 
     @property
     def cheapest(self) -> Contender:
@@ -137,17 +145,10 @@ class Contest:
         best = self.cheapest
         if best.row is None:
             return None
-        same = (
-            contender
-            for contender in self.competing
-            if contender.cost.currency == best.cost.currency
-        )
         draws = {
-            contender.row.observed.machine: cost_draws(
-                contender.row.observed, contender.time, contender.cost
-            )
-            for contender in same
-            if contender.row is not None
+            each.row.observed.machine: cost_draws(each.row.observed, each.time, each.cost)
+            for each in self._comparable
+            if each.row is not None
         }
         return odds(best.row.observed.machine, draws)
 
@@ -200,21 +201,19 @@ def _of_row(row: Row, goal: Goal) -> Contender:
     assert row.price is not None, "ranked rows have a price"
     assert time is not None, "ranked rows have a time"
     assert cost is not None, "ranked rows have a cost"
-    remarks = (row.reservation, *observed.doubts, ratio_words(observed))
     return Contender(
         hardware=observed.machine.hardware,
         name=observed.machine.name,
         price=row.price,
-        plan=row.plan,
         time=time,
         cost=cost,
         mark=row.mark,
         evidence=observed.evidence,
-        answers=not row.reservation,
+        reservation=row.reservation,
         batch_size=observed.batch_size,
         software=observed.software,
         precision=observed.precision,
-        remarks=tuple(filter(None, remarks)),
+        doubts=(*observed.doubts, ratio_words(observed)),
         row=row,
     )
 
@@ -229,13 +228,11 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
             hardware=row.hardware.id,
             name=row.hardware.name,
             price=row.price,
-            plan=row.price.id,
             time=row.time,
             cost=row.cost,
             mark=row.mark,
             evidence=_ESTIMATE,
-            answers=not row.price.reservation,
-            remarks=(row.price.reservation,) if row.price.reservation else (),
+            reservation=row.price.reservation,
         )
         for row in best.values()
     )
@@ -249,22 +246,20 @@ def tokens_contest(answer: TokenAnswer) -> Contest | None:
         answer.offers, key=lambda each: (bool(each.price.reservation), each.full.mean)
     ):
         deployment, price, tokens = offer.deployment, offer.price, Decimal(answer.requests.tokens)
-        time, reservation = offer.capacity.request, price.reservation
+        time = offer.capacity.request
         best.setdefault(
             deployment.machine,
             Contender(
                 hardware=deployment.machine.hardware,
                 name=deployment.machine.name,
                 price=price,
-                plan=price.id,
                 time=Time(*(end * MILLION / tokens for end in (time.low, time.mean, time.high))),
                 cost=offer.full,
                 mark=offer.mark,
                 evidence=_PREDICTION,
-                answers=not reservation,
+                reservation=price.reservation,
                 software=deployment.software,
                 precision=deployment.precision,
-                remarks=(reservation,) if reservation else (),
             ),
         )
     return Contest("tokens", tuple(best.values())) if best else None
@@ -281,14 +276,12 @@ def _of_tuning(offer: Candidate[TuningOffer]) -> Contender:
         hardware=way.hardware.id,
         name=way.hardware.name,
         price=price,
-        plan=price.id,
         time=way.time,
         cost=offer.cost,
         mark=offer.key.mark,
         evidence=_PREDICTION,
-        answers=not price.reservation,
+        reservation=price.reservation,
         batch_size=way.setting.sequences,
         software=SOFTWARE,
         precision=way.setting.precision,
-        remarks=(price.reservation,) if price.reservation else (),
     )

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from epochcost.analysis.table.lines import Value
 from epochcost.report.escape import one_line
@@ -88,12 +88,15 @@ def _line(tag: str, aligned: Iterable[str], cells: Iterable[str]) -> str:
     return f"<tr>{' '.join(inside)}</tr>"
 
 
-def as_csv(table: Table) -> str:
-    """Write the table as CSV with a header line; unknown values are empty."""
+def as_csv(table: Table, *, guarded: bool = True) -> str:
+    """Write the table as CSV with a header line; unknown values are empty.
+
+    No ``guarded`` text runs as a formula in a spreadsheet.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(column.name for column in table.columns)
-    writer.writerows([_cell(value) for value in row] for row in table.rows)
+    writer.writerows([_cell(value, guarded) for value in row] for row in table.rows)
     return text.getvalue()
 
 
@@ -111,18 +114,24 @@ def as_json(table: Table) -> str:
     return f"""{{\n "columns": {_object(columns, "  ")},\n "rows": [\n  {listed}\n ]\n}}\n"""
 
 
+def as_script(name: str, value: Any) -> str:
+    """Write JSON as a script that sets a variable; a page on the disk cannot fetch data."""
+    data = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return f'window["{name}"]={data};\n'
+
+
 def _object(fields: Mapping[str, str | float | None], indent: str) -> str:
     """Write an object as `json.dumps` does with indentation, but many times faster."""
     lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(value)}" for name, value in fields.items())
     return f"{{\n{indent}{lines}\n{indent[1:]}}}"
 
 
-def _cell(value: Value) -> str:
+def _cell(value: Value, guarded: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
         return plain(value)
-    return f"'{value}" if isinstance(value, str) and _is_formula(value) else str(value)
+    return f"'{value}" if guarded and isinstance(value, str) and _is_formula(value) else str(value)
 
 
 def _is_formula(text: str) -> bool:

@@ -12,7 +12,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
+from epochcost import units
 from epochcost.analysis.odds import odds_sentence, scenarios
+from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording
@@ -22,22 +24,6 @@ from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_u
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
 from epochcost.specs.price import Price
-from epochcost.units import (
-    count_words,
-    kilograms,
-    kilowatt_hours,
-    memory,
-    money,
-    money_about,
-    plain,
-    prefixed,
-    price_age,
-    rounded,
-    scientific,
-    seconds,
-    share,
-    software_words,
-)
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -67,7 +53,7 @@ def render(templates: Environment, page: Page) -> str:
     try:
         template = templates.get_template(f"pages/{page.template}")
         # The address of the root consists of dots and slashes only.
-        text = template.render(page=page, root=Markup(page.root), **page.values)  # noqa: S704
+        text = template.render(page=page, root=Markup(page.root), **page.context)  # noqa: S704
     except TemplateError as error:
         place = f"{page.template}:{getattr(error, 'lineno', '?')}"
         raise InputError(f"{place}: {type(error).__name__}: {error}") from error
@@ -92,7 +78,7 @@ def _date(day: dt.date) -> Markup:
 
 def price_date(day: dt.date) -> Markup:
     """Write the day of a price, with its age if it is older than 60 days."""
-    return Markup(", ".join(filter(None, (_date(day), price_age(day)))))  # noqa: S704  digits only
+    return Markup(", ".join(filter(None, (_date(day), units.price_age(day)))))  # noqa: S704  digits only
 
 
 def _gib(size_bytes: int) -> str:
@@ -110,48 +96,48 @@ def _hour(price: Price) -> str:
 
 def _owned_hour(price: Price) -> str:
     hour = owned_hour(price)
-    return "unknown" if hour is None else money(hour, price.currency)
+    return "unknown" if hour is None else units.money(hour, price.currency)
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {
-    "amount": money,
-    "amount_about": money_about,
-    "bytes": memory,
+    "amount": units.money,
+    "amount_about": units.money_about,
+    "bytes": units.memory,
     "billing": wording.billing_words,
-    "change": wording.change_words,
     "cost": wording.cost_words,
     "cost_range": wording.cost_range,
     "count": _count,
-    "counted": count_words,
+    "counted": units.count_words,
     "odds_sentence": odds_sentence,
-    "software": software_words,
+    "software": units.software_words,
     "gib": _gib,
     "date": _date,
-    "goal": wording.goal_words,
+    "goal": GOAL_WORDS.__getitem__,
     "hour": _hour,
     "hour_rate": wording.hour_words,
     "hour_about": wording.hour_about,
     "job": JOB_WORDS.__getitem__,
-    "joules": lambda energy: f"{rounded(energy)} J",
-    "kilograms": kilograms,
-    "kwh": kilowatt_hours,
+    "joules": lambda energy: f"{units.rounded(energy)} J",
+    "kilograms": units.kilograms,
+    "kwh": units.kilowatt_hours,
     "linked": with_links,
     "machine_uri": lambda hardware: address(machine_uri(hardware)),
     "month_hour": wording.month_hour_words,
     "owned_hour": _owned_hour,
     "page_title": page_title,
-    "plain": plain,
-    "prefixed": prefixed,
+    "place": wording.place_words,
+    "plain": units.plain,
+    "prefixed": units.prefixed,
     "price_date": price_date,
     "price_paid": price_paid,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
     "per_second": wording.per_second_words,
-    "rounded": rounded,
+    "rounded": units.rounded,
     "scenarios": scenarios,
-    "scientific": lambda value: scientific(float(value)),
-    "seconds": seconds,
-    "share": share,
+    "scientific": lambda value: units.scientific(float(value)),
+    "seconds": units.seconds,
+    "share": units.share,
     "mark": wording.mark_words,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,

@@ -3,20 +3,19 @@
 For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
 of sequences. For a decoder with predicted times, it has a few times for each kind and number of
 devices, software and precision: to read prompts of some lengths, and to decode a token of some
-sequences. A program for all decoders adds these times, as the law of `predict.decoders` does, and
-computes the cost.
+sequences, in a file for each precision. A program for all decoders adds these times, as the law of
+`predict.decoders` does, and computes the cost.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
-from epochcost.analysis.serving_capacity import Layout
+from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.tokens import (
     break_even_rate,
     busy_per_million,
@@ -27,32 +26,35 @@ from epochcost.analysis.tokens import (
     token_seconds,
     written_seconds,
 )
-from epochcost.analysis.traffic import PRECISION, DeviceTiming, predicted_timings
+from epochcost.analysis.traffic import DeviceTiming, predicted_timings
 from epochcost.cost import Time
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.program import answers_program
 from epochcost.cost.tracing import maximum, symbol, where
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report
+from epochcost.report.tables import as_script
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import current_prices
 
 FOLDER = "data/calculator/tokens"
 SHARED = f"{FOLDER}.js"
 Json = Any
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
+# The share of each prompt that is in the cache.
+_SHARE = symbol("share")
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield a script for each decoder and one for all, by address.
 
-    These files are scripts because a page that is opened from the disk cannot fetch data. If
-    ``names`` is None, all decoders with an answer have a script.
+    If ``names`` is None, all decoders with an answer have a script.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
     programs = {"capacity": _predicted_capacity(), "request": _request(), "cost": _cost()}
-    yield SHARED, _script("epochcostTokens", {"machines": machines, **programs})
+    yield SHARED, as_script("epochcostTokens", {"machines": machines, **programs})
     if names is None:
         names = {*report.trials.decoders, *report.tokens}
     for name in sorted(names):
@@ -61,15 +63,12 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
         published = {
             "decoders": [_decoder(report, timed) for timed in report.trials.decoders.get(name, ())],
             "apis": [_api(api) for api in apis],
-            "precision": PRECISION,
-            "timings": [_timing(timing) for timing in predicted_timings(report.market, name)],
         }
-        yield f"{FOLDER}/{name}.js", _script(f"epochcost-tokens/{name}", published)
-
-
-def _script(name: str, value: Json) -> str:
-    data = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return f'window["{name}"]={data};\n'
+        yield f"{FOLDER}/{name}.js", as_script(f"epochcost-tokens/{name}", published)
+        for precision in PRECISIONS:
+            timings = predicted_timings(report.market, name, precision)
+            script = as_script(f"epochcost-tokens/{name}/{precision}", [*map(_timing, timings)])
+            yield f"{FOLDER}/{name}/{precision}.js", script
 
 
 def _timing(timing: DeviceTiming) -> Json:
@@ -81,7 +80,8 @@ def _timing(timing: DeviceTiming) -> Json:
         "software": layout.engine.name,
         "devices": layout.devices,
         "room": int(layout.room),
-        "step": [_short_of(seconds) for seconds in timing.step[: _most(layout)]],
+        # As many powers of two as the engine processes sequences.
+        "step": [*map(_short_of, timing.step[: layout.engine.most_sequences.bit_length()])],
         "phases": {name: _short_of(seconds) for name, seconds in phases.items()},
         "spread": [_short_of(end) for end in timing.spread],
         "machines": {
@@ -89,11 +89,6 @@ def _timing(timing: DeviceTiming) -> Json:
             for alike in timing.layouts
         },
     }
-
-
-def _most(layout: Layout) -> int:
-    """How many powers of two there are from 1 to the most sequences that the engine processes."""
-    return layout.engine.most_sequences.bit_length()
 
 
 def _short_of(seconds: float) -> float:
@@ -139,11 +134,14 @@ def _predicted_capacity() -> Json:
     ``step`` is the time to decode a token of each sequence without a cache, ``alone`` that of a
     single sequence.
     """
-    sequences, step, alone, cached, once = map(
-        symbol, ("sequences", "step", "alone", "cached", "once")
+    sequences, step, alone, cached, once, room = map(
+        symbol, ("sequences", "step", "alone", "cached", "once", "room")
     )
     with exact_arithmetic():
-        read = symbol("read0") + _PROMPT * (symbol("read1") + _PROMPT * symbol("read2"))
+        # As Layout.cached_tokens: the cache stores one prompt for a later request.
+        spare = maximum(Decimal(0), room / sequences - _PROMPT - _OUTPUT)
+        left = maximum(_PROMPT - _SHARE * _PROMPT, _PROMPT - spare)
+        read = symbol("read0") + left * (symbol("read1") + (2 * _PROMPT - left) * symbol("read2"))
         first = maximum(alone, symbol("start") + symbol("slope") * read)
         in_cache = cached * middle_of(_PROMPT, _OUTPUT)
         single, full = alone + in_cache, step + sequences * in_cache
@@ -227,12 +225,11 @@ def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
 
 
 def _api(api: ApiPrice) -> Json:
-    request = api.model_copy(update={"long": None}).request(_PROMPT, _OUTPUT)
+    request = api.model_copy(update={"long": None}).request(_PROMPT, _OUTPUT, _SHARE)
     if api.long is not None:
-        prices = {
-            name: getattr(api.long, name) for name in ("input_per_million", "output_per_million")
-        }
-        long_request = api.model_copy(update={"long": None, **prices}).request(_PROMPT, _OUTPUT)
+        prices = api.long.model_dump(exclude={"above_tokens"})
+        long_api = api.model_copy(update={"long": None, **prices})
+        long_request = long_api.request(_PROMPT, _OUTPUT, _SHARE)
         request = where(api.long.above_tokens >= _PROMPT, request, long_request)
     cost = {"request": request, "mean": request * MILLION / (_PROMPT + _OUTPUT)}
     return {

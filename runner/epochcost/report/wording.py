@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from epochcost.analysis.observations import Goal, Observation
+from epochcost.analysis.observations import Observation
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
 from epochcost.specs.price import Price
@@ -23,11 +23,6 @@ from epochcost.units import (
     symbol,
 )
 
-_GOALS: dict[Goal, str] = {
-    "epoch": "epoch of training",
-    "full": "full training",
-    "million": "million inferences",
-}
 # Factors below it are easier to read as fractions.
 _TENTH = 0.1
 # For an interval of two or three scattered samples, or wider than its value in percent.
@@ -47,11 +42,6 @@ SHAPES = {
 def mark_words(mark: str) -> str:
     """Write the kind of evidence for readers."""
     return mark.replace(", price assumed", " · assumed price")
-
-
-def goal_words(goal: Goal) -> str:
-    """Name the goal by a noun without an article."""
-    return _GOALS[goal]
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
@@ -104,13 +94,6 @@ def times_words(factor: Bounded | float) -> str:
     return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
 
-def change_words(factor: Bounded) -> str:
-    """Write a ratio of times with the words "times slower" or "times faster"."""
-    if factor.mean > 1:
-        return f"▲ {rounded(factor.mean)} times slower"
-    return f"▼ {rounded(1 / factor.mean)} times faster"
-
-
 def times_range(factor: Bounded) -> str:
     """Write the interval of a factor; empty without one, "uncertain" if it is uselessly wide."""
     if factor.low == factor.high:
@@ -152,6 +135,11 @@ def month_hour_words(price: Price) -> str:
 def _hour(amount: Decimal, currency: str) -> str:
     """An hour's price to the cent; from a hundred upward without cents."""
     return money(amount, currency, 0 if amount >= _WHOLE else None)
+
+
+def place_words(price: Price) -> str:
+    """Write provider, plan and region of a price."""
+    return ", ".join(filter(None, (price.provider, price.plan_words, price.region)))
 
 
 def plan_note(price: Price) -> str:

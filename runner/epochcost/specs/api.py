@@ -127,7 +127,7 @@ class ApiPrice(PricedSpec):
             (cached_share, prices.cached_input_per_million),
             (written_share, prices.cache_write_per_million),
         ):
-            if price is not None and share:
+            if price is not None and share != 0:
                 read -= share * (full - price)
         cost = (prompt * read + output * prices.output_per_million) / MILLION
         return cost * (1 - self.batch_percent / 100) if batch and self.batch_percent else cost

@@ -8,6 +8,7 @@ from typing import Any
 
 from epochcost.report.charts.data import ChartData, readable
 from epochcost.report.tables import Form
+from epochcost.units import symbol
 
 # Leading digits of round numbers, by the largest number of decades that uses them.
 _LEADS = (
@@ -75,6 +76,13 @@ def log_with_ticks(
         axis={"values": ticks, "labelExpr": label, "labelSeparation": 8},
         title=f"{title} (log scale)",
     )
+
+
+def money_axis(alt: Any, field: str, title: str, currency: str) -> Any:
+    """A vertical axis of amounts from 0."""
+    label = f"'{symbol(currency)}' + format(datum.value, ',~r')"
+    axis = alt.Axis(labelExpr=label, tickCount=6, title=title)
+    return alt.Y(f"{field}:Q", scale=alt.Scale(zero=True), axis=axis)
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:

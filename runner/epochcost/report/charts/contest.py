@@ -175,30 +175,25 @@ def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)
     y = axes.positions(data.values_of("cost"), [row.cost[1] for row in data.rows], height)
     marks = dict(zip((row.machine for row in data.rows), zip(x, y, strict=True), strict=True))
-    boxes = [_Box(x - _MARK, x + _MARK, y - _MARK, y + _MARK) for x, y in marks.values()]
+    boxes = [(x - _MARK, x + _MARK, y - _MARK, y + _MARK) for x, y in marks.values()]
     sides: dict[str, str] = {}
     for row in named:
         for side, box in _name_boxes(row.machine, *marks[row.machine]):
-            free = box.left >= 0 and box.right <= width
-            if row.machine not in sides and free and not any(map(box.meets, boxes)):
+            free = box[0] >= 0 and box[1] <= width
+            if row.machine not in sides and free and not any(_meets(box, each) for each in boxes):
                 sides[row.machine] = side
                 boxes.append(box)
     return sides
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """A rectangle of a plot, in pixels from the plot's lower left corner."""
+# Left, right, bottom and top of a rectangle, in pixels from the plot's lower left corner.
+_Box = tuple[float, float, float, float]
 
-    left: float
-    right: float
-    bottom: float
-    top: float
 
-    def meets(self, other: _Box) -> bool:
-        """Whether two rectangles overlap."""
-        beside = self.right < other.left or other.right < self.left
-        return not (beside or self.top < other.bottom or other.top < self.bottom)
+def _meets(box: _Box, other: _Box) -> bool:
+    """Whether two rectangles overlap."""
+    beside = box[1] < other[0] or other[1] < box[0]
+    return not (beside or box[3] < other[2] or other[3] < box[2])
 
 
 def _name_boxes(name: str, x: float, y: float) -> Iterator[tuple[str, _Box]]:
@@ -207,7 +202,7 @@ def _name_boxes(name: str, x: float, y: float) -> Iterator[tuple[str, _Box]]:
     for side, place in _SIDES.items():
         near, level = x + place["dx"], y - place["dy"]
         left, right = (near - reach, near) if side == "left" else (near, near + reach)
-        yield side, _Box(left, right, level - _LINE / 3, level + _LINE * 2 / 3)
+        yield side, (left, right, level - _LINE / 3, level + _LINE * 2 / 3)
 
 
 # Machines besides the choice whose names fit on one screen.

@@ -55,7 +55,6 @@ class Shown:
 
 
 MachineName = Annotated[str, Shown("Machine")]
-WorkloadName = Annotated[str, Shown("Workload")]
 WorkName = Annotated[str, Shown("Job")]
 PlanName = Annotated[str, Shown("Price plan")]
 FigureKind = Annotated[str, Shown("How we know")]
@@ -73,18 +72,6 @@ class ChartData(Generic[RowT]):
     def values(self) -> list[dict[str, Any]]:
         """The values for Altair, as a dict for each row; missing values are left out."""
         return [dict(self._drawn(row)) for row in self.rows]
-
-    def fold(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
-        """Repeat each row for each of ``fields``, with the field's label and its value.
-
-        The label is stored as ``kind`` and the value as ``value``.
-        """
-        return [
-            {**row, kind: label}
-            | {f"{value}{end}": row[f"{name}{end}"] for end in _ENDS if f"{name}{end}" in row}
-            for row in self.values
-            for name, label in fields.items()
-        ]
 
     def values_of(self, *names: str) -> list[Any]:
         """All drawn values of some fields, including both ends of intervals."""

@@ -26,7 +26,6 @@ from typing import Any
 
 from epochcost.errors import CapabilityError
 from epochcost.report.charts.figure import Chart, Figure
-from epochcost.report.charts.theme import without_validation
 
 _PACKAGES = ("altair", "vl-convert-python")
 # The parts of the library that pages use.
@@ -159,8 +158,10 @@ def end_with_parent() -> None:
 
 def _draw(path: Path, chart: Chart[Any]) -> None:
     import vl_convert  # noqa: PLC0415  loaded for drawing only
+    from altair.utils.schemapi import debug_mode  # noqa: PLC0415
 
-    with without_validation():
+    # Validation of each part takes most of Altair's time.
+    with debug_mode(False):
         spec = chart.spec()
     drawing = {
         "spec": json.dumps(spec, separators=(",", ":")),

@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal
 
 from epochcost.cost.break_even import Alternative, Comparison, MonthlyCost
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
-from epochcost.report.charts import theme
+from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, PlanName, Shown
 from epochcost.report.charts.figure import Chart, Figure, day_range
 from epochcost.report.escape import one_line
 from epochcost.specs.price import Price
-from epochcost.units import symbol
 
 _DASHES = {"bought": [1, 0], "rented": [5, 4]}
 # More lines cannot be told apart: there are eight colours, one is the owned line's.
@@ -48,9 +47,15 @@ class RentOrBuy(Chart[MonthPoint]):
     def layers(self, alt: Any) -> list[Any]:
         """The lines, and the crosses if there are any."""
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
+        most = float(HOURS_PER_CALENDAR_MONTH)
         base = self.marks(alt).encode(
-            x=_hours(alt),
-            y=_cost(alt, self.data.currency),
+            x=alt.X(
+                "hours_per_month:Q",
+                scale=alt.Scale(domain=[0, most], nice=False),
+                axis=alt.Axis(values=list(range(0, int(most) + 1, 100))),
+                title="hours of use in a month",
+            ),
+            y=axes.money_axis(alt, "cost_per_month", "cost of a month", self.data.currency),
             color=theme.colour_by(alt, self.data, "price_plan", legend=theme.LINES),
         )
         lines = (
@@ -65,22 +70,6 @@ class RentOrBuy(Chart[MonthPoint]):
             ),
         )
         return [lines, crossings] if "break-even" in self.data.values_of("point") else [lines]
-
-
-def _hours(alt: Any) -> Any:
-    most = float(HOURS_PER_CALENDAR_MONTH)
-    return alt.X(
-        "hours_per_month:Q",
-        scale=alt.Scale(domain=[0, most], nice=False),
-        axis=alt.Axis(values=list(range(0, int(most) + 1, 100))),
-        title="hours of use in a month",
-    )
-
-
-def _cost(alt: Any, currency: str) -> Any:
-    axis = alt.Axis(labelExpr=f"'{symbol(currency)}' + format(datum.value, ',~r')", tickCount=6)
-    scale = alt.Scale(zero=True)
-    return alt.Y("cost_per_month:Q", scale=scale, axis=axis, title="cost of a month")
 
 
 def rent_or_buy(comparison: Comparison) -> Figure | None:
@@ -100,7 +89,8 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
         points += _line(name, "rented", rented.month)
         if (hours := rented.crossing.hours) is not None:
             cost = rented.month.at(hours)
-            points.append(MonthPoint(name, "rented", "break-even", _tenth(hours), cost))
+            tenth = hours.quantize(Decimal("0.1"))
+            points.append(MonthPoint(name, "rented", "break-even", tenth, cost))
     return Figure(
         id=f"rent-or-buy-{bought.id}",
         title=(
@@ -131,7 +121,3 @@ def _description(drawn: Sequence[Alternative], omitted: int) -> str:
     if all(rented.crossing.outcome != "below" for rented in drawn):
         text += ", and right of a cross buying is cheaper"
     return f"{text}.{f' The {omitted} dearest are only in the table above.' if omitted else ''}"
-
-
-def _tenth(hours: Decimal) -> Decimal:
-    return hours.quantize(Decimal("0.1"))

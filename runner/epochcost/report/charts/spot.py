@@ -9,10 +9,10 @@ from statistics import fmean
 from typing import Annotated, Any
 
 from epochcost.analysis.replays import Replayed
-from epochcost.report.charts import theme
+from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Shown
 from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range
-from epochcost.units import money, symbol
+from epochcost.units import money
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,10 @@ class ByStart(Chart[StartCost]):
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines, and invisible points for tooltips."""
-        label = f"'{symbol(self.data.currency)}' + format(datum.value, ',~r')"
-        amounts = alt.Axis(labelExpr=label, tickCount=6, title="cost of the job")
         days = alt.Axis(format="%d %b", tickCount=7, title="start of the job (UTC)")
         base = self.marks(alt).encode(
             x=alt.X("start:T", scale=alt.Scale(type="utc"), axis=days),
-            y=alt.Y("cost:Q", scale=alt.Scale(zero=True), axis=amounts),
+            y=axes.money_axis(alt, "cost", "cost of the job", self.data.currency),
             color=theme.colour_by(alt, self.data, "policy", legend=theme.LINES),
         )
         return [

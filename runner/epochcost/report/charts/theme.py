@@ -14,7 +14,6 @@ import html
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -127,13 +126,6 @@ def error_bars(
     return [base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
 
 
-def without_validation() -> AbstractContextManager[None]:
-    """Disable the validation of each part, which takes most of Altair's time."""
-    from altair.utils.schemapi import debug_mode  # noqa: PLC0415  a cached drawing needs no Altair
-
-    return debug_mode(False)
-
-
 def layered(layers: Sequence[Any]) -> dict[str, Any]:
     """Join charts as `alt.layer` does, without its copies of all rows.
 
@@ -159,25 +151,11 @@ def _data(layer: Any) -> dict[str, Any]:
 
 
 LIGHT_SERIES = (
-    "#4b78ff",
-    "#872d00",
-    "#006969",
-    "#c378a5",
-    "#78785a",
-    "#4ba500",
-    "#3c2d2d",
-    "#1e1ea5",
-)
+    "#4b78ff", "#872d00", "#006969", "#c378a5", "#78785a", "#4ba500", "#3c2d2d", "#1e1ea5",
+)  # fmt: skip
 DARK_SERIES = (
-    "#87d2ff",
-    "#c3692d",
-    "#2da578",
-    "#a587a5",
-    "#e1b400",
-    "#d2f0a5",
-    "#f0e1e1",
-    "#8778ff",
-)
+    "#87d2ff", "#c3692d", "#2da578", "#a587a5", "#e1b400", "#d2f0a5", "#f0e1e1", "#8778ff",
+)  # fmt: skip
 _LIGHT_INKS = {"ink": "#24292f", "soft": "#57606a", "grid": "#e3e6ea", "paper": "#ffffff"}
 _DARK_INKS = {"ink": "#e6e8ee", "soft": "#aab1c0", "grid": "#3a3f4f", "paper": "#1e2129"}
 

@@ -13,7 +13,6 @@ from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_rang
 from epochcost.report.escape import one_line
 from epochcost.units import seconds
 
-# Fewer rates are only in the table.
 # By field: its label and dash.
 _PERCENTILES: dict[str, tuple[str, list[int]]] = {
     "first_p50": ("median", [1, 0]),
@@ -46,8 +45,11 @@ class WaitingChart(Chart[AskedRate]):
         domain = axes.log_domain([*self.data.values_of(*_PERCENTILES), *self.bounds])
         y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", "seconds")
         labels, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
-        names = dict(zip(_PERCENTILES, labels, strict=True))
-        values = self.data.fold(names, "percentile", "seconds")
+        values = [
+            {**row, "percentile": label, "seconds": row[field]}
+            for row in self.data.values
+            for field, (label, _) in _PERCENTILES.items()
+        ]
         base = alt.Chart(alt.Data(values=values)).encode(
             x=axes.log_axis(alt.X, self.data, "requests_per_second", "requests per second"),
             y=y,
@@ -74,13 +76,8 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
     if len(set(rates)) < LEAST_POINTS:
         return None
-    first, *_, last = (
-        sorted(
-            (rate for rate in rates if rate.way == rates[0].way),
-            key=lambda rate: rate.requests_per_second,
-        )
-        * 2
-    )
+    alone = [rate for rate in rates if rate.way == rates[0].way]
+    first, last = (end(alone, key=lambda rate: rate.requests_per_second) for end in (min, max))
     alike = len({decoder.requests.lengths_words for decoder in served}) == 1
     bounds = sorted({decoder.requests.first_token_ms / 1e3 for decoder in served})
     return Figure(

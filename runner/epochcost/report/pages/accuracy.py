@@ -30,33 +30,18 @@ class TrainingRow:
     accuracy: str
 
 
-@dataclass(frozen=True)
-class TrainedModel:
-    """All trainings of a model on a data set; ``sentence`` states the main result."""
-
-    id: str
-    name: str
-    dataset: str
-    sentence: str
-    rows: tuple[TrainingRow, ...]
-
-
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page about accuracy."""
     trainings = accuracy_trainings(report.inputs)
-    groups = [
-        list(group)
-        for _, group in groupby(
-            trainings, key=lambda training: (training.model.id, training.dataset.id)
-        )
-    ]
+    groups = [list(group) for _, group in groupby(trainings, key=_id)]
+    models = [(group[0], [_row(training) for training in group]) for group in groups]
     yield Page(
         uri=URI,
         title="What an accuracy costs",
         template="accuracy.md.jinja",
         description="Time and money of real trainings to an accuracy, with repeats.",
         context={
-            "models": [_trained(group) for group in groups],
+            "models": [(_id(first), first, _sentence(rows), rows) for first, rows in models],
             "hardware": report.catalogue.hardware,
             "published": published_accuracies(report.catalogue),
         },
@@ -74,19 +59,9 @@ def _id(training: AccuracyTraining) -> str:
     return f"{training.model.id}-{training.dataset.id}"
 
 
-def _trained(group: Sequence[AccuracyTraining]) -> TrainedModel:
-    first, rows = group[0], [_row(training) for training in group]
-    aimed = next((row for row in rows if not row.training.whole), rows[0])
-    return TrainedModel(
-        _id(first),
-        first.model.name,
-        first.dataset.name,
-        _sentence(aimed),
-        tuple(rows),
-    )
-
-
-def _sentence(row: TrainingRow) -> str:
+def _sentence(rows: Sequence[TrainingRow]) -> str:
+    """State the main result of a model's trainings on a data set."""
+    row = next((row for row in rows if not row.training.whole), rows[0])
     price, machine = row.training.price, row.training.machine
     assumed = " at an assumed price" if price and price.assumed else ""
     cost = f" and {row.cost}{assumed}" if row.cost else ""

@@ -8,7 +8,6 @@ published as weights, draws of a measured time as a seed.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
+from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import PLAN_GROUPS, Price
@@ -74,10 +74,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield a script with each workload's times, and one with all price plans, by address.
-
-    These files are scripts because a page that is opened from the disk cannot fetch data.
-    """
+    """Yield a script with each workload's times, and one with all price plans, by address."""
     rows_by_key = _rows(report)
     plans = {row.price.id: row.price for rows in rows_by_key.values() for row in rows if row.price}
     programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
@@ -94,14 +91,14 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
             "million": million_program(),
         },
     }
-    yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
+    yield f"{FOLDER}/plans.js", as_script(_PLANS, shared)
     for key, rows in rows_by_key.items():
         model = report.catalogue.models.get(key)
         jobs = _jobs(rows, usual) | {
             "examples": model.training.examples_per_epoch if model and model.training else None,
             "tokens": model.tokens_per_example if model else None,
         }
-        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", jobs)
+        yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", jobs)
 
 
 def _usual(report: Report, hardware: str) -> Json:
@@ -109,11 +106,6 @@ def _usual(report: Report, hardware: str) -> Json:
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
-
-
-def _script(name: str, value: Json) -> str:
-    data = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return f'window["{name}"]={data};\n'
 
 
 def _rows(report: Report) -> dict[str, list[Row]]:

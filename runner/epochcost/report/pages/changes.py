@@ -6,15 +6,15 @@ The changelog is the project's CHANGELOG.md, if it has one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from typing import Any
 
 from markupsafe import Markup
 
 from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.words import HEADER, cells, sections, shown_costs, summary
 from epochcost.errors import InputError
-from epochcost.report.pages.page import Page, Report, View
+from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table
 
 _COMMIT = re.compile("[0-9a-f]{40}")
@@ -44,54 +44,37 @@ def pages(report: Report) -> Iterator[Page]:
         )
 
 
-@dataclass(frozen=True)
-class ChangesView(View):
-    """Values of the page of changes; if the changes are unknown, ``reason`` says why.
-
-    ``since`` is the revision of the last publication. ``winners`` has sentences. ``sections`` has
-    lists of sentences by title, except empty lists. ``left`` is the number of changed costs that
-    are not listed.
-    """
-
-    changelog: bool
-    since: str
-    day: str
-    reason: str = ""
-    summary: str = ""
-    costs: Table | None = None
-    left: int = 0
-    winners: Sequence[str] = ()
-    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
 def _changed(report: Report) -> Page:
-    changes, has_changelog = report.changes, bool(changelog(report))
-    since = report.publication.since
-    view = ChangesView(
-        has_changelog, since[: 8 if _COMMIT.fullmatch(since) else 40], report.publication.day
-    )
+    changes, since = report.changes, report.publication.since
+    context: dict[str, Any] = {
+        "changelog": bool(changelog(report)),
+        # The revision of the last publication.
+        "since": since[: 8 if _COMMIT.fullmatch(since) else 40],
+        "day": report.publication.day,
+        "reason": changes if isinstance(changes, str) else "",
+    }
+    if not isinstance(changes, str):
+        context |= _listed(changes)
     return Page(
         uri="changed.md",
         title="What changed",
         template="changed.md.jinja",
         description="Costs, cheapest choices and results that changed since the last publication.",
-        context=replace(view, reason=changes)
-        if isinstance(changes, str)
-        else _filled(view, changes),
+        context=context,
     )
 
 
-def _filled(view: ChangesView, changes: Difference) -> ChangesView:
+def _listed(changes: Difference) -> dict[str, Any]:
+    """Collect the changes; ``left`` is the number of changed costs beyond the listed ones."""
     costs, listed = shown_costs(changes.costs), sections(changes)
     columns = tuple(Column(name, name.capitalize()) for name in HEADER)
-    return replace(
-        view,
-        summary=summary(changes),
-        costs=Table(columns, tuple(map(cells, costs[:MOST_ROWS]))) if costs else None,
-        left=max(0, len(costs) - MOST_ROWS),
-        winners=listed["winners"],
-        sections={title: listed[name] for name, title in _TITLES.items() if listed.get(name)},
-    )
+    return {
+        "summary": summary(changes),
+        "costs": Table(columns, tuple(map(cells, costs[:MOST_ROWS]))) if costs else None,
+        "left": max(0, len(costs) - MOST_ROWS),
+        "winners": listed["winners"],
+        "sections": {title: listed[name] for name, title in _TITLES.items() if listed.get(name)},
+    }
 
 
 def changelog(report: Report) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
-from epochcost.analysis.finetune import FinetuneAnswer
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.odds import Odds, odds
-from epochcost.analysis.phases import TimedDecoder
-from epochcost.analysis.reported import ReportedRow, reported_rows
-from epochcost.analysis.roofline import DecodedStep, decoded_steps
+from epochcost.analysis.reported import reported_rows
+from epochcost.analysis.roofline import decoded_steps
 from epochcost.analysis.rows import group_by
-from epochcost.analysis.serving import ServedDecoder
 from epochcost.analysis.token_answers import TokenAnswer, name_of, reservation_of
 from epochcost.analysis.tokens import (
     ApiOffer,
@@ -27,98 +25,60 @@ from epochcost.analysis.tokens import (
 )
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import ENGINE_SEQUENCES
-from epochcost.predict.decoders.training_rows import Method
 from epochcost.report.charts.contest import cost_against_time
 from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.charts.load import RATES, Way, cost_by_load
 from epochcost.report.charts.waiting import waiting_chart
 from epochcost.report.escape import one_line
-from epochcost.report.pages.model import AboutModel, ModelView
-from epochcost.report.pages.page import (
-    EXAMPLE_TOKENS,
-    EXAMPLES,
-    TUNING_EPOCHS,
-    Job,
-    Page,
-    Report,
-    stem,
-    workload_uri,
-)
-from epochcost.report.ranking import Contest
-from epochcost.report.traffic import FOLDER, SHARED
+from epochcost.report.pages.page import TUNING, Job, Page, Report, stem, workload_uri
+from epochcost.report.traffic import FOLDER, PRECISIONS
 from epochcost.report.wording import per_second_words
-from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
 
 Offered = ServingOffer | ApiOffer
 
 
-@dataclass(frozen=True)
-class DecoderView(ModelView):
-    """Values of a decoder's page; ``answer`` is None if nothing can answer its requests.
-
-    ``odds`` compare the machines, by name. ``turn`` is the rate of requests above which a machine
-    costs less than the cheapest API, with that machine. ``memory`` compares decoding steps with the
-    shortest possible time of their reads; its keys are the addresses of the steps' evidence.
-    ``script`` and ``shared`` are the scripts from which the browser computes. ``sequences`` is the
-    largest number of requests that the engine processes together, ``shortest`` the duration of its
-    shortest measurement in seconds.
-    """
-
-    decoder: Decoder
-    answer: TokenAnswer | None
-    odds: Odds[str] | None
-    turn: tuple[Decimal, ServingOffer] | None
-    timed: Sequence[TimedDecoder]
-    memory: Mapping[str, DecodedStep]
-    script: str
-    shared: str
-    sequences: int
-    served: Sequence[ServedDecoder]
-    shortest: float
-    reported: Sequence[ReportedRow]
-    tuned: Mapping[Method, FinetuneAnswer]
-    lora: Contest | None
-    tuning: tuple[int, int, int]
-
-
-def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> Page:
-    """Make the page of a decoder."""
-    timed = report.trials.decoders.get(model.id, ())
-    served = report.trials.served_decoders.get(model.id, ())
-    answer, name = report.tokens.get(model.id), stem(about.workload)
-    view = DecoderView(
-        about=replace(about, without=_without(answer)),
-        decoder=decoder,
-        answer=answer,
-        odds=_machine_odds(answer) if answer else None,
-        turn=_turn(answer) if answer else None,
-        timed=timed,
-        memory={
-            step.timed.evidence.uri: step
-            for decoder_timed in timed
-            for step in decoded_steps(report.inputs, decoder_timed)
-        },
-        script=f"{FOLDER}/{model.id}.js",
-        shared=SHARED,
-        sequences=ENGINE_SEQUENCES,
-        served=served,
-        shortest=min((rate.seconds for decoded in served for rate in decoded.rates), default=0.0),
-        reported=reported_rows(report.inputs, model.id),
-        tuned=report.tuned.get(model.id, {}),
-        lora=report.contests_of(about.workload).get("lora"),
-        tuning=(EXAMPLES, EXAMPLE_TOKENS, TUNING_EPOCHS),
-    )
+def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
+    """Make the page of a decoder; ``about`` has the values that all pages about a model show."""
+    workload, name = about["workload"], model.id
+    timed = report.trials.decoders.get(name, ())
+    served = report.trials.served_decoders.get(name, ())
+    answer = report.tokens.get(name)
     return Page(
-        uri=workload_uri(about.workload),
+        uri=workload_uri(workload),
         title=model.name,
         template="decoder.md.jinja",
         description=f"What {model.name} costs to serve and to fine-tune, by machine, and by API.",
-        context=view,
+        context={
+            **about,
+            "without": _without(answer),
+            "decoder": model.decoder,
+            # None if nothing can answer the usual requests.
+            "answer": answer,
+            "odds": _machine_odds(answer) if answer else None,
+            "turn": _turn(answer) if answer else None,
+            "timed": timed,
+            # Decoding steps and the shortest possible time of their reads, by their evidence.
+            "memory": {
+                step.timed.evidence.uri: step
+                for decoder_timed in timed
+                for step in decoded_steps(report.inputs, decoder_timed)
+            },
+            "traffic": FOLDER,
+            "precisions": PRECISIONS,
+            # The most requests that the engine processes together.
+            "sequences": ENGINE_SEQUENCES,
+            "served": served,
+            "shortest": min((rate.seconds for each in served for rate in each.rates), default=0.0),
+            "reported": reported_rows(report.inputs, name),
+            "tuned": report.tuned.get(name, {}),
+            "lora": report.contests_of(workload).get("lora"),
+            "tuning": TUNING,
+        },
         figures={
-            "load": load_figure(report, about.workload),
-            "lora": tuning_figure(report, about.workload),
-            "waiting": waiting_chart(served, identifier=f"{name}-waiting"),
+            "load": load_figure(report, workload),
+            "lora": tuning_figure(report, workload),
+            "waiting": waiting_chart(served, identifier=f"{stem(workload)}-waiting"),
         },
     )
 

@@ -16,31 +16,12 @@ from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Estimate
+from epochcost.report import wording
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import accelerators, list_prices, moved_prices
-from epochcost.report.pages.page import (
-    EXAMPLE_TOKENS,
-    EXAMPLES,
-    TUNING_EPOCHS,
-    Job,
-    Page,
-    Report,
-    html,
-    machine_uri,
-    workload_uri,
-)
+from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workload import by_group, job_figure, job_words
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import (
-    SHAPES,
-    cost_range,
-    cost_words,
-    mark_words,
-    per_second_words,
-    plan_note,
-    time_range,
-    time_words,
-)
 from epochcost.units import money, share, software_words
 
 URI = "data/home.js"
@@ -174,7 +155,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> A
 def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
     """State the size of a job in a sentence."""
     if job == "lora":
-        return f"{EXAMPLES:,} examples of {EXAMPLE_TOKENS} tokens, {TUNING_EPOCHS} epochs."
+        return "{:,} examples of {} tokens, {} epochs.".format(*TUNING)
     if job == "tokens":
         requests = report.tokens[workload.id].requests
         return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
@@ -199,10 +180,10 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
     cheaper = "The API costs less, even at full load" if api else ""
     if turn is not None:
         machine = one_line(turn[1].deployment.machine.name)
-        rate = per_second_words(turn[0])
+        rate = wording.per_second_words(turn[0])
         cheaper = f"Kept busy, cheaper than the API from {rate} requests/s ({machine})"
     if best is not None:
-        use, rate = best.deployment, per_second_words(answer.requests.per_second)
+        use, rate = best.deployment, wording.per_second_words(answer.requests.per_second)
         software = one_line(software_words(use.software, use.precision))
         hosted = replace(
             busy,
@@ -228,7 +209,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
 
 def _million(title: str, contender: Contender, software: str) -> Card:
     card = _card(title, contender)
-    cost, between = cost_words(contender.cost), _between(contender.cost)
+    cost, between = wording.cost_words(contender.cost), _between(contender.cost)
     return replace(card, cost=cost, time=_UNIT, software=software, between=between)
 
 
@@ -237,15 +218,15 @@ def _card(title: str, contender: Contender) -> Card:
     return Card(
         title,
         contender.amount,
-        time_words(contender.time),
+        wording.time_words(contender.time),
         one_line(contender.name),
         html(machine_uri(contender.hardware)),
-        one_line(plan_note(contender.price)),
+        one_line(wording.plan_note(contender.price)),
         one_line(software_words(contender.software, contender.precision)),
-        f"{SHAPES[contender.mark]}\N{NO-BREAK SPACE}{mark_words(contender.mark)}",
-        f"{between}, {time_range(contender.time)}" if between else "",
+        f"{wording.SHAPES[contender.mark]}\N{NO-BREAK SPACE}{wording.mark_words(contender.mark)}",
+        f"{between}, {wording.time_range(contender.time)}" if between else "",
     )
 
 
 def _between(cost: Estimate) -> str:
-    return cost_range(cost) if cost.low != cost.high and cost.bounded else ""
+    return wording.cost_range(cost) if cost.low != cost.high and cost.bounded else ""

@@ -3,65 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.rows import group_by
-from epochcost.graphs.profile import Arithmetic
-from epochcost.report.pages.page import Report, View
-from epochcost.specs.model import Model
-from epochcost.specs.published import Published
+from epochcost.report.pages.page import Report
 
 
-@dataclass(frozen=True)
-class AboutModel(View):
-    """A workload and the facts about its model, which are None if only a published table has it.
+def about_model(report: Report, workload: Workload) -> dict[str, Any]:
+    """Collect the values that all pages about a workload show, by name.
 
-    ``gpu_memory`` is in GiB, by machine. ``without`` has the machines without a time, by reason.
+    Facts about its model are None if only a published table has it. ``gpu_memory`` is in GiB, by
+    machine. ``without`` has the machines without a time, by reason.
     """
-
-    workload: Workload
-    model: Model | None
-    graph: Graph | None
-    counted: Arithmetic | None
-    gpus_measured: bool
-    gpu_memory: Mapping[str, str]
-    without: Mapping[str, tuple[str, ...]]
-    sources: tuple[Published, ...]
-
-
-@dataclass(frozen=True)
-class ModelView(View):
-    """Values of a page about a workload; templates use the fields of ``about`` by their names."""
-
-    about: AboutModel
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The fields of ``about`` and of the page, by name."""
-        return {**self.about.values, **super().values}
-
-
-def about_model(report: Report, workload: Workload) -> AboutModel:
-    """Collect the facts that all pages about a workload show."""
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
-    return AboutModel(
-        workload=workload,
-        model=model,
-        graph=Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
-        counted=arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
-        gpus_measured=report.gpus_measured,
-        gpu_memory=report.gpu_memory,
-        without=_without(report, workload),
-        sources=tuple(
+    return {
+        "workload": workload,
+        "model": model,
+        "graph": Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
+        "counted": arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
+        "gpus_measured": report.gpus_measured,
+        "gpu_memory": report.gpu_memory,
+        "without": _without(report, workload),
+        "sources": [
             source
             for source in catalogue.published.values()
             if workload.id in {source.id, source.model}
-        ),
-    )
+        ],
+    }
 
 
 def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:

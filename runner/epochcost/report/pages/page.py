@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal
@@ -51,25 +52,14 @@ JOB_WORDS: Mapping[Job, str] = {
 }
 # A fine-tuning on a decoder's page: examples, their tokens and epochs.
 METHODS: tuple[Method, ...] = ("lora", "qlora", "full")
-EXAMPLES, EXAMPLE_TOKENS, TUNING_EPOCHS = 10_000, 512, 3
-_TUNED_TOKENS = Decimal(EXAMPLES * EXAMPLE_TOKENS * TUNING_EPOCHS)
+TUNING = (10_000, 512, 3)
 # Requests on a decoder's page; short ones if no machine answers the first.
 _REQUESTS, _SHORT = Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 100)
 
 
 @dataclass(frozen=True)
-class View:
-    """Values that a template shows, by name; pages with many values have a subclass."""
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Every field by its name."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
-
-
-@dataclass(frozen=True)
 class Page:
-    """A page before it is rendered: its address (``.md``), title, template and values.
+    """A page before it is rendered: its address (``.md``), title, and template with its values.
 
     ``figures`` has all figures that the template may show, by their names in the template.
     """
@@ -77,7 +67,7 @@ class Page:
     uri: str
     title: str
     template: str
-    context: View | Mapping[str, Any]
+    context: Mapping[str, Any]
     description: str = ""
     figures: Mapping[str, Figure | None] = field(default_factory=dict)
 
@@ -85,11 +75,6 @@ class Page:
     def root(self) -> str:
         """The address of the site's root relative to the page."""
         return "../" * self.uri.count("/")
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The values for the template, by name."""
-        return self.context.values if isinstance(self.context, View) else self.context
 
 
 @dataclass(frozen=True)
@@ -201,11 +186,8 @@ class Report:
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
         """Answers about usual fine-tunings that any machine can do, by decoder's id and method."""
-        market, answers = TuningMarket(self.inputs), {}
-        for model in self.catalogue.models.values():
-            if model.decoder is not None:
-                answers[model.id] = dict(_by_method(market, model.id))
-        return answers
+        market, models = TuningMarket(self.inputs), self.catalogue.models.values()
+        return {model.id: dict(_by_method(market, model.id)) for model in models if model.decoder}
 
     @cached_property
     def _of_decoders(self) -> Mapping[str, Mapping[Job, Contest]]:
@@ -253,7 +235,8 @@ class Report:
 def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, FinetuneAnswer]]:
     for method in METHODS:
         with contextlib.suppress(InputError):
-            yield method, market.answer(TrainingDemand(name, method, _TUNED_TOKENS, EXAMPLE_TOKENS))
+            demand = TrainingDemand(name, method, Decimal(math.prod(TUNING)), TUNING[1])
+            yield method, market.answer(demand)
 
 
 @dataclass(frozen=True)

@@ -21,21 +21,8 @@ _HOURS = 24
 
 
 @dataclass(frozen=True)
-class PolicyRow:
-    """The figures of a policy, such as staying in a zone, as texts."""
-
-    name: str
-    cost: str
-    spread: str
-    worst: str
-    time: str
-    interruptions: str
-    moves: str
-
-
-@dataclass(frozen=True)
 class Story:
-    """A replay as texts; ``saves`` says how much spot saves.
+    """A replay as texts; ``saves`` says how much spot saves, ``rows`` have the policies' figures.
 
     Above the rate of interruptions ``until``, spot saves nothing.
     """
@@ -45,7 +32,7 @@ class Story:
     machine: str
     saves: str
     until: str
-    rows: tuple[PolicyRow, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +62,6 @@ def pages(report: Report) -> Iterator[Page]:
             "stories": [_story(report, replayed) for replayed in played],
             "failures": failures,
             "unknown": list(_unknown_rates(report)),
-            "rates": SHOWN_RATES,
         },
         figures={replayed.spec.id: cost_by_start(replayed) for replayed in played},
     )
@@ -84,7 +70,7 @@ def pages(report: Report) -> Iterator[Page]:
 def _story(report: Report, played: Replayed) -> Story:
     catalogue, currency = report.catalogue, played.trace.currency
     rows = tuple(
-        PolicyRow(
+        (
             result.policy + (f" in {result.zone}" if result.zone else ""),
             _money(result.cost.mean, currency),
             f"{_money(result.cost.p10, currency)} to {_money(result.cost.p90, currency)}",

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
-from epochcost.analysis.arithmetic import ForwardShare, StepPart, forward_shares, step_parts
-from epochcost.analysis.comparisons import Scaling, VariantComparison, comparisons, scalings
-from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
-from epochcost.analysis.estimates import EstimatedRow, states_bytes
+from epochcost.analysis.arithmetic import forward_shares, step_parts
+from epochcost.analysis.comparisons import comparisons, scalings
+from epochcost.analysis.emissions import energy_by_machine, energy_goal
+from epochcost.analysis.estimates import states_bytes
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import GOAL_WORDS, Row
-from epochcost.analysis.serving import ServingRow
 from epochcost.report.charts.batch_size import time_by_batch_size
 from epochcost.report.charts.contest import cost_against_time, cost_ratios
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
-from epochcost.report.pages.model import AboutModel, ModelView, about_model
+from epochcost.report.pages.model import about_model
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
-from epochcost.report.ranking import Contender, Contest, ContestGoal, contest
+from epochcost.report.ranking import ContestGoal, contest
 from epochcost.report.wording import full_training_words
 
 # Groups of models, in the order of lists, by words of their tasks.
@@ -29,36 +29,6 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Language models trained from scratch": ("language modelling",),
 }
 _DECODERS, _OTHERS, _PUBLISHED = "Language models", "Other models", "Published tables"
-
-
-@dataclass(frozen=True)
-class WorkloadView(ModelView):
-    """Values of a workload's page.
-
-    ``training`` and ``serving`` rank the machines for these jobs. ``requests`` ranks them for
-    inference at batch size 1, and ``one_by_one`` has the machines of that ranking by name.
-    ``trained`` and ``served`` have all rows that are not predicted. ``ratio_unknown`` has the batch
-    sizes that were not compared with PyTorch.
-    """
-
-    training: Contest | None
-    serving: Contest | None
-    requests: Contest | None
-    one_by_one: Mapping[str, Contender]
-    states_bytes: int
-    accuracy: bool
-    trained: Sequence[Row]
-    served: Sequence[Row]
-    loaded: Sequence[ServingRow]
-    forward: Sequence[ForwardShare]
-    parts: Sequence[StepPart]
-    drawn: Sequence[MachineEnergy]
-    scalings: Sequence[Scaling]
-    comparisons: Sequence[VariantComparison]
-    measured: Sequence[Observation]
-    ratio_unknown: Sequence[int]
-    ratio_worst: Observation | None
-    estimated: Sequence[EstimatedRow]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -84,10 +54,9 @@ def pages(report: Report) -> Iterator[Page]:
     )
     for workload in report.workloads:
         about = about_model(report, workload)
-        if about.model is not None and about.model.decoder is not None:
-            yield decoder.page(report, about, about.model, about.model.decoder)
-        else:
-            yield _page(report, about)
+        model = about["model"]
+        is_decoder = model is not None and model.decoder is not None
+        yield decoder.page(report, about, model) if is_decoder else _page(report, about)
 
 
 def by_group(report: Report, workloads: Iterable[Workload]) -> dict[str, list[Workload]]:
@@ -109,8 +78,8 @@ def _group(report: Report, workload: Workload) -> str:
     return next(titles, _OTHERS)
 
 
-def _page(report: Report, about: AboutModel) -> Page:
-    workload = about.workload
+def _page(report: Report, about: Mapping[str, Any]) -> Page:
+    workload = about["workload"]
     # Rows share an observation, which is expensive to hash.
     rows = report.workloads[workload].rows
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
@@ -120,7 +89,7 @@ def _page(report: Report, about: AboutModel) -> Page:
         title=workload.name,
         template="workload.md.jinja",
         description=f"What {workload.name} costs to train and to serve, by machine and price plan.",
-        context=_view(report, about, rows, observed),
+        context={**about, **_values(report, about, rows, observed)},
         figures={
             "ratio": _ratio_figure(report, workload),
             "train": job_figure(report, workload, "train"),
@@ -132,40 +101,46 @@ def _page(report: Report, about: AboutModel) -> Page:
     )
 
 
-def _view(
-    report: Report, about: AboutModel, rows: Sequence[Row], observed: Sequence[Observation]
-) -> WorkloadView:
-    workload, model, catalogue = about.workload, about.model, report.catalogue
+def _values(
+    report: Report,
+    about: Mapping[str, Any],
+    rows: Sequence[Row],
+    observed: Sequence[Observation],
+) -> dict[str, Any]:
+    workload, model, catalogue = about["workload"], about["model"], report.catalogue
     contests = report.contests_of(workload)
     requests = contest([row for row in rows if row.observed.batch_size == 1], "million")
     timed = [row for row in rows if row.observed.kind != "predicted"]
     variants = [trial for trial in report.trials.variants if trial.workload == workload]
-    batch_size = model.training.batch_sizes[0] if model and model.training else 0
-    return WorkloadView(
-        about=about,
-        training=contests.get("train"),
-        serving=contests.get("serve"),
-        requests=requests,
-        one_by_one={contender.name: contender for contender in requests.machines}
-        if requests
-        else {},
-        states_bytes=states_bytes(catalogue, model) if model else 0,
-        accuracy=any(
+    trained = [trial for trial in observed if trial.kind == "measured" and trial.mode == "training"]
+    return {
+        "training": contests.get("train"),
+        "serving": contests.get("serve"),
+        # The machines for inference at batch size 1, also by name.
+        "requests": requests,
+        "one_by_one": {each.name: each for each in requests.machines} if requests else {},
+        "states_bytes": states_bytes(catalogue, model) if model else 0,
+        "accuracy": any(
             training.model == workload.id for training in report.inputs.trainings.values()
         ),
-        trained=[row for row in timed if row.mode == "training"],
-        served=[row for row in timed if row.mode == "inference"],
-        loaded=[row for row in report.trials.loads if model and row.model == model.id],
-        forward=tuple(forward_shares(observed)),
-        parts=step_parts(about.counted, model, batch_size) if model else (),
-        drawn=energy_by_machine(catalogue, rows, energy_goal(rows)),
-        scalings=scalings(catalogue, observed, variants),
-        comparisons=comparisons(catalogue, observed, variants),
-        measured=[trial for trial in observed if trial.kind == "measured"],
-        ratio_unknown=_without_ratio(observed),
-        ratio_worst=_worst_ratio(observed),
-        estimated=report.workloads[workload].estimated,
-    )
+        "trained": [row for row in timed if row.mode == "training"],
+        "served": [row for row in timed if row.mode == "inference"],
+        "loaded": [row for row in report.trials.loads if model and row.model == model.id],
+        "forward": [*forward_shares(observed)],
+        "parts": step_parts(about["counted"], model, model.training.batch_sizes[0])
+        if model and model.training
+        else (),
+        "drawn": energy_by_machine(catalogue, rows, energy_goal(rows)),
+        "scalings": scalings(catalogue, observed, variants),
+        "comparisons": comparisons(catalogue, observed, variants),
+        "measured": [trial for trial in observed if trial.kind == "measured"],
+        # Batch sizes without a comparison with PyTorch near them.
+        "ratio_unknown": sorted({trial.batch_size for trial in trained if not _ratio(trial)}),
+        "ratio_worst": max(
+            (trial for trial in trained if _ratio(trial) > 1), key=_ratio, default=None
+        ),
+        "estimated": report.workloads[workload].estimated,
+    }
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
@@ -204,23 +179,6 @@ def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
     return next(text for name, text in GOAL_WORDS.items() if name == goal)
 
 
-def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
-    return [trial for trial in observed if trial.kind == "measured" and trial.mode == "training"]
-
-
-def _without_ratio(observed: Sequence[Observation]) -> list[int]:
-    """Batch sizes b without a comparison with PyTorch at a batch size between b / 2 and 2 b."""
-    trained = _measured_training(observed)
-    return sorted(
-        {trial.batch_size for trial in trained if not (trial.step_ratio and trial.step_ratio.near)}
-    )
-
-
-def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
-    """The observation whose step is the slowest relative to PyTorch's, if any is slower."""
-
-    def ratio(trial: Observation) -> Decimal:
-        return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
-
-    slower = [trial for trial in _measured_training(observed) if ratio(trial) > 1]
-    return max(slower, key=ratio, default=None)
+def _ratio(trial: Observation) -> Decimal:
+    """The time over PyTorch's at a batch size within a factor of 2; 0 if there is none."""
+    return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)

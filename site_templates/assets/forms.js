@@ -1,0 +1,82 @@
+/* Forms whose fields are stored in the page's address by their names, so that it asks again. */
+(() => {
+  "use strict";
+
+  const NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them, or empty
+
+  /* By name only: a form also has its fields by number, and a length. */
+  function fields(form) { return Array.from(form.elements).filter(field => field.name); }
+
+  /* Whether a value is within the field's bounds; whole numbers are rounded later. */
+  function sound(field) {
+    const { badInput, rangeUnderflow, rangeOverflow } = field.validity;
+    return !(badInput || rangeUnderflow || rangeOverflow);
+  }
+
+  function number(form, name, otherwise) {
+    const field = form.elements[name];
+    return field.value === "" || !sound(field) ? otherwise : Number(field.value);
+  }
+
+  /* Say below a field which numbers it expects, if it ignores ``value``. */
+  function explain(field, value, wrong) {
+    const limit = value > Number(field.max) ? `at most ${field.max}` : `at least ${field.min}`;
+    const text = `A value was ignored: expected a number, ${limit}.`;
+    field.parentElement.querySelector("[role=alert]")?.remove();
+    if (wrong) { field.after(window.epochcostShown.element("small", text, { role: "alert" })); }
+  }
+
+  /* The address contains the fields that differ from their defaults; if any does, also ``always``. */
+  function remember(form, defaults, always) {
+    const state = new URLSearchParams(), differing = fields(form).filter(
+      field => sound(field) && field.value !== defaults.get(field.name)
+    );
+    fields(form).filter(
+      field => differing.includes(field) || (differing.length && always.includes(field.name))
+    ).forEach(field => state.set(field.name, field.value));
+    const query = String(state) && `?${state}`;
+    history.replaceState(history.state, "", location.pathname + query + location.hash);
+  }
+
+  /* An address may contain anything: a field accepts only values that a reader could enter. */
+  function recall(form, state) {
+    fields(form).filter(field => state.has(field.name)).forEach(field => {
+      const before = field.value, text = state.get(field.name);
+      if (field.type !== "number" || NUMBER.test(text)) { field.value = text; }
+      if (field.value !== text || !sound(field)) {
+        field.value = before;
+        if (field.type === "number") { explain(field, text, true); }
+      }
+    });
+  }
+
+  /* Fill a form from the address, answer, and answer again after each change. ``answer`` gets the
+     values of the address, at first. */
+  async function begin(form, answer, always) {
+    const defaults = new FormData(form), state = new URLSearchParams(location.search);
+    async function again() {
+      fields(form).forEach(field => explain(field, field.value, !sound(field)));
+      await answer(new URLSearchParams());
+      remember(form, defaults, always);
+    }
+    recall(form, state);
+    await answer(state);
+    form.addEventListener("input", again);
+    form.addEventListener("change", event => event.target.reportValidity());
+    form.addEventListener("submit", event => event.preventDefault());
+    form.addEventListener("reset", () => setTimeout(again));
+    form.dataset.state = "ready";
+  }
+
+  /* Begin all forms of a page that match a selector; ``make`` gives the function that answers one. */
+  function onForms(selector, make, always) {
+    window.epochcostShown.onPage(() => document.querySelectorAll(`${selector}:not([data-state])`).forEach(form => {
+      form.dataset.state = "loading";
+      make(form).then(answer => begin(form, answer, always)).catch(
+        error => console.error(`epochcost: no answer of ${selector}:`, error)
+      );
+    }));
+  }
+
+  window.epochcostForms = { fields, number, onForms };
+})();

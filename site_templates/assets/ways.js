@@ -1,0 +1,141 @@
+/* The calculator's bills: a question becomes a usage, every plan's program bills it, and each machine's
+   cheapest ways are ranked. Names of the form's fields, each of which may be left out:
+
+     model       id of a model, or published/ID of a published table
+     job         train, batch (a number of examples) or serve
+     runs every  number of trainings once (in all), or each day, week or month
+     rate hours  requests a second, and the hours a day during which they come
+     examples tokens   examples of a batch or of an epoch, and tokens of each
+     deadline    hours for one run; within: milliseconds for 99 % of answers
+     budget      a month, or in all if every=once
+     prices      on-demand, spot, committed, owned, or nothing for all list prices
+     a b         ids of two machines to compare
+     epochs failed busy interruptions electricity utilisation: the reader's own assumptions */
+(() => {
+  "use strict";
+
+  const HOUR = 3600, MILLION = 1e6;
+  const { answers, run } = window.epochcostBill;
+
+  /* The list of times that a job uses. */
+  function timed(job) { return job === "train" ? "train" : "serve"; }
+
+  /* A training is a job with a start and rounding, all else a share of a machine's hours. */
+  function programOf(question, plan) { return question.job === "train" ? plan.bill : plan.share; }
+
+  /* The question: times in seconds, shares from 0 to 1, money in the plan's currency. */
+  function question(form, data, monthHours) {
+    const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise);
+    const { a, b, every, job, prices, software } = form.elements, days = monthHours / 24;
+    const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
+    const examples = own ? number("examples", own) / (batch ? 1 : own) : 1;
+    const longer = data.tokens ? number("tokens", data.tokens) / data.tokens : 1;
+    const times = { once: 1, day: days, week: days / 7, month: 1 }[every.value];
+    return {
+      job: job.value,
+      timed: name,
+      stacks: software.value ? [software.value] : data.stacks[name],
+      prices: prices.value,
+      a: a.value,
+      b: b.value,
+      every: every.value,
+      times: Math.max(1, Math.round(number("runs", 1))) * times,
+      work: examples * longer * (batch ? 1 : number("epochs", data.epochs)),
+      rate: number("rate", 10),
+      month: number("hours", 24) * days * HOUR,
+      limit: job.value === "serve" ? number("within", Infinity) / 1000 : number("deadline", Infinity) * HOUR,
+      budget: number("budget", Infinity),
+      failed: number("failed", 0) / 100,
+      busy: number("busy", 70) / 100,
+      assumed: {
+        "interruptions.rate_per_hour": number("interruptions", null),
+        "owned.electricity_per_kwh": number("electricity", null),
+        "owned.utilisation": number("utilisation", null) / 100 || null
+      }
+    };
+  }
+
+  /* The reader's own assumptions replace figures of plans that have them. */
+  function bill(program, usage, assumed) {
+    const better = Object.entries(assumed).filter(
+      ([name, value]) => value !== null && Object.hasOwn(program.inputs, name)
+    );
+    return run(program, { ...usage, ...Object.fromEntries(better) });
+  }
+
+  /* One training with its expected failures; a failure takes as long as a success. */
+  function trained(question, timing, plan, seconds, programs) {
+    const once = question.every === "once", runs = once || question.job === "batch" ? 1 : question.times;
+    const work = question.work / (question.job === "batch" ? timing.batch : 1);
+    const usage = { seconds: seconds * work, vcpus: timing.vcpus, runs };
+    const billed = bill(programOf(question, plan), usage, question.assumed);
+    const lines = billed.lines.map(({ label, amount }) => ({ label, amount: amount / runs }));
+    const elapsed = billed.elapsed_seconds / runs;
+    const job = answers(programs.training, {
+      total: billed.total / runs, elapsed, failed: question.failed, times: question.times
+    });
+    if (job.failures > 0) { lines.push({ label: "failed runs, expected", amount: job.failures }); }
+    return { ...job, lines, seconds: elapsed, machines: once ? 1 : job.machines };
+  }
+
+  /* Enough machines to keep each below the allowed load, for a month. */
+  function served(question, timing, plan, seconds, programs) {
+    const { rate, busy, month } = question, job = answers(programs.serving, { rate, seconds, batch: timing.batch, busy });
+    const usage = { seconds: month, count: job.machines, vcpus: timing.vcpus };
+    const { lines, total } = bill(plan.share, usage, question.assumed);
+    const costs = answers(programs.million, { total, rate, month });
+    return { ...job, ...costs, lines, total, seconds: job.load < 1 ? job.seconds : Infinity };
+  }
+
+  /* Interruptions an hour, the reader's or the plan's; null if they are unknown. */
+  function interruptions(question, plan) {
+    return question.assumed["interruptions.rate_per_hour"] ?? plan.interruptions;
+  }
+
+  /* The reason why a figure cannot win; empty if it can. */
+  function reserve(question, plan) {
+    if (plan.committed && !question.prices) { return "paid for its whole term"; }
+    if (interruptions(question, plan) === null) { return "unknown rate of interruptions"; }
+    return plan.assumed && !(plan.own && question.prices === plan.group) ? "assumed price" : "";
+  }
+
+  function miss(question, mean) {
+    if (mean.seconds > question.limit) { return "too slow"; }
+    return mean.total > question.budget ? "over budget" : "";
+  }
+
+  function candidate(question, timing, plan, programs) {
+    const price = question.job === "serve" ? served : trained;
+    const [low, mean, high] = timing.seconds.map(seconds => price(question, timing, plan, seconds, programs));
+    return { timing, plan, low, mean, high, apart: reserve(question, plan), misses: miss(question, mean) };
+  }
+
+  function better(way, other) {
+    return Boolean(way.apart) - Boolean(other.apart) || Boolean(way.misses) - Boolean(other.misses) ||
+      way.plan.currency.localeCompare(other.plan.currency) ||
+      way.mean.total - other.mean.total || way.mean.seconds - other.mean.seconds;
+  }
+
+  /* Machines that miss the deadline come last, the fastest first. */
+  function closer(way, other) {
+    const rank = ({ apart, misses }) => 3 * Boolean(apart) + ["", "over budget", "too slow"].indexOf(misses);
+    return rank(way) - rank(other) || (way.misses === "too slow" && way.mean.seconds - other.mean.seconds) || better(way, other);
+  }
+
+  /* Each machine's cheapest way that fits, and its cheapest way that cannot win; best first. */
+  function candidates(question, data, shared, stack) {
+    const sides = [question.a, question.b], all = !sides.some(Boolean), best = new Map();
+    const ways = data[question.timed].filter(
+      timing => timing.stack === stack && (all || sides.includes(timing.machine))
+    ).flatMap(timing => timing.plans.map(id => shared.plans[id]).filter(
+      plan => programOf(question, plan) && (plan.assumed || ["", plan.group].includes(question.prices))
+    ).map(plan => candidate(question, timing, plan, shared.jobs)));
+    ways.filter(way => isFinite(way.mean.total)).sort(better).forEach(way => {
+      const key = way.timing.name + (way.apart ? " apart" : "");
+      if (!best.has(key)) { best.set(key, way); }
+    });
+    return Array.from(best.values()).sort(closer);
+  }
+
+  window.epochcostWays = { candidates, interruptions, question, timed };
+})();
