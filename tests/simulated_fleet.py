@@ -72,6 +72,7 @@ class World:
     now: float = 1e9
     machines: dict[str, Machine] = field(default_factory=dict)
     trials: dict[str, str] = field(default_factory=dict)
+    ended: dict[str, bool] = field(default_factory=dict)
     collected: set[str] = field(default_factory=set)
     taken_in: list[str] = field(default_factory=list)
     paid: Decimal = Decimal(0)
@@ -86,7 +87,11 @@ class World:
     def end(self, tariff: Tariff, at: float) -> None:
         """End a target's machine, and bill its time as its provider does."""
         machine = self.machines.pop(tariff.target.id)
-        hours = Decimal(repr(max(0.0, min(at, machine.ends) - machine.since))) / 3600
+        self.bill(tariff, min(at, machine.ends) - machine.since)
+
+    def bill(self, tariff: Tariff, seconds: float) -> None:
+        """Bill the time of a machine."""
+        hours = Decimal(repr(max(0.0, seconds))) / 3600
         if tariff.price.billing == "whole-hour":
             hours = Decimal(math.ceil(hours))
         self.paid += (tariff.price.amount or Decimal(0)) * hours
@@ -185,6 +190,70 @@ class SimulatedEngine:
             self.world.end(self.tariff, self.world.now)
 
 
+class SimulatedCluster(SimulatedEngine):
+    """A cluster in the simulated world: each job waits, then pays a node while it runs."""
+
+    def _node(self, job: str) -> str:
+        return f"{self.tariff.target.id} {job}"
+
+    def start(self) -> None:
+        """Install on the login node."""
+        self._call(60, needs_machine=False)
+
+    def submit(self, command: Command) -> str:
+        """Queue a job, unless it was queued before; its node ends with it."""
+        world, node = self.world, self._node(command.name)
+        if command.name not in world.trials:
+            world.require_alive()
+            begin = world.now + 1000 * world.random.random()
+            end = begin + command.limit_seconds * world.random.random()
+            good = world.random.random() >= world.bad
+            world.trials[command.name] = command.arguments[-1]
+            world.machines[node] = Machine(begin, 0, {command.name: (end, good)}, end)
+        self._call(5, needs_machine=False)
+        return command.name
+
+    def _call(self, seconds: float, *, needs_machine: bool = False) -> Machine:
+        called = super()._call(seconds, needs_machine=needs_machine)
+        for node, machine in list(self.world.machines.items()):
+            if node.startswith(f"{self.tariff.target.id} ") and self.world.now >= machine.ends:
+                self._end(node, machine.ends)
+        return called
+
+    def _end(self, node: str, at: float) -> None:
+        machine = self.world.machines.pop(node)
+        ((job, (_, good)),) = machine.jobs.items()
+        self.world.ended[job] = good and at >= machine.ends
+        self.world.bill(self.tariff, at - machine.since)
+
+    def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
+        """The states of jobs; a node may be lost."""
+        (job,) = jobs
+        self._call(1)
+        machine = self.world.machines.get(self._node(job))
+        if machine is None:
+            return (JobState("ended" if self.world.ended[job] else "failed", "exit code 1"),)
+        if self.world.now < machine.since:
+            return (JobState("queued"),)
+        if self.world.random.random() < self.world.loss:
+            self._end(self._node(job), self.world.now)
+            return (JobState("lost"),)
+        return (JobState("running"),)
+
+    def cancel(self, job: str) -> None:
+        """End a job."""
+        self._call(1)
+        if self._node(job) in self.world.machines:
+            self._end(self._node(job), self.world.now)
+
+    def collect(self, results: Path) -> None:
+        """Copy the results of all jobs that ended well."""
+        del results
+        self._call(10)
+        good = (job for job, well in self.world.ended.items() if well)
+        self.world.collected |= {self.world.trials[job] for job in good}
+
+
 class SimulatedLedger(Ledger):
     """A ledger in memory, which a killed launcher cannot write."""
 
@@ -262,7 +331,8 @@ def simulated_launch(
 
     def reach(target: Target) -> tuple[Tariff, Engine]:
         tariff = tariff_of(catalogue, target)
-        return tariff, SimulatedEngine(world, tariff)
+        engine = SimulatedEngine if target.engine.held else SimulatedCluster
+        return tariff, engine(world, tariff)
 
     launch = Launch(
         folder=catalogue.root,
@@ -298,3 +368,4 @@ def _take_turns(
         for step in steps:
             with suppress(Killed):
                 step.close()
+    world.require_alive()

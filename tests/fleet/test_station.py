@@ -16,14 +16,17 @@ from epochcost.fleet.tariff import tariff_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.target import Sky, Target
+from epochcost.specs.target import Sky, Slurm, Target
 from simulated_fleet import World, simulated_cells, simulated_launch
 
 _HOUR = 3600
 
 
-def fleet(root: Path, draw: random.Random, count: int = 0) -> Catalogue:
-    """Up to four targets of random prices, times and retries; some have the same machine."""
+def fleet(root: Path, draw: random.Random, count: int = 0, clusters: float = 0) -> Catalogue:
+    """Up to four targets of random prices, times and retries; some have the same machine.
+
+    ``clusters`` is the share of Slurm's clusters.
+    """
     machines, prices, targets = {}, {}, {}
     for number in range(count or draw.randint(1, 4)):
         machine = f"box-{number // draw.randint(1, 2)}"
@@ -40,7 +43,9 @@ def fleet(root: Path, draw: random.Random, count: int = 0) -> Catalogue:
         )
         targets[f"target-{number}"] = Target(
             id=f"target-{number}",
-            engine=Sky(name="sky", infra="cloud", idle_minutes=draw.randint(5, 30)),
+            engine=Slurm(name="slurm", jobs=draw.randint(1, 3))
+            if draw.random() < clusters
+            else Sky(name="sky", infra="cloud", idle_minutes=draw.randint(5, 30)),
             hardware=machine,
             price=f"price-{number}",
             limit_minutes=draw.randint(1, 90),
@@ -56,7 +61,7 @@ def launches(root: Path, seed: int) -> Iterator[tuple[World, Decimal, Entries]]:
     Yields the world, the cap and the ledger after each launch.
     """
     draw = random.Random(seed)
-    catalogue = fleet(root, draw)
+    catalogue = fleet(root, draw, clusters=0.3)
     world = World(
         draw,
         fault=draw.choice((0, 0.02, 0.2, 0.5)),
@@ -85,7 +90,8 @@ def test_random_faults_cost_at_most_the_cap_and_leave_nothing(tmp_path: Path, bl
     for seed in range(100 * block, 100 * (block + 1)):
         for world, cap, entries in launches(tmp_path, seed):
             assert world.paid <= cap, seed
-            assert world.machines.keys() <= entries.leases.keys(), seed
+            jobs = {f"{lease.target.id} {lease.job.name}" for lease in entries.leases.values()}
+            assert world.machines.keys() <= entries.leases.keys() | jobs, seed
         assert not world.machines, seed
         assert len(world.taken_in) == len(set(world.taken_in)), seed
 

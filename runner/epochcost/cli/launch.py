@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -266,13 +267,13 @@ def _show_plan(
     reached: Iterable[_Reached], cells: Sequence[Cell], total: int, most: Decimal | None
 ) -> None:
     """Print the targets and the most that their cells may cost; targets alike share cells."""
-    rows, worst = [], dict.fromkeys((cell.kind for cell in cells), Decimal(0))
+    counts = Counter(cell.kind for cell in cells)
+    rows = []
+    worst: dict[tuple[str, str], Decimal] = {}
     for tariff, _ in reached:
         target, currency = tariff.target, tariff.price.currency
-        count = sum(cell.kind == target.kind for cell in cells)
-        each = tariff.most(target.retries)
-        if count:
-            worst[target.kind] = max(worst[target.kind], count * each)
+        count, each = counts[target.kind], tariff.most(target.retries)
+        worst[target.kind] = max(worst.get(target.kind, Decimal(0)), count * each)
         hourly = money(tariff.cost(3600), currency)
         source = f"quoted by {target.engine.name}" if tariff.is_quoted else tariff.price.id
         cost = money(each, currency)

@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from epochcost.fleet.cells import Cell
-from epochcost.results.checks import Claim, first_fault
 from epochcost.results.fields import read_record
 from epochcost.results.files import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
@@ -44,8 +43,7 @@ class Intake:
         self._paths.setdefault(stem, []).append(path)
 
     def result_of(self, cell: Cell) -> Result | BatchLimit | None:
-        """The complete and plausible result of a cell from any host; None if there is none."""
-        now = dt.datetime.now(dt.UTC)
+        """The complete result of a cell from any host; None if there is none."""
         for path in self._paths.get(f"{cell.hardware}/{cell.file_stem}", ()):
             try:
                 if cell.swept:
@@ -53,8 +51,7 @@ class Intake:
                 result = parse_result(path.read_bytes(), path)
             except (DamagedResultError, OSError, ValidationError):
                 continue
-            whole = result.trial_id == cell.id and round_count(result.measurement) >= cell.rounds
-            if whole and first_fault(Claim(result, self._catalogue, now)) is None:
+            if result.trial_id == cell.id and round_count(result.measurement) >= cell.rounds:
                 return result
         return None
 

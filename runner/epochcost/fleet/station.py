@@ -172,7 +172,7 @@ class Station:
             else:
                 reason = state.reason or reason or self._last_line()
                 self._end(cell, reason or "it ended without a complete result")
-            if state.state == "lost" or not self.tariff.target.engine.held:
+            if state.state == "lost" or not self._held:
                 self._give_back()
             return
 
@@ -184,45 +184,59 @@ class Station:
             with self.starting:
                 self.engine.start()
             self._up = True
+        self._paid_since = self._paid_since or self.launch.clock()
         job = self._submit(lease.job)
         self._lease = lease.model_copy(update={"job": job})
         self.launch.ledger.reserve(self.name, self._lease)
         self._say(cell, "queued")
-        held, limit = self.tariff.target.engine.held, 60 * self.tariff.target.limit_minutes
-        last, late = JobState("queued"), self.launch.clock() + limit + _GRACE_SECONDS
-        while self.launch.clock() < late or (last.state == "queued" and not held):
+        last, late = JobState("queued"), self.launch.clock() + self._limit_seconds + _GRACE_SECONDS
+        while self.launch.clock() < late or (last.state == "queued" and not self._held):
             yield POLL_SECONDS
             state = self._poll(job, last)
             if state.state not in ("queued", "starting", "running"):
                 return state
             if state != last:
                 self._say(cell, state.state, state.reason)
-            if state.state == "running" and self._paid_since is None:
-                self._paid_since = self.launch.clock()
-                late = late if held else self._paid_since + limit + _GRACE_SECONDS
+            if last.state == "queued" != state.state and not self._held:
+                late = self.launch.clock() + self._limit_seconds + _GRACE_SECONDS
             last = state
-        self._cancel()
         if last.reason:
             return JobState("lost", last.reason)
+        self._cancel()
         return JobState("failed", "it did not end at the limit of its time")
 
+    @property
+    def _held(self) -> bool:
+        return self.tariff.target.engine.held
+
+    @property
+    def _limit_seconds(self) -> int:
+        return 60 * self.tariff.target.limit_minutes
+
     def _submit(self, job: Job) -> Job:
-        limit_seconds = 60 * self.tariff.target.limit_minutes
-        identifier = self.engine.submit(Command(job.name, job.arguments, limit_seconds))
+        identifier = self.engine.submit(Command(job.name, job.arguments, self._limit_seconds))
         return job.model_copy(update={"id": identifier})
 
     def _poll(self, job: Job, last: JobState) -> JobState:
         """The state of a job; while the target does not answer, the last state with the reason."""
+        now = self.launch.clock()
         try:
-            return self.engine.poll([job.id])[0]
+            (state,) = self.engine.poll([job.id])
         except EngineError as error:
             return JobState(last.state if error.passing else "lost", str(error))
+        if state.state == "queued":
+            self._paid_since = now
+        return state
+
+    def _end_job(self) -> None:
+        if self._lease is not None and self._paid_since is not None:
+            job = self._lease.job
+            self.engine.cancel((job if job.id else self._submit(job)).id)
 
     def _cancel(self) -> None:
-        if self._lease is not None:
-            with suppress(EngineError):
-                job = self._lease.job
-                self.engine.cancel((job if job.id else self._submit(job)).id)
+        """End the job if the target answers."""
+        with suppress(EngineError):
+            self._end_job()
 
     def _collect(self, cell: Cell | None) -> str | None:
         """Collect the files of a cell (None: all); returns why a file is missing or refused."""
@@ -296,20 +310,22 @@ class Station:
 
         The ``following`` lease keeps its money reserved.
         """
-        lease, target = self._lease, self.tariff.target
+        lease = self._lease
         if lease is None:
             return
-        now, held = self.launch.clock(), target.engine.held
-        reason = self._tried(self.engine.tear_down, at_all_costs=True) if held else None
-        since = lease.since if held else self._paid_since
-        self._lease, self._up, self._paid_since = None, self._up and not held, None
+        end = self.engine.tear_down if self._held else self._end_job
+        reason = self._tried(end, at_all_costs=True)
+        now, since = self.launch.clock(), self._paid_since
+        self._lease, self._up, self._paid_since = None, self._up and not self._held, None
         if reason is not None:
             self.left_behind = True
             self.launch.ledger.note_stuck(self.name)
-            raise EngineError(f"target {target.id}: its machine may still be up: {reason}")
-        end = min(self.launch.clock() if held else now, lease.until)
-        bill = self.tariff.cost(0 if since is None else end - since)
-        self.launch.ledger.settle(self.name, min(bill, lease.reserved), following)
+            raise EngineError(f"{self.name}: its machine may still be up: {reason}")
+        if self._held:
+            bill = self.tariff.cost(min(now, lease.until) - lease.since)
+        else:
+            bill = min(self.tariff.cost(now - since if since else 0), self.tariff.most(0))
+        self.launch.ledger.settle(self.name, bill, following)
         self._lease = following
 
     def _take_over(self, lease: Lease, *, only_end: bool) -> Waits:
@@ -332,7 +348,7 @@ class Station:
         The machine may have ended and be started again, so its time so far is paid now.
         """
         now, target = self.launch.clock(), lease.target
-        if not target.engine.held:
+        if not self._held:
             return True
         bill = self.tariff.cost(now - lease.since)
         most = self.tariff.most(target.retries - lease.job.attempt)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -167,7 +167,14 @@ class Trial(BaseModel):
         """
         return max(self.budget_seconds, self.work.usual_seconds)
 
-    @property
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, and without the cached id and variant of this trial."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("id", "variant"):
+            copied.__dict__.pop(name, None)
+        return copied
+
+    @cached_property
     def id(self) -> str:
         """Sixteen hexadecimal digits, equal for equal work on any machine and day."""
         fields = self.model_dump(mode="json")
