@@ -90,13 +90,56 @@ def test_rented_machines_need_a_cap(
     assert "missing: --cap AMOUNT" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("project")
 def test_unusable_target_is_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A target that cannot be used stops the launch before anything is started."""
     monkeypatch.setattr(LocalEngine, "problem", "target desk: the host does not answer")
     assert launch(monkeypatch, "--target", "desk") == 3
     assert "target desk: the host does not answer" in capsys.readouterr().err
+    monkeypatch.setattr(LocalEngine, "problem", "")
+    desk = TARGET.format(name="desk", price="own")
+    write(project, "targets/desk", f'secrets = ["NO_SUCH_VARIABLE"]\n{desk}')
+    assert launch(monkeypatch, "--target", "desk") == 3
+    demand = "target desk: secrets: expected the variable NO_SUCH_VARIABLE in this shell, got none"
+    assert demand in capsys.readouterr().err
     assert launch(monkeypatch, "--target", "dusk") == 1
     assert 'unknown target "dusk"; did you mean "desk"?' in capsys.readouterr().err
+
+
+def test_failure_of_a_run_is_its_last_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cell that fails there is reported with the last line of the run, and is left for later."""
+    hardware = (project / "specs/hardware/giant.toml").read_text("utf-8")
+    write(project, "hardware/giant", hardware)
+    write(project, "prices/giant", price_text("giant", "1"))
+    target = TARGET.format(name="giant", price="giant-11-01").replace('"local"', '"giant"')
+    write(project, "targets/giant", target)
+    study = (project / "specs/studies/brief.toml").read_text("utf-8")
+    write(project, "studies/brief", f'hardware = ["giant"]\nmodes = ["inference"]\n{study}')
+    assert launch(monkeypatch, "--target", "giant", "--cap", "9") == 1
+    printed = capsys.readouterr()
+    assert "giant: tiny inference cpu batch 1: " in printed.err
+    assert "4099" in printed.err
+
+
+@pytest.mark.slow
+def test_ten_thousand_cells_are_planned(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hundred targets with a hundred trials each are one plan."""
+    machines = [f"m{number}" for number in range(100)]
+    for name in machines:
+        text = f'id = "{name}"\nname = "M"\nprovider = "C"\nvcpus = 4\nsource = "a test"\n'
+        write(project, f"hardware/{name}", text)
+        write(project, f"prices/{name}", price_text(name, "1"))
+        target = TARGET.format(name=name, price=f"{name}-11-01").replace('"local"', f'"{name}"')
+        write(project, f"targets/{name}", target)
+    sizes = list(range(1, 51))
+    study = (project / "specs/studies/brief.toml").read_text("utf-8").split("[sampling]")[0]
+    sized = f"training_batch_sizes = {sizes}\ninference_batch_sizes = {sizes}\n"
+    write(project, "studies/brief", f"{study}hardware = {machines}\n{sized}")
+    targets = [f"--target={name}" for name in machines]
+    assert launch(monkeypatch, "--dry-run", *targets) == 0
+    assert "10,000 cells to measure, 0 done already" in capsys.readouterr().out

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import math
 import random
+import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from epochcost.fleet.ledger import Entries
+from epochcost.fleet.station import POLL_SECONDS, Moved
 from epochcost.fleet.tariff import tariff_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
@@ -132,3 +136,37 @@ def test_failing_cells_stop_their_target(tmp_path: Path) -> None:
     assert [reason for _, reason in station.failed] == ["exit code 1"] * 3
     assert station.problem == "3 cells in a row failed, the last: exit code 1"
     assert not world.machines
+
+
+def test_long_launches_keep_their_memory(tmp_path: Path) -> None:
+    """Thousands of polls take no more memory than the first."""
+    catalogue = fleet(tmp_path, random.Random(1), count=1)
+    (target,) = catalogue.targets.values()
+    slow = target.model_copy(update={"limit_minutes": 10_000})
+    catalogue = replace(catalogue, targets={target.id: slow})
+    world = World(random.Random(1))
+    sizes: list[int] = []
+
+    def note_memory(_: Moved) -> None:
+        gc.collect()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+
+    tracemalloc.start()
+    try:
+        cells = simulated_cells("box-0", 2)
+        simulated_launch(world, catalogue, cells, None, None, note_memory)
+    finally:
+        tracemalloc.stop()
+    assert world.now - 1e9 > 5000 * POLL_SECONDS
+    assert max(sizes) - sizes[0] < 200_000
+
+
+def test_start_is_measured_from_the_request_of_the_machine(tmp_path: Path) -> None:
+    """Only the first cell on a machine has a start; all have the price that was paid."""
+    catalogue = fleet(tmp_path, random.Random(1), count=1)
+    world = World(random.Random(1))
+    simulated_launch(world, catalogue, simulated_cells("box-0", 3), None)
+    assert [payment.hourly for payment in world.payments] == [
+        catalogue.prices["price-0"].amount
+    ] * 3
+    assert {payment.target for payment in world.payments} == {"target-0"}

@@ -245,7 +245,7 @@ def _reach_all(catalogue: Catalogue, targets: Sequence[Target]) -> list[_Reached
 
 def _by_value(
     catalogue: Catalogue,
-    cells: Iterable[Cell],
+    cells: Sequence[Cell],
     reached: Iterable[_Reached],
     results: Path,
     most: int,
@@ -258,6 +258,10 @@ def _by_value(
         work = (trial.model, trial.mode, trial.batch_size, trial.provider)
         measurable[MeasurableCell(cell.hardware, *work, dollars[cell.kind])] = cell
     values = order_by_value(inputs_to_read(results, catalogue), list(measurable), most)
+    if cells and not values:
+        raise InputError(
+            "--plan-by-value: expected a cell whose result would help an answer, found none"
+        )
     for value in values:
         say(value.sentence, err=True)
     return [measurable[value.cell] for value in values]

@@ -1,0 +1,96 @@
+"""From the catalogue to a target and back: the cheapest machine, its price as paid, its start."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import tomli
+
+from epochcost.errors import InputError
+from epochcost.fleet.offers import cheapest_target, proposed_price, quoted
+from epochcost.fleet.station import Station
+from epochcost.fleet.tariff import tariff_of
+from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.loader import load_catalogue
+from epochcost.specs.target import Sky, Ssh, Target
+
+ROOT = Path(__file__).parents[2]
+DAY = dt.date(2026, 11, 26)
+L4 = "g6.xlarge-on-demand-2026-07"
+
+
+@pytest.fixture(scope="module", name="catalogue")
+def catalogue_fixture() -> Catalogue:
+    """Our own machines and prices, without targets."""
+    return replace(load_catalogue(ROOT), targets={})
+
+
+def test_cheapest_target_has_the_lowest_price_of_an_hour(catalogue: Catalogue) -> None:
+    """The target names the machine as SkyPilot does; no other machine with an L4 costs less."""
+    target = cheapest_target(catalogue, "l4")
+    assert isinstance(target.engine, Sky)
+    price = catalogue.price(target.price)
+    assert target.engine.instance_type == price.sku
+    assert target.engine.infra.startswith(("aws/", "gcp/"))
+    assert target.engine.spot == (price.plan == "spot")
+    amounts = [
+        each.amount
+        for each in current_prices(catalogue.prices.values())
+        if each.hardware.startswith(("g6.", "g2-standard")) and each.plan in ("on-demand", "spot")
+    ]
+    assert price.amount == min(filter(None, amounts))
+
+
+def test_own_target_may_be_the_cheapest(catalogue: Catalogue) -> None:
+    """A target of the project counts, too: here an L4 machine by ssh at its own price."""
+    cheapest = cheapest_target(catalogue, "L4")
+    desk = Target(
+        id="a-desk",
+        engine=Ssh(name="ssh", host="desk"),
+        hardware=cheapest.hardware,
+        price=cheapest.price,
+    )
+    assert cheapest_target(replace(catalogue, targets={"a-desk": desk}), "L4") == desk
+
+
+def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
+    """An L40S is no L4, and an accelerator that no machine has is an error with the names."""
+    assert "g6e" in cheapest_target(catalogue, "L40S").hardware
+    with pytest.raises(InputError, match=r"^--accelerator L5: expected an accelerator .* L4, "):
+        cheapest_target(catalogue, "L5")
+
+
+def _station(catalogue: Catalogue, quote: Decimal | None, *starts: float) -> Station:
+    engine = Sky(name="sky", infra="aws/us-east-1", instance_type="g6.xlarge")
+    target = Target(id="l4", engine=engine, hardware="g6.xlarge", price=L4)
+    tariff = quoted(tariff_of(catalogue, target), quote)
+    return Station("l4", None, tariff, None, startup_seconds=list(starts))  # type: ignore[arg-type]
+
+
+def test_price_paid_and_start_become_a_price_spec(catalogue: Catalogue) -> None:
+    """The proposal is the price's spec with today's amount, and the median start."""
+    station = _station(catalogue, Decimal("0.91"), 100, 140.4, 300)
+    proposed = proposed_price(catalogue, station, DAY)
+    assert proposed is not None
+    spec = tomli.loads(proposed.text, parse_float=Decimal)
+    assert (spec["id"], spec["amount"], spec["as_of"]) == (proposed.id, Decimal("0.91"), DAY)
+    assert spec["start"] == {"seconds": 140}
+    assert spec["source"] == "paid by a launch on 2026-11-26 through sky"
+    assert spec["hardware"] == "g6.xlarge"
+
+
+def test_a_price_that_is_as_declared_is_not_proposed(catalogue: Catalogue) -> None:
+    """Without another amount and without a measured start, nothing is new."""
+    amount = catalogue.price(L4).amount
+    assert proposed_price(catalogue, _station(catalogue, amount), DAY) is None
+    assert proposed_price(catalogue, _station(catalogue, None), DAY) is None
+
+
+def test_a_quote_above_the_spec_is_reserved(catalogue: Catalogue) -> None:
+    """Money is reserved at the price that the engine quotes, not at an older, lower price."""
+    dear = _station(catalogue, Decimal("8.048")).tariff
+    assert round(dear.most(1), 9) == round(10 * _station(catalogue, None).tariff.most(1), 9)
