@@ -93,10 +93,13 @@ def test_rented_machines_need_a_cap(
 def test_unusable_target_is_a_line(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A target that cannot be used stops the launch before anything is started."""
+    """A target that cannot be used stops the launch after its plan, before anything is started."""
     monkeypatch.setattr(LocalEngine, "problem", "target desk: the host does not answer")
-    assert launch(monkeypatch, "--target", "desk") == 3
-    assert "target desk: the host does not answer" in capsys.readouterr().err
+    for options in ((), ("--dry-run",)):
+        assert launch(monkeypatch, "--target", "desk", *options) == 3
+        printed = capsys.readouterr()
+        assert "3 cells to measure" in printed.out
+        assert "target desk: the host does not answer" in printed.err
     monkeypatch.setattr(LocalEngine, "problem", "")
     desk = TARGET.format(name="desk", price="own")
     write(project, "targets/desk", f'secrets = ["NO_SUCH_VARIABLE"]\n{desk}')

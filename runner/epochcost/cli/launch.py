@@ -136,11 +136,13 @@ def launch(
     cells = _cells(catalogue, targets, choice)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     most = None if cap is None else parse_decimal(cap, "--cap")
-    reached = _reach_all(catalogue, targets)
+    reached, problems = _reach_all(catalogue, targets)
     if choice.plan_by_value:
         waiting = _by_value(catalogue, waiting, reached, results, choice.plan_by_value)
     if output == "text":
         _show_plan(reached, waiting, len(cells), most)
+    if problems:
+        raise EngineError("\n".join(problems))
     if dry_run:
         _show_left(read_ledger(catalogue.root))
         return
@@ -161,9 +163,9 @@ def launch(
         stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
         _show_end(stations, parts, as_json=output == "json")
         _propose(catalogue, stations)
-        problems = any(station.problem for station in stations)
+        unfinished = any(station.problem for station in stations)
         failed = any(station.failed for station in stations)
-        code = INTERRUPTED if interrupted() else 3 if problems else int(failed)
+        code = INTERRUPTED if interrupted() else 3 if unfinished else int(failed)
         raise typer.Exit(code)
 
 
@@ -212,35 +214,31 @@ def _reach(catalogue: Catalogue, target: Target) -> _Reached:
     return tariff_of(catalogue, target), engine
 
 
-def _reach_all(catalogue: Catalogue, targets: Sequence[Target]) -> list[_Reached]:
-    """Check all targets at once; raises EngineError with a line for each unusable target."""
-
-    def checked(target: Target) -> _Reached | EngineError:
-        tariff, engine = _reach(catalogue, target)
-        missing = [name for name in target.secrets if name not in os.environ]
-        try:
-            if missing:
-                raise EngineError(
-                    f"target {target.id}: secrets: expected the variable {missing[0]} in this "
-                    f"shell, got none: export {missing[0]}=…"
-                )
-            engine.check()
-            return quoted(tariff, engine.hourly_price()), engine
-        except EngineError as error:
-            return error
-
+def _reach_all(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[_Reached], list[str]]:
+    """Check all targets at once; also returns a line for each unusable target."""
     with ThreadPoolExecutor(len(targets)) as pool:
-        reached = list(pool.map(checked, targets))
-    if errors := [str(each) for each in reached if isinstance(each, EngineError)]:
-        raise EngineError("\n".join(errors))
-    usable = [each for each in reached if not isinstance(each, EngineError)]
-    currencies = sorted({tariff.price.currency for tariff, _ in usable})
+        checks = list(pool.map(functools.partial(_checked, catalogue), targets))
+    currencies = sorted({tariff.price.currency for (tariff, _), _ in checks})
     if len(currencies) > 1:
         raise InputError(
             "--target: expected targets with prices in the same currency, got "
             f"{', '.join(currencies)}: launch them one after the other"
         )
-    return usable
+    return [reached for reached, _ in checks], [problem for _, problem in checks if problem]
+
+
+def _checked(catalogue: Catalogue, target: Target) -> tuple[_Reached, str]:
+    """A target at the engine's own price if it states one, and why it is unusable."""
+    tariff, engine = _reach(catalogue, target)
+    for name in target.secrets:
+        if name not in os.environ:
+            reason = f"secrets: expected the variable {name} in this shell, got none"
+            return (tariff, engine), f"target {target.id}: {reason}: export {name}=…"
+    try:
+        engine.check()
+        return (quoted(tariff, engine.hourly_price()), engine), ""
+    except EngineError as error:
+        return (tariff, engine), str(error)
 
 
 def _by_value(
