@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from epochcost.execute.step import update_rule
+from epochcost.graphs.counting import flops
 from epochcost.plan.binding import bind_model
 from epochcost.specs.catalogue import Catalogue
-from onnxstep.graphs.counting import flops
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import parameters
 from steps.cases import Subject

@@ -10,10 +10,10 @@ import onnxruntime
 import pytest
 
 from epochcost.execute.step import build_step
+from epochcost.graphs.in_place import in_place_updates
 from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
 from onnxstep import TrainingStep
-from onnxstep.graphs.in_place import in_place_updates
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.nodes import reads
 

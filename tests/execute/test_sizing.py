@@ -149,3 +149,13 @@ def test_weights_are_never_allocated() -> None:
     size = size_of(tiny(), graph, {"training": [1]})
     assert size.parameters == 3 * wide + 3
     assert footprint(size, "training", 1).memory_bytes("cuda") > 6 * 4 * 3 * wide
+
+
+def test_folded_constants_are_bytes_of_the_session() -> None:
+    """A value that a session computes from constants when it is created counts as folded."""
+    graph = model_of_text(
+        "g (float[batch,16] x) => (float[batch,16] y) <float[1] one = {1}, int64[1] s = {16}> "
+        "{ e = Expand(one, s) a = Sin(x) y = Add(a, e) }"
+    )
+    size = size_of(tiny(), graph, {"inference": [2]})
+    assert [footprint.folded_bytes for footprint in size.footprints] == [16 * 4]

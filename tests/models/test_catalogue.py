@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.graphs.counting import flops
 from epochcost.specs.loader import load_catalogue
 from onnxstep.graphs.binding import bind_dimensions
-from onnxstep.graphs.counting import flops
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import parameter_count
 

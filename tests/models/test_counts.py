@@ -8,9 +8,9 @@ import pytest
 
 from epochcost.analysis import arithmetic
 from epochcost.analysis.arithmetic import COUNTS, COUNTS_FORM, Graph
+from epochcost.graphs.copies import computed_in_copies
 from epochcost.graphs.profiling import arithmetic_of_file
 from epochcost.specs.loader import load_catalogue
-from onnxstep.graphs.trial_run import computed_in_copies
 
 ROOT = Path(__file__).parents[2]
 

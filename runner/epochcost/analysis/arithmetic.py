@@ -19,6 +19,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.analysis.observations import Observation
+from epochcost.graphs.copies import computed_in_copies
 from epochcost.graphs.profile import Arithmetic
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
@@ -26,7 +27,6 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio
-from onnxstep.graphs.trial_run import computed_in_copies
 
 BYTES_PER_NUMBER = 4
 # The optimizers' states, of the parameter's size each (formulas: onnxstep.optimizers).

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.errors import ModelError
+from epochcost.graphs.counting import expert_weights, flops
 from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.plan.work import Phase
 from epochcost.specs.model import Model
-from onnxstep.graphs.counting import expert_weights, flops
 from onnxstep.graphs.parameters import few_bits_count, parameter_count, parameters
 
 _FLOAT_BYTES = 4

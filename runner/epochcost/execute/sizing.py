@@ -16,6 +16,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.execute.step import build_step, in_place_inputs
+from epochcost.graphs.counting import BatchInterpolation, flops
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model
@@ -25,11 +26,11 @@ from onnxstep import Carried
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
-from onnxstep.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
+from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, parameter_count, parameters, state
-from onnxstep.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
+from onnxstep.graphs.peak_memory import execution_plan, peak_activation_bytes
 from onnxstep.graphs.sequences import MAKERS
-from onnxstep.graphs.tensors import item_bytes
+from onnxstep.graphs.tensors import Shapes, item_bytes, static_shapes
 
 BatchSizes = Mapping[Mode, Collection[int]]
 
@@ -174,7 +175,7 @@ def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | No
         exchanged_bytes=sum(sizes[name] for name in exchanged),
         pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
         in_place_bytes=sum(sizes[name] for name in run.overwritten),
-        folded_bytes=folded_constant_bytes(run.graph, shapes),
+        folded_bytes=_folded_bytes(run.graph, shapes),
     )
 
 
@@ -191,3 +192,12 @@ def _bytes(tensors: Iterable[Parameter]) -> int:
         math.prod(tensor.shape) * onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
         for tensor in tensors
     )
+
+
+def _folded_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
+    """Bytes of the values that a session computes from initializers when it is created."""
+    run, widths = execution_plan(model), item_bytes(model)
+    stored = {tensor.name for tensor in model.graph.initializer}
+    needed = {name for node in run.nodes for name in reads(node)}
+    folded = (run.constants & needed) - stored
+    return sum(math.prod(shapes[name]) * widths[name] for name in folded if name in shapes)

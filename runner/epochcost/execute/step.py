@@ -16,6 +16,8 @@ import onnx
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.job_files import save_graph
+from epochcost.graphs.counting import flops
+from epochcost.graphs.in_place import in_place_updates
 from epochcost.measure.job import CarriedValue, Evaluation
 from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
 from epochcost.plan.trial import Trial
@@ -40,8 +42,6 @@ from onnxstep import (
     evaluation_graph,
     training_step,
 )
-from onnxstep.graphs.counting import flops
-from onnxstep.graphs.in_place import in_place_updates
 from onnxstep.graphs.precision import allowed_outputs
 from onnxstep.losses import SoftmaxCrossEntropy
 from onnxstep.passes.recompute import Rematerialisation

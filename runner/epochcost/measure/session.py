@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +30,6 @@ from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.parameters import with_constants
 
 # IOBinding's names of the memory of each provider.
 DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
@@ -79,7 +78,7 @@ def open_session(
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
         model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
-        source = with_constants(model, weights).SerializeToString()
+        source = _with_constants(model, weights).SerializeToString()
         values = [_on_host(array) for array in weights.values()]
         options.add_external_initializers([*weights], values)
     requested = EXECUTION_PROVIDERS[provider]
@@ -96,6 +95,26 @@ def open_session(
             f"{got}: see `epochcost run --provider cuda` for what this machine lacks"
         )
     return session
+
+
+def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
+    """Copy of the model in which the inputs ``names`` are initializers without values.
+
+    The initializers refer to external data that does not exist: code that opens a session must pass
+    the values to it.
+    """
+    stored = onnx.ModelProto()
+    stored.CopyFrom(model)
+    graph = stored.graph
+    inputs = [value for value in graph.input if value.name in names]
+    for value in inputs:
+        graph.input.remove(value)
+        kind = value.type.tensor_type
+        tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type)
+        tensor.dims.extend(dim.dim_value for dim in kind.shape.dim)
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="given-to-the-session")
+    return stored
 
 
 def _on_host(array: NDArray[Any]) -> ort.OrtValue:

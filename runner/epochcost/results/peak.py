@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from epochcost.errors import ModelError
+from epochcost.graphs.counting import flops
 from epochcost.plan.binding import bind_model
 from epochcost.results.environment import Environment
 from epochcost.results.plausibility import same_chip
@@ -20,7 +21,6 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
-from onnxstep.graphs.counting import flops
 from onnxstep.graphs.loading import load_model
 
 # A multiply and an add in two units of 16 numbers, at a clock above that of any chip on the market.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onnxstep.graphs.loading import load_model
     from onnxstep.losses import SoftmaxCrossEntropy
     from onnxstep.mixed_precision import LossScaling, Precision
-    from onnxstep.objective import Term, keep_term_outputs, terms_of
+    from onnxstep.objective import Term, terms_of
     from onnxstep.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
     from onnxstep.options import StepOptions
     from onnxstep.passes.recompute import Rematerialisation
@@ -39,7 +39,7 @@ _MODULES = {
     "graphs.loading": ("load_model",),
     "losses": ("SoftmaxCrossEntropy",),
     "mixed_precision": ("LossScaling", "Precision"),
-    "objective": ("Term", "keep_term_outputs", "terms_of"),
+    "objective": ("Term", "terms_of"),
     "optimizers": ("Adadelta", "Adagrad", "Adam", "Momentum", "RmsProp", "Sgd"),
     "options": ("StepOptions",),
     "passes.recompute": ("Rematerialisation",),
@@ -76,7 +76,6 @@ __all__ = [
     "TrainingStep",
     "evaluation_graph",
     "first_values",
-    "keep_term_outputs",
     "load_model",
     "terms_of",
     "training_step",

@@ -19,15 +19,13 @@ from onnx import ModelProto
 from onnxstep.adapters import ADAPTERS, with_adapters
 from onnxstep.errors import CapabilityError, Error, InputError, ModelWarning
 from onnxstep.graphs.choices import first_names
-from onnxstep.graphs.counting import flops
 from onnxstep.graphs.cuda_kernels import KernelCheck, check_kernels
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import with_parameters
 from onnxstep.graphs.peak_memory import peak_activation_bytes
-from onnxstep.objective import keep_term_outputs
 from onnxstep.options import StepOptions
-from onnxstep.step import TrainingStep, evaluation_graph, first_values, training_step
+from onnxstep.step import TrainingStep, first_values, training_step
 from onnxstep.trained_set import LeftOut
 
 _INTERRUPTED_CODE = 130
@@ -139,12 +137,9 @@ def _run(arguments: argparse.Namespace) -> None:
         )
         options = replace(options, wrt=[*options.wrt, *ADAPTERS])
     step = training_step(model, options)
-    forward = evaluation_graph(
-        keep_term_outputs(model, options.terms), loss=options.terms, dimensions=options.dimensions
-    )
     _write(step, model, arguments.out, options.seed or 0)
     kernels = check_kernels(step.model) if arguments.provider == "cuda" else None
-    report = _Report(step, flops(forward), arguments.model, arguments.out, kernels)
+    report = _Report(step, arguments.model, arguments.out, kernels)
     print(json.dumps(report.values(), indent=2) if arguments.format == "json" else report.text())
 
 
@@ -191,20 +186,12 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The printed report of a written step; ``forward_flops`` counts its forward pass.
-
-    ``kernels`` is the check of a step for CUDA, None for other steps.
-    """
+    """The printed report of a written step; ``kernels`` is the check of a step for CUDA."""
 
     step: TrainingStep
-    forward_flops: int
     source: Path
     destination: Path
     kernels: KernelCheck | None = None
-
-    @property
-    def backward_flops(self) -> int:
-        return flops(self.step.model) - self.forward_flops
 
     @property
     def activation_bytes(self) -> int:
@@ -227,7 +214,6 @@ class _Report:
             "not_trained": {tensor.name: tensor.reason for tensor in step.trained_set.left_out},
             "warnings": step.trained_set.doubts,
             "nodes": len(step.model.graph.node),
-            "flops": {"forward": self.forward_flops, "backward": self.backward_flops},
             "peak_activation_bytes": self.activation_bytes,
             **({"cuda_kernels": asdict(self.kernels)} if self.kernels else {}),
         }
@@ -241,8 +227,6 @@ class _Report:
             f"    {first_names(step.parameters)}",
             *_left_out_lines(step.trained_set.left_out),
             f"  state        {self._size('state')}",
-            f"  arithmetic   {self.forward_flops:,} FLOPs forward, "
-            f"{self.backward_flops:,} backward",
             f"  activations  {self.activation_bytes:,} bytes at most",
             f"  feed         {', '.join(fed)}",
             f"  read         {step.loss}",

@@ -9,10 +9,9 @@ import pytest
 
 from graph_text import model_of_text
 from onnxstep import StepOptions, training_step
-from onnxstep.graphs.counting import static_shapes
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.peak_memory import execution_plan
-from onnxstep.graphs.tensors import item_bytes
+from onnxstep.graphs.tensors import item_bytes, static_shapes
 
 ROWS, WIDTH = 64, 32
 BLOCK = ROWS * WIDTH * 4

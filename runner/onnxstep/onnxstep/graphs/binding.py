@@ -15,10 +15,9 @@ from functools import partial
 import onnx
 
 from onnxstep.errors import ModelError, ModelWarning
-from onnxstep.graphs.counting import node_flops
 from onnxstep.graphs.folding import fold_constants, misfit
 from onnxstep.graphs.inference import infer_shapes
-from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads, subgraphs
+from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads
 from onnxstep.graphs.parameters import untrained
 from onnxstep.graphs.tensors import (
     FLOAT_TYPES,
@@ -36,6 +35,7 @@ from onnxstep.graphs.tensors import (
 MAX_CONSTANT_ELEMENTS = 2**27
 # Limits of operations on constants: some seconds, and enough to unpack quantized weights.
 _MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
+_PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger"})
 
 
 class UnknownShapeError(ModelError):
@@ -292,15 +292,16 @@ def _check_constants(graph: onnx.GraphProto) -> None:
 
 
 def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Upper bound of a node's operations; an Einsum counts as if its operands shared no label."""
+    """Estimate a node's operations; an Einsum counts as if its operands shared no label."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":
         return work + math.prod(read)
-    if any(subgraphs(node)):
-        return work
+    if node.op_type in _PRODUCTS:
+        # For matrices m n, n p and m p the product of the three sizes is (m n p)².
+        return work + math.isqrt(math.prod(read[:2]) * sum(written))
     window: Sequence[int] = node_attributes(node).get("kernel_shape", ())
-    return max(work, math.prod(window) * sum(written), node_flops(node, shapes, frozenset()))
+    return max(work, math.prod(window) * sum(written))
 
 
 def _is_static(kind: onnx.TypeProto) -> bool:

@@ -186,26 +186,6 @@ def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> o
     return stored
 
 
-def with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """Copy of the model in which the inputs ``names`` are initializers without values.
-
-    The initializers refer to external data that does not exist: code that opens a session must pass
-    the values to it.
-    """
-    stored = onnx.ModelProto()
-    stored.CopyFrom(model)
-    graph = stored.graph
-    inputs = [value for value in graph.input if value.name in names]
-    for value in inputs:
-        graph.input.remove(value)
-        kind = value.type.tensor_type
-        tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type)
-        tensor.dims.extend(dim.dim_value for dim in kind.shape.dim)
-        tensor.data_location = onnx.TensorProto.EXTERNAL
-        tensor.external_data.add(key="location", value="given-to-the-session")
-    return stored
-
-
 def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[Any]:
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(parameter.elem_type))
     try:

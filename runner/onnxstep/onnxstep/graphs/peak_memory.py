@@ -16,9 +16,8 @@ from itertools import accumulate
 import onnx
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.counting import Shapes, static_shapes
 from onnxstep.graphs.nodes import RANDOM, VIEWS, live_nodes, reads
-from onnxstep.graphs.tensors import item_bytes
+from onnxstep.graphs.tensors import Shapes, item_bytes, static_shapes
 
 # Operators of ONNX Runtime 1.31 that write over an operand of the same size at its last read, as
 # its memory profiles show; all others, sums and products too, allocate.
@@ -135,16 +134,3 @@ class _Buffers:
     def _takes_over(self, step: int, node: onnx.NodeProto, name: str, buffer: str) -> bool:
         is_free = self.end[buffer] == step and node.op_type in _IN_PLACE
         return is_free and name == node.output[0] and self.size(buffer) == self.size(name)
-
-
-def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """Bytes of the values that a session computes from initializers when it is created.
-
-    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static.
-    """
-    sizes = static_shapes(model) if shapes is None else shapes
-    run, widths = execution_plan(model), item_bytes(model)
-    stored = {tensor.name for tensor in model.graph.initializer}
-    needed = {name for node in run.nodes for name in reads(node)}
-    folded = (run.constants & needed) - stored
-    return sum(math.prod(sizes[name]) * widths[name] for name in folded if name in sizes)

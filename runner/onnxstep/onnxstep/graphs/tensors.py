@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 from onnx import TensorProto
@@ -11,6 +11,7 @@ from onnx import TensorProto
 from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
 
+Shapes = Mapping[str, tuple[int, ...]]
 # Four tebibytes in float32, more than any machine has: a larger number is a slip or an attack.
 MAX_ELEMENTS = 2**40
 # Float types of trainable tensors; the half types are too narrow for sums of many terms.
@@ -115,6 +116,27 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
             return None
         sizes.append(dim.dim_value)
     return tuple(sizes)
+
+
+def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of the main graph by name; ModelError if one is not static.
+
+    Values that are not tensors, such as sequences, are omitted.
+    """
+    shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    declared = set(shapes)
+    for info in declared_values(model.graph):
+        declared.add(info.name)
+        if not info.type.HasField("tensor_type"):
+            continue
+        shape = static_shape(info.type)
+        if shape is None:
+            raise ModelError(f"value {info.name!r}: expected a static shape to count with")
+        shapes[info.name] = shape
+    missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
+    if missing:
+        raise ModelError(f"value {missing[0]!r}: expected a declared shape to count with")
+    return shapes
 
 
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:

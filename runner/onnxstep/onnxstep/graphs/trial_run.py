@@ -12,7 +12,7 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from onnxstep.errors import ModelError
@@ -24,8 +24,6 @@ MEMORY_BYTES = 8 * 2**30
 STATM = Path("/proc/self/statm")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
-# The copy sends this instead of a call's line if the call raised an exception.
-_RAISED = b"!"
 
 
 class _Copy:
@@ -44,9 +42,9 @@ def require_end(call: Callable[[], object], call_name: str) -> None:
     caller makes the call again. Raises MemoryError if the copy crashes while this process has a
     memory limit: onnx crashes if an allocation fails.
     """
-    if _copy.here or not hasattr(os, "fork"):
+    if not can_copy():
         return
-    status = _status_of_copy(call)
+    status = status_of_copy(call)
     crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CRASHES
     if crashed and not _is_memory_unlimited():
         raise MemoryError(f"{call_name} needs more memory than this process may have")
@@ -56,59 +54,12 @@ def require_end(call: Callable[[], object], call_name: str) -> None:
         )
 
 
-def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """Results of the calls, computed in copies of this process; None for a call that crashes.
-
-    Each call returns one line of bytes. A copy makes call after call until one ends it; a new copy
-    continues. If a call raises an exception, it is repeated here, so that the caller gets the
-    exception.
-    """
-    lines: list[bytes | None] = []
-    while len(lines) < len(calls):
-        remaining = calls[len(lines) :]
-        if _copy.here or not hasattr(os, "fork"):
-            return (*lines, *(call() for call in remaining))
-        computed = _lines_of_copy(remaining)
-        lines += (
-            call() if line == _RAISED else line
-            for call, line in zip(remaining, computed, strict=False)
-        )
-        lines += [None] * (len(computed) < len(remaining))
-    return tuple(lines)
+def can_copy() -> bool:
+    """Whether this process can be copied, and is no copy itself."""
+    return not _copy.here and hasattr(os, "fork")
 
 
-def _lines_of_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """Results of the first calls in a copy of this process, up to a call that ends the copy."""
-    reading, writing = os.pipe()
-
-    def write_lines() -> None:
-        _copy.here = True
-        with os.fdopen(writing, "wb") as pipe:
-            for call in calls:
-                _limit_cpu_seconds()
-                pipe.write(_line(call) + b"\n")
-                pipe.flush()
-
-    def read_lines() -> list[bytes]:
-        os.close(writing)
-        return pipe.read().split(b"\n")[:-1]
-
-    with os.fdopen(reading, "rb") as pipe:
-        computed: list[bytes] = []
-        _status_of_copy(write_lines, lambda: computed.extend(read_lines()))
-    return computed
-
-
-def _line(call: Callable[[], bytes]) -> bytes:
-    try:
-        return call()
-    except MemoryError:
-        raise
-    except Exception:  # the caller's own call will raise the exception
-        return _RAISED
-
-
-def _status_of_copy(
+def status_of_copy(
     call: Callable[[], object], meanwhile: Callable[[], object] = lambda: None
 ) -> int:
     """Make the call in a copy of this process; return the copy's exit status.
@@ -142,7 +93,7 @@ def _end(status: int) -> str:
     return f"ends in {signal.Signals(os.WTERMSIG(status)).name}"
 
 
-def _limit_cpu_seconds() -> None:
+def limit_cpu_seconds() -> None:
     """Limit this process to ``CPU_SECONDS`` more seconds of CPU time."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
@@ -164,13 +115,14 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
     code, free = 0, False
+    _copy.here = True
     try:
         faulthandler.disable()
         for name in (*_ENDINGS, signal.SIGXCPU):
             signal.signal(name, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _limit_cpu_seconds()
+        limit_cpu_seconds()
         free = _is_memory_unlimited()
         if free and STATM.exists():
             held_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()

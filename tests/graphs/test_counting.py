@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
+from epochcost.graphs.counting import flops
 from graph_text import model_of_text
 from onnxstep import StepOptions, evaluation_graph, training_step
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
-from onnxstep.graphs.counting import flops
 from onnxstep.graphs.loading import load_model
 
-MODELS = Path(__file__).parents[4] / "models"
+MODELS = Path(__file__).parents[2] / "models"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from epochcost.graphs.in_place import in_place_updates
 from graph_text import model_of_text
-from onnxstep.graphs.in_place import in_place_updates
 
 HEAD = "step (float[4,4] w, float[4,4] g, float[4,4] x) => (float[4,4] after, float[4,4] y)"
 CASES = {
