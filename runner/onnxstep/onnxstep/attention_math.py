@@ -4,10 +4,6 @@ The scores are s = q kᵀ · scale, capped to a = c tanh(s / c). The weights are
 and the result is y = p v. The cotangents are dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a /
 c)²), dq = ds k · scale and dk = dsᵀ q · scale. The backward pass recomputes p only. It sums dy y
 over the width of a head, which is cheaper than a sum over the keys.
-
-A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos). With the
-cotangents da', db' of the turned pair: d(cos) = Σ a da' + b db' and d(sin) = Σ a db' - b da',
-summed over the heads.
 """
 
 from __future__ import annotations
@@ -19,7 +15,6 @@ from types import MappingProxyType
 import numpy as np
 from onnx import TensorProto
 
-from onnxstep.axes import cut_along
 from onnxstep.builder import Value, ascending
 
 # Stages of the scores, numbered as in qk_matmul_output_mode.
@@ -198,56 +193,3 @@ def _by_key(scores: Value, x: Value, keys: Value) -> Value:
 
 def _swapped(x: Value) -> Value:
     return x.op.Transpose(x, perm=[0, 1, 3, 2])
-
-
-_SEQUENCE = 3
-_PAIR_AXIS = 4
-
-
-@dataclass(frozen=True)
-class RotaryLayout:
-    """How a rotary embedding pairs the elements of a head.
-
-    An element is paired with its neighbour if ``interleaved``, else with the element half a width
-    later. Only the first ``width`` elements of each head are paired; 0 means all. ``heads`` is
-    needed for tensors [B, L, heads · E] only.
-    """
-
-    heads: int
-    width: int
-    interleaved: bool
-
-    def cache_cotangents(
-        self, x: Value, dy: Value, positions: Value | None, cache: Value
-    ) -> tuple[Value, Value]:
-        """Cotangents of the tables of cosines and of sines, each in the shape of ``cache``.
-
-        ``x`` is the input of the embedding and ``dy`` the cotangent of its result. ``positions``
-        [B, L] are the rows that each token reads from a table [P, pairs]. If it is None, the tables
-        are [B, L, pairs].
-        """
-        (a, b), (da, db) = self._pairs(x), self._pairs(dy)
-        d_cos, d_sin = a * da + b * db, a * db - b * da
-        return _at_positions(d_cos, positions, cache), _at_positions(d_sin, positions, cache)
-
-    def _pairs(self, x: Value) -> tuple[Value, Value]:
-        """First and second elements of all pairs, each [B, heads, L, pairs]."""
-        op = x.op
-        x = split_heads(x, self.heads) if x.rank == _SEQUENCE else x
-        turning = cut_along(x, 3, 0, self.width or x.shape[3])
-        *shape, width = turning.shape
-        split = (width // 2, 2) if self.interleaved else (2, width // 2)
-        pairs = op.Reshape(turning, op.integers(*shape, *split))
-        axis = _PAIR_AXIS if self.interleaved else _PAIR_AXIS - 1
-        first, second = (op.constant(np.array(half, dtype=np.int64)) for half in (0, 1))
-        return op.Gather(pairs, first, axis=axis), op.Gather(pairs, second, axis=axis)
-
-
-def _at_positions(angles: Value, positions: Value | None, cache: Value) -> Value:
-    """Sum [B, heads, L, pairs] over the heads; add the sums to the table rows at ``positions``."""
-    op = angles.op
-    summed = op.ReduceSum(angles, op.integers(1), keepdims=0)
-    if positions is None:
-        return summed
-    rows = op.Unsqueeze(positions, op.integers(-1))
-    return op.ScatterND(op.zeros(cache.shape, cache.elem_type), rows, summed, reduction="add")

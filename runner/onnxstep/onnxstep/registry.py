@@ -158,6 +158,10 @@ Key = tuple[str, str, int]
 # Values that an error names at each end of a long path.
 _PATH_END = 4
 _HOW_TO_ADD_A_RULE = "onnxstep's docs/adding-an-operator.md"
+# Why operators of another domain than ONNX's own have no rule.
+_REASON_OF_DOMAIN = {
+    contrib.DOMAIN: "ONNX Runtime's optimizer wrote it into this file; use the original export",
+}
 _ANSWERS: dict[Key, Answer] = {}
 
 
@@ -223,9 +227,10 @@ def undifferentiable(
     ``nodes`` are all nodes of the graph; the path begins at one of the values in ``targets``.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
-    reason = (
-        answer_of_node.reason if isinstance(answer_of_node, Refused) else "it has no gradient rule"
-    )
+    if isinstance(answer_of_node, Refused):
+        reason = answer_of_node.reason
+    else:
+        reason = _REASON_OF_DOMAIN.get(proto.domain, "it has no gradient rule")
     path = " -> ".join(_shortened(_path_to(node, nodes, targets)))
     return ModelError(
         f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"

@@ -16,29 +16,11 @@ from onnx.reference.op_run import OpRun
 Array = NDArray[Any]
 
 
-def _erf(x: Array) -> Array:
-    return np.asarray(np.vectorize(math.erf, otypes=[x.dtype])(x))
-
-
 class Contributed(OpRun):
     """Base of the operators of the domain com.microsoft."""
 
     op_domain = "com.microsoft"
     op_schema = None  # unlike ONNX's operator of the same name
-
-
-class Gelu(Contributed):
-    """The result is x Φ(x), where Φ is the standard normal distribution."""
-
-    def _run(self, x: Array) -> Any:
-        return (x * (1 + _erf(x / math.sqrt(2))) / 2,)
-
-
-class BiasGelu(Gelu):
-    """Gelu of x + b."""
-
-    def _run(self, x: Array, bias: Array) -> Any:  # type: ignore[override]
-        return super()._run(x + bias)
 
 
 class FastGelu(Contributed):
@@ -47,13 +29,6 @@ class FastGelu(Contributed):
     def _run(self, x: Array, bias: Array | None = None) -> Any:
         x = x if bias is None else x + bias
         return (x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),)
-
-
-class QuickGelu(Contributed):
-    """The result is x σ(α x)."""
-
-    def _run(self, x: Array, alpha: float = 1.702) -> Any:
-        return (x / (1 + np.exp(-alpha * x)),)
 
 
 class SkipLayerNormalization(Contributed):
@@ -90,98 +65,6 @@ class SkipSimplifiedLayerNormalization(Contributed):
         inverse = 1 / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon)
         y = total * inverse * gamma
         return (y, np.zeros_like(inverse), inverse, total)[: len(self.onnx_node.output)]
-
-
-class FusedMatMul(Contributed):
-    """A product of operands that are first transposed over the batch, then in the last two axes."""
-
-    def _run(self, a: Array, b: Array, alpha: float = 1.0, **turns: int) -> Any:
-        def turned(x: Array, side: str) -> Array:
-            if turns.get(f"transBatch{side}"):
-                x = np.moveaxis(x, 0, -2)
-            return np.swapaxes(x, -1, -2) if turns.get(f"trans{side}") else x
-
-        return (alpha * np.matmul(turned(a, "A"), turned(b, "B")),)
-
-
-def _attend(q: Array, k: Array, v: Array, heads: int, bias: Array, scale: float | None) -> Array:
-    """Attention of queries [B, L, heads · E], keys and values.
-
-    ``bias`` is added to the scores [B, heads, L, S].
-    """
-    q, k, v = (x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))
-    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1])) + bias
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    y = weights / weights.sum(-1, keepdims=True) @ v
-    return y.transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1)
-
-
-def _bias(
-    shape: tuple[int, int, int], mask: Array | None, added: Array | None, filler: float, causal: Any
-) -> Array:
-    """Sum of the biases from a mask, from an added bias and from causal order.
-
-    The mask has lengths [B], or allowed keys [B, S] or [B, L, S].
-    """
-    batch, length, keys = shape
-    bias = np.zeros((batch, 1, length, keys))
-    if mask is not None:
-        allowed = np.arange(keys) < mask[:, None] if mask.ndim == 1 else mask.astype(bool)
-        bias = bias + np.where(allowed.reshape(batch, 1, -1, keys), 0, filler)
-    if causal:
-        bias = bias + np.where(np.tri(length, keys, dtype=bool), 0, -np.inf)
-    return bias if added is None else bias + added
-
-
-class MultiHeadAttention(Contributed):
-    """Attention of separate queries, keys and values; also returns keys and values by head."""
-
-    def _run(  # noqa: PLR0917 - the operator's inputs
-        self,
-        q: Array,
-        k: Array,
-        v: Array,
-        bias: Array | None = None,
-        mask: Array | None = None,
-        added: Array | None = None,
-        num_heads: int = 1,
-        scale: float | None = None,
-        unidirectional: int = 0,
-        mask_filter_value: float = -10000.0,
-    ) -> Any:
-        if bias is not None:
-            cuts = np.cumsum([q.shape[2], k.shape[2]])
-            q, k, v = (x + b for x, b in zip((q, k, v), np.split(bias, cuts), strict=True))
-        shape = (q.shape[0], q.shape[1], k.shape[1])
-        total = _bias(shape, mask, added, mask_filter_value, unidirectional)
-        by_head = (x.reshape(*x.shape[:2], num_heads, -1).transpose(0, 2, 1, 3) for x in (k, v))
-        y = _attend(q, k, v, num_heads, total, scale)
-        return (y, *by_head)[: len(self.onnx_node.output)]
-
-
-class Attention(Contributed):
-    """Attention whose queries, keys and values are the parts of x W + b."""
-
-    def _run(  # noqa: PLR0917 - the operator's inputs
-        self,
-        x: Array,
-        weights: Array,
-        bias: Array | None = None,
-        mask: Array | None = None,
-        past: Array | None = None,  # noqa: ARG002 - never given here
-        added: Array | None = None,
-        num_heads: int = 1,
-        scale: float | None = None,
-        unidirectional: int = 0,
-        mask_filter_value: float = -10000.0,
-        qkv_hidden_sizes: list[int] | None = None,
-    ) -> Any:
-        z = x @ weights + (0 if bias is None else bias)
-        widths = qkv_hidden_sizes or [z.shape[2] // 3] * 3
-        q, k, v = np.split(z, np.cumsum(widths[:2]), axis=2)
-        shape = (x.shape[0], x.shape[1], x.shape[1])
-        total = _bias(shape, mask, added, mask_filter_value, unidirectional)
-        return (_attend(q, k, v, num_heads, total, scale),)
 
 
 class RotaryEmbedding(Contributed):
@@ -300,17 +183,10 @@ class MatMulNBits(Contributed):
 
 
 CONTRIBUTED = [
-    Attention,
-    BiasGelu,
     FastGelu,
-    FusedMatMul,
-    Gelu,
     GroupQueryAttention,
     MatMulNBits,
-    MultiHeadAttention,
-    QuickGelu,
     RotaryEmbedding,
     SkipLayerNormalization,
     SkipSimplifiedLayerNormalization,
-    type("TransposeMatMul", (FusedMatMul,), {}),
 ]

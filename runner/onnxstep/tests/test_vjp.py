@@ -299,6 +299,16 @@ def test_gradients_pass_through_classical_models() -> None:
     np.testing.assert_allclose(moved, feeds["w"] - 0.1 * slope, rtol=1e-5)
 
 
+def test_a_file_that_the_runtime_optimized_is_refused_in_one_line() -> None:
+    """The error has the operator that ONNX Runtime wrote, and asks for the original export."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> '
+        "g (float[2, 2] x, float[2] b) => (float[2, 2] y) { y = com.microsoft.BiasGelu (x, b) }"
+    )
+    with pytest.raises(ModelError, match=r"com\.microsoft::BiasGelu .* use the original export"):
+        vjp_graph(model, ["x"])
+
+
 def test_a_classical_model_by_itself_has_nothing_to_train() -> None:
     """The error says that the numbers of a classical model are attributes."""
     alone = classical("y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0]> (x)")

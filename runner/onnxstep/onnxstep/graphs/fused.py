@@ -1,9 +1,8 @@
-"""Rewrite fused operators, and operators that ONNX withdrew, as operators of today's ONNX.
+"""Rewrite fused operators as operators of today's ONNX.
 
 ONNX Runtime's optimizers fuse operators. Some fused nodes claim ONNX's domain, which has no such
 operator, so onnx's checker refuses the file. Others are a product or convolution with an
-activation. ONNX Runtime fuses the rewritten nodes again when it loads the model. Early opsets had
-experimental operators that ONNX later withdrew.
+activation. ONNX Runtime fuses the rewritten nodes again when it loads the model.
 """
 
 from __future__ import annotations
@@ -24,10 +23,6 @@ from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 # and onnx calls it deprecated), of LayerNormalization, and of ReduceMean with axes as an input.
 _GROUP_NORMALIZATION = 21
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
-# Opsets in which ONNX Runtime has ONNX's experimental operators, Add and Mul broadcast as in numpy,
-# and the bounds of Slice are attributes.
-_TRIALS = range(7, 10)
-_WHOLE = 2**31 - 1
 _PARAMETERS = ("alpha", "beta", "gamma")
 _EPSILON = 1e-5
 
@@ -113,8 +108,6 @@ def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
     if node.domain in ("", "ai.onnx"):
         if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
             return _simplified_layer_normalization
-        if node.op_type in _TRIED and opset in _TRIALS:
-            return _TRIED[node.op_type]
         if node.op_type == "GroupNormalization" and opset < _GROUP_NORMALIZATION:
             return _group_normalization
         if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
@@ -147,34 +140,6 @@ def _group_normalization(parts: _Parts) -> None:
     epsilon = parts.attributes.get("epsilon", _EPSILON)
     unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
     parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
-
-
-def _scaled(parts: _Parts) -> None:
-    """Emit x · factor + offset; the offset of an ImageScaler has a number for each channel."""
-    attributes = parts.attributes
-    dtype = helper.tensor_dtype_to_np_dtype(parts.elem_type)
-    offset = (
-        np.reshape(attributes["bias"], (-1, 1, 1))
-        if "bias" in attributes
-        else attributes.get("beta", 0.0)
-    )
-    added = parts.add("Constant", value=numpy_helper.from_array(np.array(offset, dtype)))
-    factor = parts.constant(attributes.get("scale", attributes.get("alpha", 1.0)), parts.elem_type)
-    product = parts.add("Mul", parts.node.input[0], factor)
-    parts.add("Add", product, added, output=parts.output(0))
-
-
-def _cropped(parts: _Parts) -> None:
-    """Emit a Slice that cuts the borders off images.
-
-    With the attribute ``scale`` the result has this height and width, and only the top and left
-    borders are used.
-    """
-    left, top, right, bottom = parts.attributes["border"]
-    sizes = parts.attributes.get("scale")
-    ends = [top + sizes[0], left + sizes[1]] if sizes else [-bottom or _WHOLE, -right or _WHOLE]
-    bounds = {"starts": [top, left], "ends": ends, "axes": [2, 3]}
-    parts.add("Slice", parts.node.input[0], output=parts.output(0), **bounds)
 
 
 def _wide(parts: _Parts) -> str:
@@ -236,11 +201,6 @@ def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
     parts.add(op_type or "Identity", x, output=parts.output(0), **numbers)
 
 
-_TRIED: Mapping[str, Callable[[_Parts], None]] = {
-    "Affine": _scaled,
-    "Crop": _cropped,
-    "ImageScaler": _scaled,
-}
 _FUSED: Mapping[str, Callable[[_Parts], None]] = {
     "FusedConv": _fused_conv,
     "FusedGemm": _fused_gemm,

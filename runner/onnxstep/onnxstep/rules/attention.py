@@ -1,4 +1,4 @@
-"""Gradients of ONNX's Attention and RotaryEmbedding."""
+"""Gradient of ONNX's Attention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from onnx import TensorProto
 from onnxstep.attention_math import (
     NOTHING,
     Attention,
-    RotaryLayout,
     attention_backward,
     band_masks,
     merge_heads,
@@ -19,7 +18,6 @@ from onnxstep.attention_math import (
 )
 from onnxstep.axes import cut_along
 from onnxstep.builder import Builder, Value, ascending
-from onnxstep.graphs.nodes import node_attributes
 from onnxstep.registry import Cotangents, Node, gradient
 
 _BY_HEADS = 4
@@ -129,23 +127,3 @@ def _by_heads(node: Node, x: Value, place: int) -> Value:
 
 def _as_given(node: Node, place: int, cotangent: Value) -> Value:
     return cotangent if node.input(place).rank == _BY_HEADS else merge_heads(cotangent)
-
-
-@gradient("RotaryEmbedding", versions=(23,))
-def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Turn dy back: the forward pass turns pairs (a, b) to (a cos - b sin, a sin + b cos).
-
-    ``RotaryLayout`` computes the cotangents of the cosines and sines.
-    """
-    cos, sin = node.input(1), node.input(2)
-    attributes = node_attributes(node.proto)
-    backwards = [dy, cos, -sin, *node.inputs[3:]]
-    [dx] = op.emit("RotaryEmbedding", backwards, attributes)
-    if not (node.wants(1) or node.wants(2)):
-        return (dx,)
-    turning = RotaryLayout(
-        heads=int(node.attribute("num_heads", 0)),
-        width=int(node.attribute("rotary_embedding_dim", 0)),
-        interleaved=bool(node.attribute("interleaved", 0)),
-    )
-    return dx, *turning.cache_cotangents(node.x, dy, node.optional_input(3), cos)

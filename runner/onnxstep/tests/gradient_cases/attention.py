@@ -1,4 +1,4 @@
-"""Gradient cases of attention and rotary embeddings, at least one for each form of a rule."""
+"""Gradient cases of attention, at least one for each form of a rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from gradient_check import Case, ints
 FIELDS = ("outputs", "opset", "fixed", "runtime_flaw", "reference_flaw")
 NO_SHORT_MASK = "ONNX Runtime 1.31: demands a mask over all keys"
 NO_WINDOW = "ONNX Runtime 1.31: knows no windows"
-NO_DOUBLE = "onnx 1.23.2: RotaryEmbedding takes no doubles"
 PLACES = ("q", "k", "v", "mask", "past_key", "past_value", "lengths")
 Q, K, V = (2, 4, 3, 2), (2, 4, 5, 2), (2, 4, 5, 3)
 SHARED = {"q": Q, "k": (2, 2, 5, 2), "v": (2, 2, 5, 3)}
@@ -78,29 +77,5 @@ CASES = [
         runtime_flaw=NO_WINDOW,
         left_window_size=2,
         is_causal=1,
-    ),
-    *(
-        Case(
-            "RotaryEmbedding",
-            {"x": x, "cos": (2, 3, 2), "sin": (2, 3, 2)},
-            attributes,
-            opset=23,
-            name=name,
-            reference_flaw=NO_DOUBLE,
-        )
-        for name, x, attributes in (
-            ("halves", (2, 3, 3, 4), {}),
-            ("interleaved", (2, 3, 3, 4), {"interleaved": 1}),
-            ("partial", (2, 3, 3, 6), {"rotary_embedding_dim": 4}),
-            ("flat", (2, 3, 12), {"num_heads": 3}),
-        )
-    ),
-    Case(
-        "RotaryEmbedding",
-        {"x": (2, 2, 3, 4), "cos": (6, 2), "sin": (6, 2)},
-        fixed={"positions": np.array([[0, 1, 4], [3, 1, 1]])},
-        opset=23,
-        name="positions",
-        reference_flaw=NO_DOUBLE,
     ),
 ]

@@ -12,9 +12,6 @@ from gradient_check import Case
 DOMAIN = "com.microsoft"
 X, ROW = (2, 3, 5), (5,)
 SUM_TOO = ("y", "", "", "sum")
-HEADS = {"q": (2, 3, 4), "k": (2, 5, 4), "v": (2, 5, 6)}
-PACKED = {"x": (2, 3, 5), "w": (5, 12)}
-KEEP = np.array([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], np.int32)
 
 
 def _case(
@@ -34,23 +31,12 @@ def _case(
     return Case(op_type, shapes, attributes or {}, name=name, **form)
 
 
-def _heads(name: str, shapes: Mapping[str, tuple[int, ...]], **options: Any) -> Case:
-    fields = {key: options.pop(key) for key in ("fixed", "outputs") if key in options}
-    places = ("q", "k", "v", "b", "mask", "added")
-    return _case("MultiHeadAttention", name, shapes, {"num_heads": 2, **options}, places, **fields)
-
-
-def _packed(name: str, shapes: Mapping[str, tuple[int, ...]], **options: Any) -> Case:
-    fields = {key: options.pop(key) for key in ("fixed", "runtime_flaw") if key in options}
-    places = ("x", "w", "b", "mask", "past", "added")
-    return _case("Attention", name, shapes, {"num_heads": 2, **options}, places, **fields)
-
-
-def _rotary(name: str, x: tuple[int, ...], positions: Any, opset: int = 18, **options: Any) -> Case:
-    shapes = {"x": x, "cos": (6, 2), "sin": (6, 2)}
-    fixed = {"positions": np.asarray(positions, np.int64)}
+def _rotary(name: str, x: tuple[int, ...], positions: Any, **options: Any) -> Case:
+    angles = np.outer(np.arange(6), 0.5 ** np.arange(2))
+    fixed = {"positions": np.asarray(positions, np.int64), "cos": np.cos(angles)}
+    fixed["sin"] = np.sin(angles)
     places = ("x", "positions", "cos", "sin")
-    return _case("RotaryEmbedding", name, shapes, options, places, fixed=fixed, opset=opset)
+    return _case("RotaryEmbedding", name, {"x": x}, options, places, fixed=fixed)
 
 
 def _grouped(
@@ -87,15 +73,8 @@ def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -
 GROUPED = {"q": (2, 3, 64), "k": (2, 3, 32), "v": (2, 3, 32)}
 SIDE_BY_SIDE = {"q": (2, 3, 128)}
 CASES = [
-    *(
-        _case(op_type, "plain", {"x": (4, 5)}, low=-3.0, high=3.0)
-        for op_type in ("Gelu", "FastGelu", "QuickGelu")
-    ),
-    *(
-        _case(op_type, "bias", {"x": X, "b": ROW}, low=-2.0, high=2.0)
-        for op_type in ("BiasGelu", "FastGelu")
-    ),
-    _case("QuickGelu", "silu", {"x": (4, 5)}, {"alpha": 1.0}, opset=13),
+    _case("FastGelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
+    _case("FastGelu", "bias", {"x": X, "b": ROW}, low=-2.0, high=2.0),
     *(
         _case(
             "SkipLayerNormalization",
@@ -134,36 +113,6 @@ CASES = [
             ("statistics", "x skip gamma", 4),
         )
     ),
-    *(
-        _case("FusedMatMul", name, {"a": a, "b": b}, attributes)
-        for name, a, b, attributes in (
-            ("scaled", (2, 3), (3, 4), {"alpha": 0.5}),
-            ("transposed", (3, 2), (4, 3), {"transA": 1, "transB": 1}),
-            ("batch", (2, 1, 3, 2), (5, 3, 4), {"transA": 1}),
-            ("turned_batch", (3, 2, 4), (2, 4, 5), {"transBatchA": 1}),
-            (
-                "both_turned",
-                (4, 2, 5, 3),
-                (6, 2, 5, 4),
-                {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1, "alpha": 2.0},
-            ),
-        )
-    ),
-    _case("TransposeMatMul", "old_name", {"a": (3, 2), "b": (3, 4)}, {"transA": 1}),
-    _heads("plain", HEADS),
-    _heads("bias_and_scale", {**HEADS, "b": (14,)}, scale=0.6),
-    _heads("causal", {**HEADS, "k": (2, 3, 4), "v": (2, 3, 6)}, unidirectional=1),
-    _heads("mask", {**HEADS, "b": (14,)}, fixed={"mask": KEEP}),
-    _heads("lengths", HEADS, fixed={"mask": np.array([3, 5], np.int32)}),
-    _heads("added", {**HEADS, "added": (1, 2, 3, 5)}, fixed={"mask": KEEP}),
-    _heads("present", {**HEADS, "b": (14,)}, outputs=3),
-    _packed("plain", PACKED, runtime_flaw="ONNX Runtime 1.31: crashes where the bias is left out"),
-    _packed("bias", {**PACKED, "b": (12,)}, scale=0.6),
-    _packed("causal", {**PACKED, "b": (12,)}, unidirectional=1),
-    _packed("mask", {**PACKED, "b": (12,)}, fixed={"mask": KEEP[:, :3]}),
-    _packed("lengths", {**PACKED, "b": (12,)}, fixed={"mask": np.array([3, 1], np.int32)}),
-    _packed("added", {**PACKED, "b": (12,), "added": (2, 2, 3, 3)}),
-    _packed("widths", {"x": (2, 3, 5), "w": (5, 14), "b": (14,)}, qkv_hidden_sizes=[4, 4, 6]),
     _rotary("flat", (2, 3, 8), [[0, 1, 4], [3, 1, 1]]),
     _rotary("first_position", (2, 3, 8), [2], interleaved=1),
     _rotary("heads", (2, 2, 3, 4), [[0, 1, 4], [3, 1, 1]]),

@@ -46,26 +46,6 @@ FORMS = {
         'y = com.microsoft.FusedGemm <transB = 1, alpha = 0.5, activation = "LeakyRelu", '
         "activation_alpha = 0.3> (x, w, b)",
     ),
-    "image_scaler": (
-        8,
-        "float[1,2,5,5] x) => (float[1,2,5,5] y",
-        "y = ImageScaler <scale = 0.5, bias = [1.5, -2.0]> (x)",
-    ),
-    "affine": (
-        7,
-        "float[2,3] x) => (float[2,3] y",
-        "y = Affine <alpha = 0.5, beta = 1.5> (x)",
-    ),
-    "crop": (
-        7,
-        "float[1,2,5,6] x) => (float[1,2,2,3] y",
-        "y = Crop <border = [1, 2, 2, 1]> (x)",
-    ),
-    "crop_of_a_size": (
-        7,
-        "float[1,2,5,6] x) => (float[1,2,2,4] y",
-        "y = Crop <border = [1, 2, 0, 0], scale = [2, 4]> (x)",
-    ),
     "conv": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b)'),
     "conv_added": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b, z)'),
     "conv_clipped": (
