@@ -161,6 +161,7 @@ _HOW_TO_ADD_A_RULE = "onnxstep's docs/adding-an-operator.md"
 # Why operators of another domain than ONNX's own have no rule.
 _REASON_OF_DOMAIN = {
     contrib.DOMAIN: "ONNX Runtime's optimizer wrote it into this file; use the original export",
+    contrib.ML_DOMAIN: "classical models are not trained by gradients; take the loss before it",
 }
 _ANSWERS: dict[Key, Answer] = {}
 

@@ -21,7 +21,6 @@ from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.forward import Forward, close_model, names, open_model
 from onnxstep.graphs.choices import match_names, unknown_name
-from onnxstep.graphs.contrib import ML_DOMAIN
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.parameters import (
     Parameter,
@@ -314,19 +313,15 @@ def _pull(
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
     if not gradients:
-        raise _nothing_trained(forward, built)
+        raise _nothing_trained(built)
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
     return _Pulled(forward, built.targets, loss, gradients, scale)
 
 
-def _nothing_trained(forward: Forward, built: Objective) -> ModelError:
+def _nothing_trained(built: Objective) -> ModelError:
     outputs = ", ".join(map(repr, built.cotangents))
-    classical = sorted({n.op_type for n in forward.nodes if n.domain == ML_DOMAIN})
-    why = f"; the numbers of {', '.join(classical)} ({ML_DOMAIN}) are attributes, not trained"
-    return ModelError(
-        f"no trainable parameter reaches the output {outputs}{why if classical else ''}"
-    )
+    return ModelError(f"no trainable parameter reaches the output {outputs}")
 
 
 def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:

@@ -5,7 +5,6 @@ A wrong forward pass cannot check a gradient. Each class says what onnx does wro
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -160,117 +159,12 @@ def _scattered(
     return y.reshape(batch, -1, *size)
 
 
-class AffineGrid(OpRun):
-    """Computes the grid in the precision of theta; onnx computes it in single precision."""
-
-    op_domain = ""
-
-    def _run(self, theta: Array, size: Array, align_corners: int = 0) -> tuple[Array]:
-        lengths = [int(length) for length in size[2:]]
-        lines = [_centres(length, bool(align_corners), theta.dtype) for length in lengths]
-        grid = np.stack([*np.meshgrid(*lines, indexing="ij")][::-1], axis=-1)
-        units = np.ones((*lengths, 1), theta.dtype)
-        homogeneous = np.concatenate([grid, units], axis=-1).reshape(-1, len(lengths) + 1)
-        mapped = homogeneous @ theta.transpose(0, 2, 1)
-        return (mapped.reshape(len(theta), *lengths, len(lengths)),)
-
-
-def _centres(length: int, align_corners: bool, dtype: Any) -> Array:
-    """Positions from -1 to 1 along an axis: element centres, or with ``align_corners`` corners."""
-    edge = 1.0 if align_corners else 1.0 - 1.0 / length
-    return np.linspace(-edge, edge, length, dtype=dtype)
-
-
-class LinearClassifier(OpRun):
-    """A single row of coefficients gives two classes the scores 1 - f(s) and f(s).
-
-    ONNX Runtime does the same. onnx computes f(-s) and f(s) in single precision; for f(s) = s its
-    scores differ, but not their derivatives.
-    """
-
-    op_domain = "ai.onnx.ml"
-
-    def _run(
-        self,
-        x: Array,
-        coefficients: Sequence[float],
-        intercepts: Sequence[float],
-        classlabels_ints: Sequence[int],
-        post_transform: str,
-        **_: Any,
-    ) -> tuple[Array, Array]:
-        scores = x @ np.reshape(coefficients, (-1, x.shape[1])).T + np.array(intercepts)
-        if post_transform == "LOGISTIC":
-            scores = 1 / (1 + np.exp(-scores))
-        elif post_transform == "SOFTMAX":
-            scores = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-        if scores.shape[1] == 1:
-            scores = np.concatenate([1 - scores, scores], axis=1)
-        return np.array(classlabels_ints)[scores.argmax(axis=1)], scores
-
-
-class GridSample(OpRun):
-    """Samples at coordinates in double precision, with padding applied to each element.
-
-    onnx computes in single precision. In cubic mode it clips the coordinates first, unlike ONNX
-    Runtime and PyTorch.
-    """
-
-    op_domain = ""
-
-    def _run(
-        self, x: Array, grid: Array, align_corners: int, mode: str, padding_mode: str
-    ) -> tuple[Array]:
-        y = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
-        for image, *point in np.ndindex(grid.shape[:-1]):
-            axes = []
-            for place, length in zip(grid[(image, *point)][::-1], x.shape[2:], strict=True):
-                low, high = (0, length - 1) if align_corners else (-0.5, length - 0.5)
-                at = low + (place + 1) / 2 * (high - low)
-                axes.append(self._read(at, low, high, mode.removeprefix("bi"), padding_mode))
-            for corner in itertools.product(*axes):
-                element, weights = zip(*corner, strict=True)
-                y[(image, slice(None), *point)] += x[image][(slice(None), *element)] * np.prod(
-                    weights
-                )
-        return (y,)
-
-    def _read(
-        self, at: float, low: float, high: float, mode: str, padding: str
-    ) -> list[tuple[int, float]]:
-        if mode == "nearest":
-            near = {float(np.rint(at)): 1.0}
-        else:
-            reach = {"linear": 1, "cubic": 2}[mode]
-            begin = np.floor(at) - reach + 1
-            near = {begin + i: self._weight(abs(at - begin - i), mode) for i in range(2 * reach)}
-        first, last = math.ceil(low), math.floor(high)
-        read = []
-        for begun, weight in near.items():
-            element = begun
-            while padding == "reflection" and high > low and not low <= element <= high:
-                element = 2 * (low if element < low else high) - element
-            inside = int(min(max(element, first), last))
-            read.append((inside, weight * (padding != "zeros" or element == inside)))
-        return read
-
-    def _weight(self, distance: float, mode: str) -> float:
-        """Weight of an element at this distance; the cubic kernel is Keys' with a = -3/4."""
-        d = distance
-        if mode == "linear":
-            return 1 - d
-        return 1.25 * d**3 - 2.25 * d**2 + 1 if d <= 1 else -0.75 * (d**3 - 5 * d**2 + 8 * d - 4)
-
-
 OPERATORS = [
-    AffineGrid,
     BatchNormalization,
     ConvTranspose,
     Erf,
     GlobalLpPool,
     GlobalMaxPool,
-    GridSample,
     LRN,
-    LinearClassifier,
     LpNormalization,
 ]

@@ -13,7 +13,6 @@ from onnxstep.rules import (  # noqa: F401
     indexing,
     linear,
     math,
-    ml,
     no_gradient,
     normal,
     pooling,
@@ -21,5 +20,4 @@ from onnxstep.rules import (  # noqa: F401
     reduction,
     resampling,
     shape,
-    signal,
 )

@@ -120,14 +120,6 @@ def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
     return dy / (denominator * denominator)
 
 
-@gradient("Swish", versions=(24,))
-def swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x s) = (s + α x s (1 - s)) dx, with s = σ(α x)."""
-    alpha = node.attribute("alpha")
-    s = op.Sigmoid(_scaled(node.x, alpha))
-    return dy * (s + _scaled(node.y, alpha) * (1.0 - s))
-
-
 @gradient("Mish", versions=(18, 22))
 def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x t) = (t + x σ(x) (1 - t²)) dx, with t = tanh(ln(1 + eˣ)).

@@ -20,6 +20,7 @@ for _op_type, _versions in {
     "RandomUniformLike": (1, 22),
     "Bernoulli": (15, 22),
     "Multinomial": (7, 22),
+    "MelWeightMatrix": (17,),
 }.items():
     zero(_op_type, _versions)
 
@@ -41,6 +42,19 @@ _BRANCH = (
 )
 _CONTAINER = "a sequence or optional value is no tensor; export the model with plain tensors"
 
+# Operators that few trained models contain.
+_RARE = (
+    "it has no gradient rule; freeze the parameters before it, or write it in the export as other"
+    " operators (a windowed transform as a Conv, a fixed grid as a product with a constant matrix)"
+)
+
+for _op_type, _versions in {
+    "Col2Im": (18,),
+    "DFT": (17, 20),
+    "GridSample": (16, 20, 22),
+    "STFT": (17,),
+}.items():
+    refused(_op_type, _versions, _RARE)
 refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)
 refused("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS)
 refused("Scan", (8, 9, 11, 16, 19, 21, 23, 24, 25), _LOOPS)

@@ -159,17 +159,6 @@ def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
     return dx, None, total - inner
 
 
-@gradient("CenterCropPad", versions=(18,))
-def center_crop_pad(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Pad the axes that were cropped and crop those that were padded.
-
-    If an odd number of elements is cropped or padded, the additional element is at the end.
-    """
-    missing = [into - out for into, out in zip(node.x.shape, dy.shape, strict=True)]
-    begins = [n // 2 if n > 0 else -(-n // 2) for n in missing]
-    return pad(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
-
-
 def _returned(op: Builder, node: Node, dy: Value) -> Value:
     numbers = op.constant(ascending(node.x.size).reshape(node.x.shape))
     proto = helper.make_node("Slice", [numbers.name, *node.proto.input[1:]], [])

@@ -57,12 +57,4 @@ CASES = [
         name="axes",
         opset=18,
     ),
-    *(
-        Case("CenterCropPad", {"x": shape}, {"axes": axes} if axes else {}, {"shape": ints(*to)})
-        for shape, axes, to in [
-            ((5, 8), [], (3, 11)),
-            ((8, 5), [], (5, 8)),
-            ((6, 2, 3), [-1, 0], (4, 3)),
-        ]
-    ),
 ]

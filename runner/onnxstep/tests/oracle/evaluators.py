@@ -14,11 +14,9 @@ from onnx.reference.op_run import OpRun
 
 from exact_operators import (
     LRN,
-    AffineGrid,
     Erf,
     GlobalLpPool,
     GlobalMaxPool,
-    GridSample,
     LpNormalization,
 )
 from oracle.pooling import AveragePool, LpPool
@@ -52,13 +50,11 @@ class Gelu(OpRun):
 
 _EXACT = [
     LRN,
-    AffineGrid,
     AveragePool,
     Erf,
     Gelu,
     GlobalLpPool,
     GlobalMaxPool,
-    GridSample,
     LpNormalization,
     LpPool,
 ]
