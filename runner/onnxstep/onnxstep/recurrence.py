@@ -74,10 +74,8 @@ class Direction:
 
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step; ``c0`` [B, H] is the first cell state. ``peepholes`` is empty or has three
-    vectors [H]. If ``coupled``, the forget gate is 1 - i. ``clip`` bounds the gates' arguments; 0
-    means no bound. ``dh`` and ``dc`` have, for each step, the loss's own cotangent [B, H] of its
-    states, or None.
+    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have, for each step,
+    the loss's own cotangent [B, H] of its states, or None.
     """
 
     op: Builder
@@ -90,9 +88,6 @@ class Direction:
     h: Value
     h_before: Value
     c0: Value
-    peepholes: Sequence[Value]
-    coupled: bool
-    clip: float
     dh: Sequence[Value | None]
     dc: Sequence[Value | None]
 
@@ -114,8 +109,7 @@ class Direction:
 class DirectionCotangents:
     """Cotangents of a direction's inputs; ``z`` [T·B, G·H] belongs to x Wᵀ.
 
-    The others have the shapes of the weights, of the biases [G·H], of the first states [B, H], and
-    of all peepholes [3·H].
+    The others have the shapes of the weights, of the biases [G·H] and of the first states [B, H].
     """
 
     z: Value
@@ -124,20 +118,21 @@ class DirectionCotangents:
     biases: Sequence[Value]
     h0: Value
     c0: Value | None = None
-    peepholes: Value | None = None
 
 
 def through_time(
     node: Node, sweep: Callable[[Direction], DirectionCotangents], *received: Value | None
 ) -> Cotangents:
-    """Cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P of a recurrent node.
+    """Cotangents of X, W, R, B, sequence_lens, initial_h and initial_c of a recurrent node.
 
     ``received`` are those of Y, Y_h and Y_c; ``sweep`` computes those of one direction. Raises
-    ModelError for GRU and RNN with ``clip``, for activations other than Sigmoid, Tanh and Relu, and
-    for inputs of wrong rank.
+    ModelError for clipped or coupled gates, peepholes and layout 1, for activations other than
+    Sigmoid, Tanh and Relu, and for inputs of wrong rank.
     """
-    if node.attribute("clip") and node.proto.op_type != "LSTM":
-        raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
+    rare = [name for name in ("clip", "input_forget", "layout") if node.attribute(name)]
+    rare += ["peepholes"] if node.optional_input(7) else []
+    if rare:
+        raise ModelError(f"{node.label}: {rare[0]} is not differentiated; export without it")
     ranks = [node.input(index).rank for index in range(3)]
     if ranks != [3, 3, 3]:
         raise ModelError(f"{node.label}: expected X, W and R of rank 3, got ranks {ranks}")
@@ -155,9 +150,8 @@ def through_time(
         view.stacked([s.r for s in swept]),
         view.stacked([concat(s.biases, axis=0) for s in swept if s.biases]),
         None,
-        view.states([s.h0 for s in swept]),
-        view.states([s.c0 for s in swept if s.c0 is not None]),
-        view.stacked([s.peepholes for s in swept if s.peepholes is not None]),
+        view.stacked([s.h0 for s in swept]),
+        view.stacked([s.c0 for s in swept if s.c0 is not None]),
     )
 
 
@@ -229,8 +223,7 @@ class Directions:
 
     def __init__(self, node: Node) -> None:
         self._node, self._op = node, node.op
-        self._batch_first: int = node.attribute("layout", 0)
-        self._x = self._time_first(node.x)
+        self._x = node.x
         self.steps, self._batch = self._x.shape[:2]
         if self.steps > _MOST_STEPS:
             raise ModelError(
@@ -248,7 +241,7 @@ class Directions:
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
-        bias, peepholes = self._weights(index, 3), self._weights(index, 7)
+        bias = self._weights(index, 3)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
         w, r = (_selected(node.input(place), 0, index) for place in (1, 2))
         return Direction(
@@ -262,9 +255,6 @@ class Directions:
             h=h,
             h_before=h0 if self.steps == 1 else concat([h0, earlier], axis=0),
             c0=self.state(index, node.optional_input(6)),
-            peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
-            coupled=bool(node.attribute("input_forget")),
-            clip=float(node.attribute("clip") or 0),
             dh=self._received(index, dy, dy_h),
             dc=self._received(index, None, dy_c),
         )
@@ -284,19 +274,14 @@ class Directions:
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
-        """Rows [T·B, n] of one direction as a sequence in the order and layout of X."""
+        """Rows [T·B, n] of one direction as a sequence in the order of X."""
         shape = self._op.integers(self.steps, self._batch, rows.shape[1])
-        return self._time_first(self._flipped(index, self._op.Reshape(rows, shape)))
+        return self._flipped(index, self._op.Reshape(rows, shape))
 
     def stacked(self, values: Sequence[Value]) -> Value | None:
         """Stack one tensor per direction along a new first axis; None for an empty list."""
         op = self._op
         return concat([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
-
-    def states(self, values: Sequence[Value]) -> Value | None:
-        """Stack states [B, H], one per direction, in the layout of initial_h; None without any."""
-        stacked = self.stacked(values)
-        return None if stacked is None else self._time_first(stacked)
 
     def _activations(self, index: int) -> tuple[Activation, ...]:
         default = _DEFAULT_ACTIVATIONS[self._node.proto.op_type]
@@ -351,7 +336,7 @@ class Directions:
 
     def _outputs(self, index: int, y: Value) -> Value:
         """The part of Y, or of its cotangent, of one direction: [T, B, H] in time order."""
-        return self._time_first(_selected(y, 2 if self._batch_first else 1, index))
+        return _selected(y, 1, index)
 
     def ordered(self, index: int, y: Value) -> Value:
         """The part of Y, or of its cotangent, of one direction: [T, B, H] in processing order."""
@@ -381,13 +366,7 @@ class Directions:
         if value is None:
             hidden = self._node.input(2).shape[-1]
             return self._op.zeros((self._batch, hidden), self._x.elem_type)
-        return _selected(value, 1 if self._batch_first else 0, index)
-
-    def _time_first(self, value: Value) -> Value:
-        """Swap the first two axes if the layout has the batch first; a second call swaps back."""
-        if not self._batch_first:
-            return value
-        return self._op.Transpose(value, perm=[1, 0, *range(2, value.rank)])
+        return _selected(value, 0, index)
 
 
 def _selected(value: Value, axis: int, index: int) -> Value:

@@ -79,7 +79,7 @@ def unroll(node: Node) -> None:
     h = [step.h for step in saved.steps]
     rows = (op.Transpose(run, perm=[1, 0]) for run in layout.rows(h))
     ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in enumerate(rows)]
-    last = [view.states(layout.as_states(state)) for state in (h[-1], last_cell)]
+    last = [view.stacked(layout.as_states(state)) for state in (h[-1], last_cell)]
     for name, value in zip(node.proto.output, [concat(ordered, axis=1), *last], strict=False):
         if name and value is not None:
             op.append(helper.make_node("Identity", [value.name], [name]))
@@ -204,8 +204,8 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
         view.stacked([op.Gemm(d, h, transB=1) for d, h in zip(by_direction, before, strict=True)]),
         view.stacked([concat([_summed(d)] * 2, axis=0) for d, run in pairs if run.bias]),
         None,
-        view.states(layout.as_states(dh0)),
-        view.states(layout.as_states(dc0)),
+        view.stacked(layout.as_states(dh0)),
+        view.stacked(layout.as_states(dc0)),
     )
 
 

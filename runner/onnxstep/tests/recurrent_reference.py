@@ -32,16 +32,13 @@ class Recurrent(OpRun):
     def step(self, functions: list[Function], z: tuple[Array, Array], *state: Array) -> Any:
         """Compute the new hidden and cell state of a sequence from the old ones.
 
-        ``z`` are the weights W and R, the two biases and the peepholes; ``state`` are the input x
+        ``z`` are the weights W and R and the two biases; ``state`` are the input x
         and both states.
         """
         raise NotImplementedError
 
     def _run(self, x: Array, w: Array, r: Array, *optional: Array, **attributes: Any) -> Any:
-        b, lengths, h0, c0, p = [*optional, *[None] * 5][:5]
-        batch_first = attributes.get("layout")
-        if batch_first:
-            x, h0, c0 = (None if v is None else np.swapaxes(v, 0, 1) for v in (x, h0, c0))
+        b, lengths, h0, c0 = [*optional, *[None] * 4][:4]
         (steps, batch, _), (directions, gates, hidden) = x.shape, r.shape
         b = np.zeros((directions, 2 * gates)) if b is None else b
         lengths = np.full(batch, steps) if lengths is None else lengths
@@ -53,13 +50,11 @@ class Recurrent(OpRun):
         for d in range(directions):
             functions = [FUNCTIONS[name] for name in names[d * count : (d + 1) * count]]
             backward = d == 1 or attributes.get("direction") == "reverse"
-            weights = (w[d], r[d], *np.split(b[d], 2), None if p is None else p[d])
+            weights = (w[d], r[d], *np.split(b[d], 2))
             for s in range(batch):
                 for t in range(lengths[s])[:: -1 if backward else 1]:
                     h[d, s], c[d, s] = self.step(functions, weights, x[t, s], h[d, s], c[d, s])
                     y[t, d, s] = h[d, s]
-        if batch_first:
-            y, h, c = y.transpose(2, 0, 1, 3), np.swapaxes(h, 0, 1), np.swapaxes(c, 0, 1)
         return (y, h, c)[: len(self.onnx_node.output)]
 
 
@@ -70,29 +65,21 @@ class RNN(Recurrent):
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
         """Compute h' = f(x Wᵀ + h Rᵀ + b); the cell state stays."""
-        w, r, w_b, r_b, _ = weights
+        w, r, w_b, r_b = weights
         return functions[0](w @ x + r @ h + w_b + r_b), c
 
 
 class LSTM(Recurrent):
-    """The long short-term memory, with peepholes."""
+    """The long short-term memory."""
 
     default = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Weights have the gates in the order i, o, f, c, peepholes in the order i, o, f."""
-        (w, r, w_b, r_b, p), (f, g, out) = weights, functions
-        p_i, p_o, p_f = np.zeros((3, h.size)) if p is None else np.split(p, 3)
+        """Weights have the gates in the order i, o, f, c."""
+        (w, r, w_b, r_b), (f, g, out) = weights, functions
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
-        bound = getattr(self, "clip", None) or np.inf
-
-        def clipped(x: Array) -> Array:
-            return np.clip(x, -bound, bound)
-
-        i = f(clipped(z_i + p_i * c))
-        keep = 1 - i if getattr(self, "input_forget", 0) else f(clipped(z_f + p_f * c))
-        new = keep * c + i * g(clipped(z_c))
-        return f(clipped(z_o + p_o * new)) * out(new), new
+        new = f(z_f) * c + f(z_i) * g(z_c)
+        return f(z_o) * out(new), new
 
 
 class GRU(Recurrent):
@@ -102,7 +89,7 @@ class GRU(Recurrent):
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
         """Weights have the gates in the order z, r, h."""
-        (w, r, w_b, r_b, _), (f, g) = weights, functions
+        (w, r, w_b, r_b), (f, g) = weights, functions
         x_z, x_r, x_n = np.split(w @ x + w_b, 3)
         r_z, r_r, r_n = np.split(r, 3)
         b_z, b_r, b_n = np.split(r_b, 3)

@@ -87,11 +87,10 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ("more", "inputs"),
     [
         (', activations = ["Sigmoid", "Relu", "Tanh"]', "b"),
-        ("", "b,,h0,c0,p"),
         ("", "b,lengths"),
     ],
-    ids=["other activations", "peepholes", "lengths"],
+    ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """LSTMs with other activations, peepholes or lengths stay, with equal results."""
+    """LSTMs with other activations or lengths stay, with equal results."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

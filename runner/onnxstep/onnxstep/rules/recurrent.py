@@ -21,7 +21,6 @@ from onnxstep.recurrence import (
     affine,
     concat,
     split,
-    sum_rows,
     through_time,
     weight_cotangents,
 )
@@ -52,10 +51,8 @@ def lstm(
 ) -> Cotangents:
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    The gates are σ(z + p C), the candidate is φ(z). Backward: dC' = dh' o ψ'(C') (+ dzₒ pₒ), dC =
-    dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC'
-    i φ'(c)); the terms in parentheses are those of peepholes p. The peephole of o reads C'. Coupled
-    gates (input_forget) have f = 1 - i, so dzᵢ = dC' (c - C) σ'(i) and there is no z_f.
+    The gates are σ(z), the candidate is φ(z). Backward: dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R,
+    and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -68,19 +65,10 @@ def _sweep_lstm(run: Direction) -> DirectionCotangents:
     cell, out = _recomputed(run)
     into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
     into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
-    into_f, from_c = sigma.slope(cell.before, cell.f, cell.kept), cell.f
-    if run.coupled:
-        into_i, into_f = sigma.slope(cell.c - cell.before, cell.i), into_f * 0.0
-    if run.clip:
-        slopes = zip((into_i, into_o, into_f, into_c), cell.z, strict=True)
-        into_i, into_o, into_f, into_c = (slope * _inside(z, run.clip) for slope, z in slopes)
-    if run.peepholes:
-        p_i, p_o, p_f = run.peepholes
-        from_h = from_h + into_o * p_o
-        from_c = from_c + into_i * p_i + into_f * p_f
+    into_f = sigma.slope(cell.before, cell.f, cell.kept)
     factors = concat([into_i, into_o, into_f, into_c], axis=1)
-    dz, dh, dc = _lstm_steps(run, *map(run.per_step, (factors, from_h, from_c)))
-    return replace(_joint(run, dz, dh), c0=dc, peepholes=_peepholes(run, dz, cell))
+    dz, dh, dc = _lstm_steps(run, *map(run.per_step, (factors, from_h, cell.f)))
+    return replace(_joint(run, dz, dh), c0=dc)
 
 
 def _recomputed(run: Direction) -> tuple[_Cell, Value]:
@@ -88,16 +76,6 @@ def _recomputed(run: Direction) -> tuple[_Cell, Value]:
     z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
     cell = _cells(run, split(z, 4, axis=1))
     return cell, run.activations[2](cell.after)
-
-
-def _clipped(z: Value, bound: float) -> Value:
-    ends = (z.op.scalar(end, z.elem_type) for end in (-bound, bound))
-    return z.op.Clip(z, *ends) if bound else z
-
-
-def _inside(z: Value, bound: float) -> Value:
-    op = z.op
-    return op.Cast(op.Less(op.Abs(z), op.scalar(bound, z.elem_type)), to=z.elem_type)
 
 
 def _lstm_steps(
@@ -121,8 +99,7 @@ class _Cell:
     """The recomputed values of an LSTM for all steps, each [T·B, H].
 
     ``i``, ``o``, ``f`` are the gates and ``c`` the candidates; ``gain`` = i c and ``kept`` = f C.
-    ``before`` and ``after`` are the cell states before and after each step. ``z`` are the arguments
-    of i, o, f and c.
+    ``before`` and ``after`` are the cell states before and after each step.
     """
 
     i: Value
@@ -133,52 +110,19 @@ class _Cell:
     kept: Value
     before: Value
     after: Value
-    z: Sequence[Value]
 
 
 def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
     """Compute gates and candidates from their arguments (i, o, f, c), and the cell states."""
     sigma, phi, _ = run.activations
-    c = phi(_clipped(z[3], run.clip))
-    if run.peepholes:
-        return _cells_by_peepholes(run, z, c)
-    i, o, f = (sigma(_clipped(argument, run.clip)) for argument in z[:3])
-    f = 1.0 - i if run.coupled else f
+    c = phi(z[3])
+    i, o, f = map(sigma, z[:3])
     gain, cells, states = i * c, [], [run.c0]
     for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
         cells.append(keep * states[-1])
         states.append(cells[-1] + new)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    return _Cell(i, o, f, c, gain, concat(cells, axis=0), before, after, z)
-
-
-def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
-    """Compute gates and cell states of an LSTM with peepholes, step by step.
-
-    The gates i and f read the cell state before a step, o the state after it.
-    """
-    sigma = run.activations[0]
-    p_i, p_o, p_f = run.peepholes
-    states, inputs, keeps = [run.c0], [], []
-    for z_i, z_f, new in zip(*map(run.per_step, (z[0], z[2], c)), strict=True):
-        inputs.append(sigma(_clipped(z_i + p_i * states[-1], run.clip)))
-        keep = _clipped(z_f + p_f * states[-1], run.clip)
-        keeps.append(1.0 - inputs[-1] if run.coupled else sigma(keep))
-        states.append(keeps[-1] * states[-1] + inputs[-1] * new)
-    i, f = concat(inputs, axis=0), concat(keeps, axis=0)
-    before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    arguments = (z[0] + p_i * before, z[1] + p_o * after, z[2] + p_f * before, z[3])
-    o = sigma(_clipped(arguments[1], run.clip))
-    return _Cell(i, o, f, c, i * c, f * before, before, after, arguments)
-
-
-def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
-    """Cotangent [3·H] of the peepholes: for each gate the sum of dz C over steps and sequences."""
-    if not run.peepholes:
-        return None
-    d_i, d_o, d_f, _ = split(dz, 4, axis=1)
-    products = concat([d_i * cell.before, d_o * cell.after, d_f * cell.before], axis=1)
-    return sum_rows(products)
+    return _Cell(i, o, f, c, gain, concat(cells, axis=0), before, after)
 
 
 @gradient("GRU", versions=(7, 14, 22))

@@ -10,22 +10,20 @@ from gradient_check import Case
 
 STEPS, BATCH, WIDTH, HIDDEN = 4, 3, 2, 3
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-PLACES = ("x", "w", "r", "b", "lengths", "h0", "c0", "p")
-NO_BATCH_FIRST = "ONNX Runtime 1.31: LSTM, GRU and RNN refuse layout 1"
+PLACES = ("x", "w", "r", "b", "lengths", "h0", "c0")
 
 
-def _shapes(op_type: str, directions: int, batch_first: bool) -> dict[str, tuple[int, ...]]:
+def _shapes(op_type: str, directions: int) -> dict[str, tuple[int, ...]]:
     gates = GATES[op_type] * HIDDEN
-    states = (BATCH, directions) if batch_first else (directions, BATCH)
     shapes: dict[str, tuple[int, ...]] = {
-        "x": (BATCH, STEPS, WIDTH) if batch_first else (STEPS, BATCH, WIDTH),
+        "x": (STEPS, BATCH, WIDTH),
         "w": (directions, gates, WIDTH),
         "r": (directions, gates, HIDDEN),
         "b": (directions, 2 * gates),
-        "h0": (*states, HIDDEN),
+        "h0": (directions, BATCH, HIDDEN),
     }
     if op_type == "LSTM":
-        shapes |= {"c0": (*states, HIDDEN), "p": (directions, 3 * HIDDEN)}
+        shapes["c0"] = (directions, BATCH, HIDDEN)
     return shapes
 
 
@@ -34,13 +32,12 @@ def _case(
 ) -> Case:
     """A case of a recurrent layer with the inputs x, w, r and those named in ``inputs``."""
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
-    batch_first = bool(options.get("layout"))
     directions = 2 if options.get("direction") == "bidirectional" else 1
     chosen = ["x", "w", "r", *inputs.split()]
     places = [place if place in chosen else "" for place in PLACES]
     while not places[-1]:
         places.pop()
-    shapes = _shapes(op_type, directions, batch_first)
+    shapes = _shapes(op_type, directions)
     return Case(
         op_type,
         {key: shape for key, shape in shapes.items() if key in chosen},
@@ -48,7 +45,6 @@ def _case(
         fixed={"lengths": np.array(lengths, np.int32)} if lengths else {},
         inputs=places,
         name=name,
-        runtime_flaw=NO_BATCH_FIRST if batch_first else "",
         **{"outputs": 3 if op_type == "LSTM" else 2, **fields},
     )
 
@@ -67,15 +63,6 @@ def _forms(op_type: str, states: str) -> list[Case]:
             "bidirectional_lengths",
             f"b lengths {states}",
             lengths=(3, 1, 4),
-            direction="bidirectional",
-        ),
-        _case(op_type, "batch_first", f"b {states}", layout=1),
-        _case(
-            op_type,
-            "batch_first_bidirectional_lengths",
-            f"b lengths {states}",
-            lengths=(3, 1, 4),
-            layout=1,
             direction="bidirectional",
         ),
     ]
@@ -97,17 +84,5 @@ CASES = [
         linear_before_reset=1,
         direction="bidirectional",
     ),
-    _case("LSTM", "peepholes", "b h0 c0 p"),
-    _case(
-        "LSTM",
-        "peepholes_lengths",
-        "b lengths h0 c0 p",
-        lengths=(2, 4, 1),
-        direction="bidirectional",
-    ),
-    _case("LSTM", "coupled", "b h0 c0", input_forget=1),
-    _case("LSTM", "coupled_peepholes", "b h0 c0 p", input_forget=1, direction="bidirectional"),
-    _case("LSTM", "clipped", "b h0 c0", clip=0.4),
-    _case("LSTM", "clipped_peepholes", "b h0 c0 p", clip=0.5),
     _case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
 ]

@@ -29,15 +29,11 @@ def test_a_function_whose_value_does_not_tell_its_slope_is_refused() -> None:
         vjp_graph(_lstm(', activations = ["HardSigmoid", "Tanh", "Tanh"]'), ["w"])
 
 
-def test_clipped_gates_of_a_gru_are_refused() -> None:
-    """A GRU with clipped gates is refused; only an LSTM's are differentiated."""
-    model = parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> '
-        "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r) => (float[3,1,2,2] y) "
-        "{ y = GRU <hidden_size = 2, clip = 1.0> (x, w, r) }"
-    )
-    with pytest.raises(ModelError, match=r"node 'y' \(GRU\): clipped gates"):
-        vjp_graph(model, ["w"])
+@pytest.mark.parametrize("option", ["clip = 1.0", "input_forget = 1", "layout = 1"])
+def test_rare_options_are_refused(option: str) -> None:
+    """Clipped gates, coupled gates and batch-first tensors are refused by name."""
+    with pytest.raises(ModelError, match=f"{option.split(maxsplit=1)[0]} is not differentiated"):
+        vjp_graph(_lstm(f", {option}"), ["w"])
 
 
 def test_a_projected_state_is_refused() -> None:
