@@ -25,7 +25,6 @@ from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
 from onnxstep import Carried
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.choices import match_names
-from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, parameter_count, parameters, state
 from onnxstep.graphs.peak_memory import execution_plan, peak_activation_bytes
@@ -143,7 +142,7 @@ def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
     """Replace sequences of tensors in a graph by single tensors, if their contents are known."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
-    return bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
+    return bind_dimensions(graph, {}, plain_sequences=True)
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:

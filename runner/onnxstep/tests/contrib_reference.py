@@ -23,6 +23,13 @@ class Contributed(OpRun):
     op_schema = None  # unlike ONNX's operator of the same name
 
 
+class Gelu(Contributed):
+    """The result is x Φ(x), where Φ is the standard normal distribution."""
+
+    def _run(self, x: Array) -> Any:
+        return (x * (1 + np.vectorize(math.erf, otypes=[x.dtype])(x / math.sqrt(2))) / 2,)
+
+
 class FastGelu(Contributed):
     """The tanh approximation of Gelu."""
 
@@ -184,6 +191,7 @@ class MatMulNBits(Contributed):
 
 CONTRIBUTED = [
     FastGelu,
+    Gelu,
     GroupQueryAttention,
     MatMulNBits,
     RotaryEmbedding,

@@ -61,17 +61,17 @@ def bind_dimensions(
     model: onnx.ModelProto,
     sizes: Mapping[str, int],
     varying: Collection[str] = (),
-    unrolled_nodes: int = 0,
+    *,
+    plain_sequences: bool = False,
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
-    tensors that must not be treated as constants. Loops, and nodes that read sequences, are
-    replaced by plain nodes if all loops together become at most ``unrolled_nodes`` nodes. Raises
-    ModelError for an unknown name, a size that is not a positive integer, an unbound dimension,
-    contradicting shapes, and a tensor whose shape depends on data. A size of 0 is allowed for a
-    dimension that makes every input with it empty, such as the cache of a decoder without past
-    tokens: these inputs become constants.
+    tensors that must not be treated as constants. With ``plain_sequences`` plain nodes replace
+    those that read a sequence. Raises ModelError for an unknown name, a size that is not a positive
+    integer, an unbound dimension, contradicting shapes, and a tensor whose shape depends on data. A
+    size of 0 is allowed for a dimension that makes every input with it empty, such as the cache of
+    a decoder without past tokens: these inputs become constants.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -79,7 +79,7 @@ def bind_dimensions(
     _replace(bound, sizes)
     _store_empty(bound.graph)
     fixed = untrained(bound).keys() - set(varying)
-    fold = partial(fold_constants, fixed=fixed, unrolled_nodes=unrolled_nodes)
+    fold = partial(fold_constants, fixed=fixed, plain_sequences=plain_sequences)
     try:
         inferred = _infer(fold(bound))
     except ModelError as error:

@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxstep.errors import ModelWarning
 from onnxstep.graphs import contrib
-from onnxstep.graphs.control_flow import Loop, branch_nodes
+from onnxstep.graphs.control_flow import branch_nodes
 from onnxstep.graphs.inference import inferred_types
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
 from onnxstep.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
@@ -53,20 +53,19 @@ _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
 
 def fold_constants(
-    model: onnx.ModelProto, fixed: Collection[str] = (), unrolled_nodes: int = 0
+    model: onnx.ModelProto, fixed: Collection[str] = (), *, plain_sequences: bool = False
 ) -> onnx.ModelProto:
     """Copy a model with bound dimensions, with its constant nodes evaluated.
 
-    ``fixed`` names the float initializers that are constants. Loops, and nodes that read sequences,
-    are replaced by plain nodes if all loops together become at most ``unrolled_nodes`` nodes. Nodes
-    whose shapes onnx infers wrongly are rewritten. A node that cannot be evaluated stays; this
-    function raises no errors.
+    ``fixed`` names the float initializers that are constants. With ``plain_sequences`` plain nodes
+    replace those that read a sequence. Nodes whose shapes onnx infers wrongly are rewritten. A node
+    that cannot be evaluated stays; this function raises no errors.
     """
     answer = copied(model)
-    values = _Known(answer, fixed, unrolled_nodes)
+    values = _Known(answer, fixed, plain_sequences=plain_sequences)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, values, outputs))
-    if unrolled_nodes:
+    if plain_sequences:
         nodes = list(behind_splits(live_nodes(nodes, outputs), values.copies))
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
@@ -127,7 +126,7 @@ def _folded_nodes(
 def _written_out(
     node: onnx.NodeProto, values: _Known, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes that replace an If, a loop, or a node that reads a sequence.
+    """The folded nodes that replace an If, or a node that reads a sequence.
 
     None if they cannot be determined. Nodes that create sequences stay, because their readers may
     not be replaced.
@@ -139,17 +138,13 @@ def _written_out(
     if is_standard(node, "If"):
         branch = values.branch(node)
         return fold(branch) if branch is not None else None
-    if not values.room or not is_standard(node, "Loop", "Scan", *MAKERS, *READERS):
+    if not values.plain_sequences or not is_standard(node, *MAKERS, *READERS):
         return None
     try:
         if node.op_type in MAKERS:
             return [node, *fold(note_sequence(node, values.sequences, values.types, values.arrays))]
-        if node.op_type in READERS:
-            values.copies.update(node.output if node.op_type == "SequenceAt" else ())
-            return fold(plain_reader(node, values.sequences, values.arrays))
-        values.written_out += 1
-        loop = Loop(node, f"loop_{values.written_out}")
-        return loop.unrolled(values.types, values.arrays, fold, values.has_room)
+        values.copies.update(node.output if node.op_type == "SequenceAt" else ())
+        return fold(plain_reader(node, values.sequences, values.arrays))
     except (LookupError, ValueError):
         return None  # unknown, or unsuitable, which inference reports
 
@@ -171,15 +166,17 @@ def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.N
 class _Known:
     """The types and constant values of a graph's values, collected node by node."""
 
-    def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, fixed: Collection[str], *, plain_sequences: bool = False
+    ) -> None:
         graph = model.graph
         self._imports = list(model.opset_import)
         self._versions = {entry.domain: entry.version for entry in self._imports}
         self.recounted = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
-        self.written_out = 0  # number of branches and loops, which makes their value names unique
-        self.room = room
+        self.written_out = 0  # number of branches, which makes their value names unique
+        self.plain_sequences = plain_sequences
         self.sequences: dict[str, list[str]] = {}
         self.copies: set[str] = set()  # names of the tensors of each sequence
         self.contributed: dict[str, onnx.TypeProto] = {}
@@ -200,11 +197,6 @@ class _Known:
             return None
         self.written_out += 1
         return branch_nodes(node, bool(condition.item()), self.written_out)
-
-    def has_room(self, nodes: int) -> bool:
-        """Subtract nodes from the number that loops may still write; False if none are left."""
-        self.room = max(self.room - nodes, 0)
-        return self.room > 0
 
     def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
         """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.

@@ -19,10 +19,8 @@ from onnxstep.graphs.tensors import static_shape
 
 # Each part becomes a node; longer sequences stay.
 _MOST_PARTS = 4096
-MAKERS = frozenset(
-    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
-)
-READERS = frozenset({"ConcatFromSequence", "SequenceAt", "SequenceLength"})
+MAKERS = frozenset({"SequenceConstruct", "SplitToSequence"})
+READERS = frozenset({"ConcatFromSequence", "SequenceAt"})
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -45,14 +43,6 @@ def note_sequence(
         cut = parts(tensors_in[0], _axis(node), lengths, sequences[sequence], sequence, drops=drops)
         cut[1].name = node.name
         return cut
-    if node.op_type in ("SequenceInsert", "SequenceErase"):
-        tensors = list(sequences[tensors_in[0]])
-        if node.op_type == "SequenceErase":
-            tensors.pop(_number(arrays, tensors_in[1]) if len(tensors_in) > 1 else -1)
-        else:
-            place = _number(arrays, tensors_in[2]) if len(tensors_in) > 2 else len(tensors)
-            tensors.insert(place, tensors_in[1])
-        tensors_in = tensors
     sequences[sequence] = tensors_in
     return []
 
@@ -65,11 +55,8 @@ def plain_reader(
     Raises LookupError if the sequence's tensors are unknown.
     """
     tensors, [output] = sequences[node.input[0]], node.output
-    if node.op_type == "SequenceLength":
-        length = numpy_helper.from_array(np.array(len(tensors)))
-        return [helper.make_node("Constant", [], [output], value=length)]
     if node.op_type == "SequenceAt":
-        tensor = tensors[_number(arrays, node.input[1])]
+        tensor = tensors[int(arrays[node.input[1]].item())]
         return [helper.make_node("Identity", [tensor], [output], domain="")]
     nodes, axis = [], _axis(node)
     if node_attributes(node).get("new_axis", 0):
@@ -142,10 +129,6 @@ def _lengths(
 
 def _axis(node: onnx.NodeProto) -> int:
     return int(node_attributes(node).get("axis", 0))
-
-
-def _number(arrays: Arrays, name: str) -> int:
-    return int(arrays[name].item())
 
 
 def _constant(name: str, numbers: list[int]) -> onnx.NodeProto:

@@ -16,7 +16,6 @@ from onnx import defs, helper
 from onnxstep import registry
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import UnknownShapeError, bind_dimensions
-from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
@@ -193,7 +192,7 @@ def bind(
     operator cannot be differentiated either, the message adds the reason.
     """
     try:
-        bound = bind_dimensions(model, dimensions, varying, MAX_UNROLLED_NODES)
+        bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)
     except UnknownShapeError as error:
         raise _with_refusal(error, error.domain, error.op_type) from None
     kinds = {value.name: value.type for value in declared_values(bound.graph)}

@@ -7,7 +7,6 @@ operators are refused, and the error names a remedy.
 
 from __future__ import annotations
 
-from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
 from onnxstep.registry import refused, zero
 
 for _op_type, _versions in {
@@ -32,9 +31,8 @@ refused(
 
 
 _LOOPS = (
-    "a loop is written out only if its number of iterations follows from constants and shapes, and "
-    f"if they are at most {MAX_UNROLLED_NODES} nodes; export the model with the loop written out "
-    "(PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of rows)"
+    "export the model with the loop written out (PyTorch exports EmbeddingBag as a Loop: write it "
+    "as an embedding and a sum or mean of rows)"
 )
 _BRANCH = (
     "which branch runs is known only at run time; export the model with the branch chosen, or make"

@@ -73,6 +73,7 @@ def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -
 GROUPED = {"q": (2, 3, 64), "k": (2, 3, 32), "v": (2, 3, 32)}
 SIDE_BY_SIDE = {"q": (2, 3, 128)}
 CASES = [
+    _case("Gelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
     _case("FastGelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
     _case("FastGelu", "bias", {"x": X, "b": ROW}, low=-2.0, high=2.0),
     *(
