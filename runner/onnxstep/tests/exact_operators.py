@@ -57,15 +57,6 @@ class Erf(OpRun):
         return (np.vectorize(math.erf, otypes=[x.dtype])(x),)
 
 
-class LpNormalization(OpRun):
-    """Divides by the norm, a sum of absolute values; onnx adds up signed elements."""
-
-    op_domain = ""
-
-    def _run(self, x: Array, axis: int, p: int) -> tuple[Array]:
-        return (x / np.linalg.norm(x, p, axis, keepdims=True),)
-
-
 class LRN(OpRun):
     """Sums the squares of all channels of the window; onnx omits the last channel."""
 
@@ -77,16 +68,6 @@ class LRN(OpRun):
         squares = np.pad(x**2, padding)
         total = sum(squares[:, place : place + x.shape[1]] for place in range(size))
         return (x / (bias + alpha / size * total) ** beta,)
-
-
-class GlobalLpPool(OpRun):
-    """The norm over all positions; onnx's evaluator lacks this operator."""
-
-    op_domain = ""
-
-    def _run(self, x: Array, p: int) -> tuple[Array]:
-        axes = tuple(range(2, x.ndim))
-        return ((np.abs(x) ** p).sum(axes, keepdims=True) ** (1 / p),)
 
 
 class GlobalMaxPool(OpRun):
@@ -163,8 +144,6 @@ OPERATORS = [
     BatchNormalization,
     ConvTranspose,
     Erf,
-    GlobalLpPool,
     GlobalMaxPool,
     LRN,
-    LpNormalization,
 ]

@@ -96,52 +96,11 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
     return _scattered(op, node, dy, read, write)
 
 
-@gradient("TensorScatter", versions=(24,))
-def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Written values get the cotangent at their places; the data gets it everywhere else."""
-    update, start = node.input(1), node.optional_input(2)
-    axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
-    along = [1] * dy.rank
-    along[axis] = update.shape[axis]
-    places = op.constant(ascending(update.shape[axis]).reshape(along))
-    if start is not None:
-        places = places + op.Reshape(start, op.integers(-1, *[1] * (dy.rank - 1)))
-    if mode == "circular":
-        places = op.Mod(places, op.integers(dy.shape[axis]))
-    before = [dy, op.zeros(update.shape, dy.elem_type), start]
-    return (
-        op.emit("TensorScatter", before, {"axis": axis, "mode": mode})[0],
-        op.GatherElements(dy, op.Expand(places, op.integers(*update.shape)), axis=axis),
-    )
-
-
 @gradient("TopK", versions=(10, 11, 24))
 def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Each cotangent goes to the element that was selected; no element is selected twice."""
     zeros = op.zeros(node.x.shape, dy.elem_type)
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
-
-
-@gradient("Compress", versions=(9, 11, 28))
-def compress(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each selected element gets its cotangent, other elements get zeros.
-
-    The number of selected elements before an element is its place in the result. So no shape
-    depends on data.
-    """
-    x, condition, axis = node.x, node.input(1), node.attribute("axis")
-    shape = (x.size,) if axis is None else x.shape
-    axis = 0 if axis is None else axis % x.rank
-    ignored = shape[axis] - condition.size
-    chosen = op.Cast(condition, to=TensorProto.INT32)
-    if ignored:
-        chosen = op.Concat(chosen, op.zeros([ignored], TensorProto.INT32), axis=0)
-    before = op.CumSum(chosen, op.constant(np.array(0)), exclusive=1)
-    last = op.constant(np.array(max(dy.shape[axis] - 1, 0), np.int32))
-    spread_out = op.Gather(dy, op.Min(before, last), axis=axis)
-    mask = op.Reshape(chosen, op.integers(-1, *[1] * (len(shape) - axis - 1)))
-    dx = spread_out * op.Cast(mask, to=dy.elem_type)
-    return op.Reshape(dx, op.integers(*x.shape))
 
 
 @gradient("OneHot", versions=(9, 11, 28))

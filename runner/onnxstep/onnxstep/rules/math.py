@@ -10,14 +10,9 @@ import math
 import operator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxstep.builder import Builder, Value
-from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused, zero
-
-# The rule of Det gathers n⁴ elements for a matrix [n, n].
-_LARGEST_DETERMINANT = 32
 
 
 @gradient("Add", versions=(7, 13, 14))
@@ -223,46 +218,6 @@ def acosh(op: Builder, node: Node, dy: Value) -> Cotangents:
 def atanh(_: Builder, node: Node, dy: Value) -> Cotangents:
     """D(artanh x) = dx / (1 - x²)."""
     return dy / (1.0 - node.x * node.x)
-
-
-@gradient("Det", versions=(11, 22))
-def det(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(det X) = Σ C dX for X [..., n, n], summed over all elements; C are the cofactors of X.
-
-    The cofactors are determinants of the minors. Unlike an inverse, they exist for every matrix.
-    """
-    x = node.x
-    outer = op.Reshape(dy, op.integers(*x.shape[:-2], 1, 1))
-    return outer if x.shape[-1] == 1 else outer * _cofactors(op, node)
-
-
-def _cofactors(op: Builder, node: Node) -> Value:
-    x = node.x
-    n = x.shape[-1]
-    if n > _LARGEST_DETERMINANT:
-        raise ModelError(
-            f"{node.label}: expected matrices of at most {_LARGEST_DETERMINANT} rows to "
-            f"differentiate a determinant, got {n}"
-        )
-    flat = op.Reshape(x, op.integers(*x.shape[:-2], n * n))
-    minors = op.Gather(flat, op.constant(_minors(n)), axis=-1)
-    parity = np.indices((n, n)).sum(axis=0) % 2
-    sign = op.Cast(op.constant(1 - 2 * parity), to=x.elem_type)
-    return op.Reshape(op.Det(minors), op.integers(*x.shape)) * sign
-
-
-def _minors(n: int) -> NDArray[np.int64]:
-    """Indices [n², n-1, n-1] into a flattened matrix [n, n] without row i and column j.
-
-    The first axis runs over all pairs of i and j.
-    """
-    index = np.arange(n * n).reshape(n, n)
-    without = [
-        np.delete(np.delete(index, row, axis=0), column, axis=1)
-        for row in range(n)
-        for column in range(n)
-    ]
-    return np.stack(without)
 
 
 for _op_type, _versions in {

@@ -43,14 +43,22 @@ _CONTAINER = "a sequence or optional value is no tensor; export the model with p
 # Operators that few trained models contain.
 _RARE = (
     "it has no gradient rule; freeze the parameters before it, or write it in the export as other"
-    " operators (a windowed transform as a Conv, a fixed grid as a product with a constant matrix)"
+    " operators (a norm as ReduceL2 and Div, a windowed transform as a Conv)"
 )
 
 for _op_type, _versions in {
     "Col2Im": (18,),
+    "Compress": (9, 11, 28),
+    "CumProd": (26,),
     "DFT": (17, 20),
+    "Det": (11, 22),
+    "GlobalLpPool": (2, 22),
     "GridSample": (16, 20, 22),
+    "LpNormalization": (1, 22),
+    "LpPool": (11, 18, 22),
+    "MaxUnpool": (11, 22),
     "STFT": (17,),
+    "TensorScatter": (24,),
 }.items():
     refused(_op_type, _versions, _RARE)
 refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)

@@ -226,23 +226,6 @@ def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     return _as(node.x, dx), _as(scale, d_scale), _as(scale, d_bias)
 
 
-@gradient("LpNormalization", versions=(1, 22))
-def lp_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x / ‖x‖) = (dx - x̂ Σ n dx) / ‖x‖, where n is the derivative of the norm.
-
-    The derivative n is sign x for p = 1, and x / ‖x‖ for p = 2. If the norm is 0, the result and
-    the gradient are 0.
-    """
-    x, axis = node.x, [node.attribute("axis")]
-    by_sign = node.attribute("p") == 1
-    norm = op.reduce("ReduceL1" if by_sign else "ReduceL2", x, axis, keepdims=True)
-    zero = op.scalar(0.0, x.elem_type)
-    reciprocal = op.Where(op.Equal(norm, zero), zero, 1.0 / norm)
-    unit = x * reciprocal
-    along = op.reduce("ReduceSum", dy * unit, axis, keepdims=True)
-    return (dy - (op.Sign(x) if by_sign else unit) * along) * reciprocal
-
-
 @gradient("LRN", versions=(1, 13))
 def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of y = x s⁻ᵝ, where s = bias + α · mean of x² over a window of channels.

@@ -1,4 +1,4 @@
-"""Gradients of pooling (maxima, means and norms over windows) and of MaxUnpool."""
+"""Gradients of pooling: maxima and means over windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value, ascending, require_room
-from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import Window, convolve_transposed, one_hot_kernels, window
 
@@ -148,38 +147,6 @@ def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
     return op.Reshape(copies, op.integers(*lead, *(n * t for n, t in zip(out, times, strict=True))))
 
 
-@gradient("LpPool", versions=(11, 18, 22))
-def lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(y) = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ with y = (Σ |x|ᵖ)^(1/p) over each window; 0 if y = 0."""
-    view = window(node, tuple(node.attribute("kernel_shape")))
-    return _along_norm(op, node, _summed_back(op, _per_norm(op, node, dy), view, node.x.shape[2:]))
-
-
-@gradient("GlobalLpPool", versions=(2, 22))
-def global_lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of LpPool with a window of the whole image."""
-    return _along_norm(op, node, _per_norm(op, node, dy))
-
-
-def _per_norm(op: Builder, node: Node, dy: Value) -> Value:
-    """The quotient dy / yᵖ⁻¹; 0 if y = 0."""
-    p, y, zero = node.attribute("p"), node.y, op.scalar(0.0, dy.elem_type)
-    if p == 1:
-        return dy
-    power = y if p == 2 else op.Pow(y, op.scalar(float(p - 1), y.elem_type))
-    return op.Where(op.Equal(y, zero), zero, dy / power)
-
-
-def _along_norm(op: Builder, node: Node, received: Value) -> Value:
-    """Multiply the cotangents that the windows pass to x by sign x |x|ᵖ⁻¹."""
-    p, x = node.attribute("p"), node.x
-    if p == 2:
-        return x * received
-    if p == 1:
-        return op.Sign(x) * received
-    return op.Sign(x) * op.Pow(op.Abs(x), op.scalar(float(p - 1), x.elem_type)) * received
-
-
 @gradient("GlobalAveragePool", versions=(1, 22))
 def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(Σ x / n) = Σ dx / n."""
@@ -198,16 +165,6 @@ def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
         axis=2,
     )
     return op.Reshape(scattered, op.integers(*x.shape))
-
-
-@gradient("MaxUnpool", versions=(11, 22))
-def max_unpool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The forward pass sets y[indices] = x and 0 elsewhere, so dx = dy[indices]."""
-    if node.optional_input(2) is not None:
-        raise ModelError(f"{node.label}: a given output_shape is not supported; leave it out")
-    flat = op.integers(-1)
-    values = op.Gather(op.Reshape(dy, flat), op.Reshape(node.input(1), flat))
-    return op.Reshape(values, op.integers(*node.x.shape)), None
 
 
 refused(

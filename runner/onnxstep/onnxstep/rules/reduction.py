@@ -1,4 +1,4 @@
-"""Gradients of reductions over axes, and of running sums and products along one axis.
+"""Gradients of reductions over axes, and of running sums along one axis.
 
 ``_with_axes`` gives results and cotangents their reduced axes back with length 1, so that they
 broadcast to x.
@@ -118,31 +118,9 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Sum the cotangents from the other end, since an element is in all sums from its place on."""
-    return _from_the_other_end(op, node, dy), None
-
-
-@gradient("CumProd", versions=(26,))
-def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(yⱼ) = Σᵢ (yⱼ / xᵢ) dxᵢ over i ≤ j, so the products dyⱼ yⱼ are summed from the other end.
-
-    From the first zero of x on, all products are 0. Only the cotangent of this zero is special: its
-    products are computed with 1 instead of the zero.
-    """
-    x, axis = node.x, node.input(1)
-    exclusive, reverse = node.attribute("exclusive"), node.attribute("reverse")
-    unit = op.scalar(1.0, x.elem_type)
-    is_zero = op.Equal(x, op.scalar(0.0, x.elem_type))
-    rank = op.CumSum(indicator(is_zero, x), axis, reverse=reverse)
-    is_first = op.And(is_zero, op.Equal(rank, unit))
-    rest = op.CumProd(op.Where(is_first, unit, x), axis, exclusive=exclusive, reverse=reverse)
-    regular = _from_the_other_end(op, node, dy * node.y) / op.Where(is_zero, unit, x)
-    return op.Where(is_first, _from_the_other_end(op, node, dy * rest), regular), None
-
-
-def _from_the_other_end(op: Builder, node: Node, value: Value) -> Value:
+    """D(yⱼ) = Σᵢ dxᵢ over i ≤ j, so dy is summed from the other end."""
     exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
-    return op.CumSum(value, node.input(1), exclusive=exclusive, reverse=reverse)
+    return op.CumSum(dy, node.input(1), exclusive=exclusive, reverse=reverse), None
 
 
 for _op_type in ("ArgMax", "ArgMin"):

@@ -90,38 +90,8 @@ CASES = [
     _scatter_nd("mul", TWICE, reduction="mul"),
     _scatter_nd("max", TWICE, reduction="max"),
     _scatter_nd("min", ints(2, -1).reshape(2, 1), reduction="min"),
-    *(
-        Case(
-            "TensorScatter",
-            {"past": past, "update": update},
-            attributes,
-            {"start": ints(*start)} if start else {},
-            opset=24,
-            name=name,
-        )
-        for name, past, update, attributes, start in [
-            ("linear", (2, 3, 5, 2), (2, 3, 2, 2), {}, (3, 1)),
-            ("circular", (2, 3, 4), (2, 3, 3), {"axis": -1, "mode": "circular"}, (3, 0)),
-            ("from_the_front", (2, 4, 3), (2, 2, 3), {"axis": 1}, ()),
-        ]
-    ),
     Case("TopK", {"x": (3, 5)}, fixed={"k": ints(2)}, outputs=2),
     Case("TopK", {"x": (5, 3)}, {"axis": 0, "largest": 0}, {"k": ints(3)}, outputs=2, name="least"),
-    *(
-        Case(
-            "Compress",
-            {"x": (3, 4)},
-            attributes,
-            {"condition": np.array(condition)},
-            name=name,
-            output_shape=shape,
-        )
-        for name, attributes, condition, shape in [
-            ("rows", {"axis": 0}, [False, True, True], (2, 4)),
-            ("columns", {"axis": -1}, [True, False, True], (3, 2)),
-            ("flat", {}, [False, True, True, False, False, True, False], (3,)),
-        ]
-    ),
     *(
         Case(
             "OneHot",

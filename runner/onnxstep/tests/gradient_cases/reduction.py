@@ -58,16 +58,4 @@ CASES = [
         for exclusive in (0, 1)
         for reverse in (0, 1)
     ),
-    *(
-        Case(
-            "CumProd",
-            {"x": (2, 3, 2)},
-            {"exclusive": exclusive, "reverse": reverse},
-            {"axis": np.array(1)},
-            opset=26,
-            name=f"exclusive{exclusive}_reverse{reverse}",
-        )
-        for exclusive in (0, 1)
-        for reverse in (0, 1)
-    ),
 ]

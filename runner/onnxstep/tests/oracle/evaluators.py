@@ -15,11 +15,9 @@ from onnx.reference.op_run import OpRun
 from exact_operators import (
     LRN,
     Erf,
-    GlobalLpPool,
     GlobalMaxPool,
-    LpNormalization,
 )
-from oracle.pooling import AveragePool, LpPool
+from oracle.pooling import AveragePool
 from oracle.precision import in_type
 from oracle.suite import Array
 
@@ -53,10 +51,7 @@ _EXACT = [
     AveragePool,
     Erf,
     Gelu,
-    GlobalLpPool,
     GlobalMaxPool,
-    LpNormalization,
-    LpPool,
 ]
 
 

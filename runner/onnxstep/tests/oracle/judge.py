@@ -76,7 +76,6 @@ class Verdict:
 # Known flaws of onnx 1.23.2's reference evaluator.
 FLAWED_FORWARD = {
     "DynamicQuantizeLinear": "it rounds to float32",
-    "LpNormalization": "its 1-norm adds up signed numbers",
 }
 FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
 # Tolerances of each evaluator of the gradient, relative to the terms of the slope.

@@ -1,4 +1,4 @@
-"""Fast average and p-norm pools, for windows without padding or gaps.
+"""Fast average pools, for windows without padding or gaps.
 
 onnx's reference evaluator loops over windows in Python. On the two largest inputs of the suite,
 this takes as long as all other tests. The evaluator still computes padded, dilated and cut-off
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.ops.op_average_pool import AveragePool_19
-from onnx.reference.ops.op_lp_pool import LpPool as OnnxLpPool
 
 from oracle.suite import Array
 
@@ -27,18 +26,6 @@ class AveragePool(AveragePool_19):
         if not _is_plain(attributes):
             return super()._run(x, **attributes)
         return (_sums(x, attributes) / np.prod(attributes["kernel_shape"]),)
-
-
-class LpPool(OnnxLpPool):
-    """The p-norm of each window, vectorised."""
-
-    op_domain = ""
-
-    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
-        if not _is_plain(attributes):
-            return super()._run(x, **attributes)
-        p = attributes["p"]
-        return (_sums(np.abs(x) ** p, attributes) ** (1 / p),)
 
 
 def _is_plain(attributes: dict[str, Any]) -> bool:

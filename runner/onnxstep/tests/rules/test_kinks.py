@@ -52,7 +52,6 @@ KINKS: list[Row] = [
         [[0.0, 0.0, 0.0, 2.0], [0.0, 1.0, 2.0, 0.0]],
         [[0, 1, 0, 0], [0, 0, 0, 0.69314718]],
     ),
-    ("Det", {}, [[[0.0, 0.0], [0.0, 4.0]]], [[[4.0, 0.0], [0.0, 0.0]]]),
 ]
 # Large inputs, where e^x overflows in float32 or the function saturates.
 SATURATING: list[Row] = [
@@ -109,13 +108,6 @@ def test_constant_powers_at_zero(exponent: float, expected: list[float]) -> None
     np.testing.assert_allclose(gradients(case, [x])[0], expected, rtol=1e-6)
 
 
-def test_running_products_pass_zeros() -> None:
-    """The first zero of a running product has a derivative, and elements after it have none."""
-    x = np.array([2.0, 0.0, 3.0, 0.0, 5.0])
-    case = Case("CumProd", {"x": x.shape}, fixed={"axis": np.array(0)}, opset=26)
-    np.testing.assert_allclose(gradients(case, [x])[0], [1.0, 8.0, 0.0, 0.0, 0.0])
-
-
 def test_three_equal_operands_share_evenly() -> None:
     """Each of n equal operands of Max gets 1/n of the cotangent."""
     inputs = [np.ones(1)] * 3
@@ -131,13 +123,6 @@ def test_where_keeps_nan_out_of_the_other_branch() -> None:
     da, db = gradients(case, inputs, np.array([1.0, np.nan]))
     np.testing.assert_array_equal(da, [1.0, 0.0])
     np.testing.assert_array_equal(db, [0.0, np.nan])
-
-
-def test_a_large_determinant_is_refused() -> None:
-    """The determinant of a large matrix is refused: its cofactors would need too much memory."""
-    model = model_of(Case("Det", {"x": (40, 40)}), TensorProto.FLOAT)
-    with pytest.raises(ModelError, match="at most 32 rows to differentiate a determinant, got 40"):
-        vjp_graph(model, ["x"])
 
 
 def test_axes_that_are_computed_are_refused() -> None:
