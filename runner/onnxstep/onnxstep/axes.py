@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from onnxstep.builder import Value
 
-_ZERO, _ALLOWS_ZERO = np.zeros(1, np.int64), 14
+_ZERO = np.zeros(1, np.int64)
 
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
@@ -129,10 +128,9 @@ def late(x: Value, zero: Value) -> Value:
     """Return x reshaped to its own shape, which the runtime learns only after ``zero`` is computed.
 
     The result shares memory with x. A node that reads it cannot be merged with an earlier equal
-    node, and cannot run before ``zero`` is computed. From opset 14 on ``allowzero`` keeps ONNX
-    Runtime from removing the Reshape.
+    node, and cannot run before ``zero`` is computed. ``allowzero`` keeps ONNX Runtime from removing
+    the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
-    attributes: dict[str, Any] = {"allowzero": 1} if x.op.opset >= _ALLOWS_ZERO else {}
-    node = helper.make_node("Reshape", [x.name, shape.name], [], **attributes)
+    node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)
     return x.op.emit_shaped(x, x.shape, node)

@@ -15,11 +15,8 @@ from typing import Protocol
 import numpy as np
 from onnx import TensorProto
 
-from onnxstep.builder import Builder, Value, ascending
+from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
-
-# First opset whose ScatterElements can add; older ones need a one-hot mask.
-_SCATTER_ADDS = 16
 
 
 def classes_of(scores: Value) -> int:
@@ -54,10 +51,6 @@ def add_at(scores: Value, classes: Value, amount: Value) -> Value:
     """
     op = scores.op
     index = op.Unsqueeze(classes, op.integers(-1))
-    if op.opset < _SCATTER_ADDS:
-        labels = op.constant(ascending(scores.shape[-1]))
-        onehot = op.Cast(op.Equal(index, labels), to=scores.elem_type)
-        return scores + onehot * as_column(amount)
     amounts = op.Expand(amount, op.integers(*classes.shape))
     updates = op.Unsqueeze(amounts, op.integers(-1))
     return op.ScatterElements(scores, index, updates, axis=scores.rank - 1, reduction="add")

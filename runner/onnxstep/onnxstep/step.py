@@ -42,8 +42,8 @@ from onnxstep.mixed_precision import (
 from onnxstep.objective import Objective, Term, keep_term_outputs, objective, terms_of
 from onnxstep.optimizers import Optimizer
 from onnxstep.options import StepOptions
-from onnxstep.passes import lower, prepare, recompute, upgrade
-from onnxstep.passes.recompute import Rematerialisation, recompute_segments
+from onnxstep.passes import lower, prepare
+from onnxstep.passes.recompute import recompute_segments
 from onnxstep.passes.training_mode import in_inference_mode, in_training_mode
 from onnxstep.trained_set import TrainedSet, trained_set
 from onnxstep.update import (
@@ -54,13 +54,6 @@ from onnxstep.update import (
     reset_to_zero,
     updates,
 )
-
-# Oldest opset in which each way to save memory can be written.
-_OLDEST_OPSETS: Mapping[Rematerialisation, int] = {
-    "none": upgrade.OLDEST_OPSET,
-    "sqrt": recompute.OLDEST_OPSET,
-}
-
 
 _DEFAULTS = StepOptions()
 
@@ -239,7 +232,6 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
         dimensions=options.dimensions,
         varying=tensors.parameters,
         rounded=rounded,
-        oldest_opset=_OLDEST_OPSETS[options.rematerialise],
     )
     opened = open_model(
         ready,

@@ -114,7 +114,7 @@ def graph_of(
     return close_model(Forward(op, (), (), {}), [value, *target], outputs, "loss")
 
 
-@pytest.mark.parametrize("opset", [13, 18, 21])
+@pytest.mark.parametrize("opset", [16, 18, 21])
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
     """The value is that of PyTorch's formula, and the cotangent its slope in a random direction."""

@@ -132,5 +132,5 @@ def test_what_onnx_cannot_convert_is_refused() -> None:
         [helper.make_tensor_value_info("y", 1, [2])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=5)
-    with pytest.raises(ModelError, match="opset 11: expected 13 or newer, and onnx cannot convert"):
+    with pytest.raises(ModelError, match="opset 11: expected 16 or newer, and onnx cannot convert"):
         canonicalize(model)

@@ -32,7 +32,7 @@ from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
 from onnxstep.graphs.trial_run import require_end
 
 # Older opsets are converted before differentiation.
-_CONVERTED_BELOW = 13
+_CONVERTED_BELOW = 16
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
 _HOW_TO_SHRINK = "leave the weights out: see Weightless files in onnxstep's README"

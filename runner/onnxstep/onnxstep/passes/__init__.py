@@ -17,7 +17,6 @@ from onnxstep.forward import Forward
 from onnxstep.passes.canonicalize import bind, canonicalize, expand
 from onnxstep.passes.lowering import convolve_in_blocks, unroll_lstms
 from onnxstep.passes.training_mode import train_on_batches
-from onnxstep.passes.upgrade import OLDEST_OPSET
 
 ModelPass = Callable[[onnx.ModelProto], onnx.ModelProto]
 
@@ -29,18 +28,15 @@ def prepare(
     dimensions: Mapping[str, int] | None = None,
     varying: Collection[str] = (),
     rounded: ModelPass | None = None,
-    oldest_opset: int = OLDEST_OPSET,
 ) -> onnx.ModelProto:
     """Copy of a model in which every operator is known and every shape static.
 
     ``mode`` converts it for training or inference, ``rounded`` to mixed precision. ``dimensions``
     has the sizes of symbolic dimensions; ``varying`` names stored tensors that are not constants.
-    Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset older than
-    ``oldest_opset``.
+    Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset older than 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
-    plain = partial(canonicalize, oldest_opset=oldest_opset)
-    for run in (plain, mode, expand, binding, rounded):
+    for run in (canonicalize, mode, expand, binding, rounded):
         model = run(model) if run else model
     return model
 

@@ -1,6 +1,6 @@
 """Convert models to a common form, with static shapes, before differentiation.
 
-Local functions are inlined, the default domain is called "", and the opset is 13 or newer. If an
+Local functions are inlined, the default domain is called "", and the opset is 16 or newer. If an
 operator has neither a gradient rule nor a reason for refusal, its function body replaces it,
 provided that ONNX defines one.
 """
@@ -27,11 +27,11 @@ from onnxstep.passes.upgrade import OLDEST_OPSET, upgrade
 _ALIAS = "ai.onnx"
 
 
-def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
+def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model without local functions, with the default domain "" and a recent opset.
 
     Initializers are removed from the inputs, and operators that ONNX Runtime fused are split.
-    Raises ModelError if onnx cannot upgrade an opset older than ``oldest_opset``.
+    Raises ModelError if onnx cannot upgrade an opset older than 16.
     """
     plain = inline_functions(unfuse(model))
     check_nodes(plain)
@@ -46,7 +46,7 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
-    recent = upgrade(plain, versions[""], oldest_opset)
+    recent = upgrade(plain, versions[""])
     drop_empty_scales(recent)
     return recent
 

@@ -21,8 +21,6 @@ from onnxstep.axes import late, zero_after
 from onnxstep.builder import Builder, Value
 from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
 
-# First opset of Reshape's ``allowzero``, which keeps ONNX Runtime from fusing a late Reshape away.
-OLDEST_OPSET = 14
 # ONNX Runtime cannot reshape 4-bit codes. Weights are still recomputed late, from late scales.
 _UNRESHAPED = (TensorProto.INT4, TensorProto.UINT4)
 Rematerialisation = Literal["none", "sqrt"]

@@ -1,4 +1,4 @@
-"""Convert models of opsets before 13 to a newer opset, without changing what their nodes compute.
+"""Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
 onnx's converter changes the meaning of some operators; this module corrects that. Hardmax before 13
 treats all axes from its axis on as one row. Resize 10, to which Upsample is converted, uses
@@ -28,8 +28,8 @@ from onnxstep.graphs.nodes import (
 from onnxstep.graphs.tensors import graphs, without_shapes
 
 # Backward passes have the model's opset. From 13 on, axes of ReduceSum, Squeeze and Unsqueeze are
-# inputs, so rules need one form only.
-OLDEST_OPSET = 13
+# inputs; from 14 on, Reshape has ``allowzero``; from 16 on, scatters can add.
+OLDEST_OPSET = 16
 _ROWS_ARE_ONE_AXIS = 13
 _SCANS_HAVE_NO_BATCH = 9
 _COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
@@ -37,21 +37,21 @@ _SCALES = 2
 _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
-def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
-    """The model converted from opset ``version`` to ``oldest``, or itself if it is as new.
+def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+    """The model converted from opset ``version`` to 16, or itself if it is as new.
 
     Raises ModelError if onnx cannot convert it.
     """
-    if version >= oldest:
+    if version >= OLDEST_OPSET:
         return model
     _demand_new_scans(model.graph, version)
     try:
-        upgraded = _converted(model, oldest)
+        upgraded = _converted(model)
     except _REFUSALS as error:
         require_operators(model)
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
-            f"opset {version}: expected {oldest} or newer, and onnx cannot convert "
+            f"opset {version}: expected {OLDEST_OPSET} or newer, and onnx cannot convert "
             f"this model ({reason}); export it again at a newer opset"
         ) from None
     for graph in graphs(upgraded):
@@ -72,15 +72,15 @@ def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
             )
 
 
-def _converted(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
     """Convert a model with onnx; if that fails, try again without declared shapes.
 
     Declared shapes may contradict the nodes.
     """
     try:
-        return version_converter.convert_version(model, opset)
+        return version_converter.convert_version(model, OLDEST_OPSET)
     except _REFUSALS:
-        return version_converter.convert_version(without_shapes(model), opset)
+        return version_converter.convert_version(without_shapes(model), OLDEST_OPSET)
 
 
 def _as_meant(

@@ -1,13 +1,10 @@
 """Gradients of operators that read or write elements at indices.
 
-An element that is read several times gets the sum of the cotangents. Scatters can add from opset 16
-on. Before, products with one-hot tensors add; their cost grows with the size of the table, so large
-vocabularies need opset 16.
+An element that is read several times gets the sum of the cotangents.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -18,8 +15,6 @@ from onnxstep.builder import Builder, Value, ascending
 from onnxstep.cotangent_sums import scatter_rows
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused, zero
-
-_SCATTERS_ADD = 16
 
 
 @gradient("Gather", versions=(1, 11, 13))
@@ -34,7 +29,7 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
     rest = [axis_kept for axis_kept in range(dy.rank) if axis_kept not in first]
     rows = op.Transpose(dy, perm=[*first, *rest]) if axis else dy
     table = (x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :])
-    summed = _added_rows(op, table, places.cast(TensorProto.INT64), rows)
+    summed = scatter_rows(op, table, rows.elem_type, places.cast(TensorProto.INT64), rows)
     back = [*range(1, axis + 1), 0, *range(axis + 1, x.rank)]
     return op.Transpose(summed, perm=back) if axis else summed
 
@@ -43,14 +38,8 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
 def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Add the cotangent of each result element to the element that was read."""
     x, places, axis = node.x, node.input(1), node.attribute("axis") % dy.rank
-    if op.opset >= _SCATTERS_ADD:
-        zeros = op.zeros(x.shape, dy.elem_type)
-        return op.ScatterElements(zeros, places, dy, axis=axis, reduction="add")
-    hot = _one_hot(op, places, x.shape[axis], axis, dy.elem_type)
-    received = hot * op.Unsqueeze(dy, op.integers(axis))
-    summed = op.reduce("ReduceSum", received, [axis + 1], keepdims=False)
-    rest = [length - read for length, read in zip(x.shape, summed.shape, strict=True)]
-    return pad(summed, [0] * x.rank, rest)
+    zeros = op.zeros(x.shape, dy.elem_type)
+    return op.ScatterElements(zeros, places, dy, axis=axis, reduction="add")
 
 
 @gradient("GatherND", versions=(11, 12, 13))
@@ -58,14 +47,7 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Add the cotangent of each result block to the block that was read."""
     x = node.x
     places = _with_batch_places(op, node.input(1), node.attribute("batch_dims", 0))
-    if op.opset >= _SCATTERS_ADD:
-        return op.ScatterND(op.zeros(x.shape, dy.elem_type), places, dy, reduction="add")
-    indexed = x.shape[: places.shape[-1]]
-    steps = [math.prod(indexed[axis + 1 :]) for axis in range(len(indexed))]
-    from_front = op.Mod(places, op.integers(*indexed)) * op.integers(*steps)
-    rows = op.reduce("ReduceSum", from_front, [places.rank - 1], keepdims=False)
-    table = (math.prod(indexed), *x.shape[len(indexed) :])
-    return op.Reshape(_added_rows(op, table, rows, dy), op.integers(*x.shape))
+    return op.ScatterND(op.zeros(x.shape, dy.elem_type), places, dy, reduction="add")
 
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
@@ -110,7 +92,10 @@ def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
     The one-hot tensor h of the indices has no derivative.
     """
     axis, axes = node.attribute("axis"), range(dy.rank)
-    hot = _one_hot(op, node.input(0), dy.shape[axis], axis, dy.elem_type)
+    labels, depth = node.input(0).cast(TensorProto.INT64), op.constant(np.array(dy.shape[axis]))
+    # OneHot runs in float32, which every runtime supports.
+    hot = op.OneHot(labels, depth, op.constant(np.array([0, 1], np.float32)), axis=axis)
+    hot = op.Cast(hot, to=dy.elem_type)
     on = op.reduce("ReduceSum", dy * hot, axes, keepdims=False)
     off = op.reduce("ReduceSum", dy, axes, keepdims=False) - on
     values = [op.Reshape(value, op.integers(1)) for value in (off, on)]
@@ -123,30 +108,6 @@ def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
     return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
-
-
-def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value) -> Value:
-    """A table of zeros of ``shape`` to which ``rows`` [*places.shape, *shape[1:]] are added.
-
-    ``places`` are the indices of the table rows.
-    """
-    if op.opset >= _SCATTERS_ADD:
-        return scatter_rows(op, shape, rows.elem_type, places, rows)
-    hot = _one_hot(op, op.Reshape(places, op.integers(-1)), shape[0], 0, rows.elem_type)
-    flat = op.Reshape(rows, op.integers(places.size, -1))
-    return op.Reshape(op.MatMul(hot, flat), op.integers(*shape))
-
-
-def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) -> Value:
-    """Zeros along a new axis of length ``depth`` with a 1 at each place.
-
-    OneHot runs in float32, which every runtime supports.
-    """
-    zero_one = op.constant(np.array([0, 1], np.float32))
-    hot = op.OneHot(
-        places.cast(TensorProto.INT64), op.constant(np.array(depth)), zero_one, axis=axis
-    )
-    return op.Cast(hot, to=elem_type)
 
 
 def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:

@@ -255,12 +255,6 @@ def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
     return op.Reshape(pooled, op.integers(*x.shape))
 
 
-@gradient("Dropout", versions=(7, 10))
-def inference_dropout(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Pass dy on: before version 12 Dropout has only an inference form, which returns x."""
-    return dy
-
-
 @gradient("Dropout", versions=(12, 13, 22))
 def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x m / (1 - r)) = m / (1 - r) dx, with the mask m of the forward pass and the ratio r.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,10 +9,7 @@ from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.registry import Cotangents, Node, gradient, refused
-from onnxstep.windows import Window, convolve_transposed, one_hot_kernels, window
-
-# First opset whose ScatterElements can add.
-_SCATTER_ADDS = 16
+from onnxstep.windows import Window, convolve_transposed, window
 
 
 @gradient("MaxPool", versions=(8, 10, 11, 12, 22))
@@ -27,8 +23,6 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
     if _unpools(op, node, view):
         return op.MaxUnpool(dy, _indices(op, node), kernel_shape=view.kernel, strides=view.strides)
-    if not view.is_partition and op.opset < _SCATTER_ADDS:
-        return _by_taps(op, node, dy, view)
     adding = {} if view.is_partition else {"reduction": "add"}
     flat = op.integers(-1)
     scattered = op.ScatterElements(
@@ -59,39 +53,6 @@ def _indices(op: Builder, node: Node) -> Value:
     attribute_names = {entry.name for entry in node.proto.attribute}
     attributes = {name: node.attribute(name) for name in names if name in attribute_names}
     return op.emit("MaxPool", [node.x], attributes, outputs=2)[1]
-
-
-def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
-    """Gradient of a max pool without a scatter that adds, for opsets before 16.
-
-    A plane for each place in a window gets the cotangents whose maximum is at that place; a
-    transposed convolution with one-hot kernels sums the planes.
-    """
-    x, taps = node.x, math.prod(view.kernel)
-    chosen = op.Equal(
-        op.Unsqueeze(_tap(op, node, view), op.integers(2)),
-        op.constant(ascending(taps).reshape(-1, *[1] * len(view.kernel))),
-    )
-    sorted_out = op.Cast(chosen, to=dy.elem_type) * op.Unsqueeze(dy, op.integers(2))
-    planes = op.Reshape(sorted_out, op.integers(-1, taps, *dy.shape[2:]))
-    kernels = one_hot_kernels(dy, 1, view.kernel)
-    return op.Reshape(
-        convolve_transposed(planes, kernels, view, x.shape[2:], 1), op.integers(*x.shape)
-    )
-
-
-def _tap(op: Builder, node: Node, view: Window) -> Value:
-    """Place of each maximum within its window, in row-major order: integers [N, C, ...]."""
-    rest, tap = _indices(op, node), op.integers(0)
-    stride = 1
-    for axis in reversed(range(len(view.kernel))):
-        length = op.integers(node.x.shape[2 + axis])
-        starts = ascending(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
-        first = op.constant(starts.reshape(-1, *[1] * (len(view.kernel) - 1 - axis)))
-        inside = op.Mod(rest, length) - first
-        tap = tap + op.Div(inside, op.integers(view.dilations[axis])) * op.integers(stride)
-        rest, stride = op.Div(rest, length), stride * view.kernel[axis]
-    return tap
 
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))

@@ -14,11 +14,10 @@ from oracle.judge import Answer, Verdict
 PATH = Path(__file__).parents[2] / "docs" / "operators.md"
 _FLOATS = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat16)"}
 # Older opsets are converted to this one before differentiation.
-_OLDEST_OPSET = 13
+_OLDEST_OPSET = 16
 _LONGEST_NOTE = 160
 _TITLES = {
     "": "ONNX",
-    "ai.onnx.ml": "Classical models (ai.onnx.ml)",
     "com.microsoft": "ONNX Runtime (com.microsoft)",
 }
 # Hand-written parts of the page.
