@@ -82,15 +82,6 @@ def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
     np.testing.assert_allclose(got["x_gradient"], [[2, -4, 5]])
 
 
-def test_axes_that_the_input_does_not_have_are_said_of_the_node() -> None:
-    """The error names the node, not a node of its function body."""
-    model = model_of_text(
-        "g (float[2,2,2] x) => (float[2,2,2] y) { y = MeanVarianceNormalization(x) }"
-    )
-    with pytest.raises(ModelError, match=r"'y' \(MeanVarianceNormalization\): .* rank 3, got 3;"):
-        vjp_graph(model, ["x"])
-
-
 @pytest.mark.parametrize("ir_version", [3, 4, 8])
 @pytest.mark.parametrize("opset", [9, 13])
 def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:

@@ -23,7 +23,6 @@ _NORMS = {
     "simplified": (17, "n = SimplifiedLayerNormalization <axis = -1> (x, s)"),
     "layer_norm_15": (15, "n = LayerNormalization <axis = -1> (x, s)"),
     "identity": (17, "t = Identity (s) n = SimplifiedLayerNormalization <axis = -1> (x, t)"),
-    "variance": (17, "n = MeanVarianceNormalization <axes = [1]> (x)"),
     "relu6": (10, "n = Clip <min = 0.0, max = 6.0> (x)"),
 }
 # A few roundings to 11 bits.

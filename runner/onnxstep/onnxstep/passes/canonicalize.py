@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import numpy as np
 import onnx
 from onnx import defs, helper
 
@@ -20,8 +19,7 @@ from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
 from onnxstep.graphs.inference import check_nodes, infer_shapes
-from onnxstep.graphs.nodes import Constants, constant_value, constants, is_standard, node_attributes
-from onnxstep.graphs.tensors import HALF_TYPES, declared_values, value_types
+from onnxstep.graphs.tensors import declared_values, value_types
 from onnxstep.passes.upgrade import OLDEST_OPSET, upgrade
 
 _ALIAS = "ai.onnx"
@@ -54,7 +52,6 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
 # Bodies may contain operators that also have only a body; ONNX's own nest two deep.
 _DEEPEST = 8
 _DOMAIN = "epochcost.bodies"
-_LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 Versions = Mapping[str, int]
 Types = Mapping[str, onnx.TypeProto]
 
@@ -77,54 +74,14 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
     """Copy of a model in which nodes to expand call local functions with their bodies."""
     local = infer_shapes(model)
     types = value_types(local.graph)
-    labels = constants(local.graph)
-    _widen_halves(local.graph, types)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):
-            _demand_classes(node, labels, types)
             body = _body(node, versions, types)
             body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
             local.functions.append(body)
             node.domain, node.op_type = body.domain, body.name
     local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
     return local
-
-
-def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
-    """Put casts to float32 and back around half nodes whose body has float32 constants."""
-    nodes: list[onnx.NodeProto] = []
-    for node in graph.node:
-        kind = types[node.input[0]].tensor_type.elem_type if types.keys() & node.input[:1] else 0
-        if not is_standard(node, "MeanVarianceNormalization") or kind not in HALF_TYPES:
-            nodes.append(node)
-            continue
-        x, y = node.input[0], node.output[0]
-        wide = helper.make_node(node.op_type, [f"{y}/input"], [f"{y}/wide"], node.name)
-        wide.attribute.extend(node.attribute)
-        nodes.append(helper.make_node("Cast", [x], wide.input, to=onnx.TensorProto.FLOAT))
-        nodes.append(wide)
-        nodes.append(helper.make_node("Cast", wide.output, [y], to=kind))
-    del graph.node[:]
-    graph.node.extend(nodes)
-
-
-def _demand_classes(node: onnx.NodeProto, stored: Constants, types: Types) -> None:
-    """Raise ModelError for constant class labels of a loss that are out of range.
-
-    The loss's body would count negative labels from the last class.
-    """
-    if node.op_type not in _LOSSES or node.input[1] not in stored or node.input[0] not in types:
-        return
-    labels = np.asarray(constant_value(stored[node.input[1]]))
-    counted = labels != node_attributes(node).get("ignore_index")
-    sizes = [dim.dim_value for dim in types[node.input[0]].tensor_type.shape.dim]
-    classes = sizes[1] if len(sizes) > 1 and sizes[1] else np.inf
-    wrong = labels[counted & ((labels < 0) | (labels >= classes))]
-    if wrong.size:
-        raise ModelError(
-            f"node {node.name or node.output[0]!r} ({node.op_type}): expected labels from 0 to "
-            f"below the number of classes, {classes}, got {wrong.flat[0]}"
-        )
 
 
 def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
@@ -146,25 +103,12 @@ def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.Functi
         for name, declared in schema.attributes.items()
         if name not in attributes and declared.default_value.name
     )
-    _demand_axes(node, types)
     newest = max(v for v in _body_versions(schema) if v <= versions.get("", v))
     body = onnx.FunctionProto()
     body.ParseFromString(_serialized(schema, newest, node, types))
     del body.opset_import[:]
     body.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
     return body
-
-
-def _demand_axes(node: onnx.NodeProto, types: Types) -> None:
-    """Raise ModelError for axes out of range; onnx's own error would name a node of the body."""
-    kind = types.get(node.input[0], onnx.TypeProto()).tensor_type
-    rank = len(kind.shape.dim)
-    for axis in node_attributes(node).get("axes", ()) if kind.HasField("shape") else ():
-        if not -rank <= axis < rank:
-            raise ModelError(
-                f"node {node.name or node.output[0]!r} ({node.op_type}): expected axes of an input "
-                f"of rank {rank}, got {axis}; correct the node, or export the model again"
-            )
 
 
 def _body_versions(schema: defs.OpSchema) -> list[int]:

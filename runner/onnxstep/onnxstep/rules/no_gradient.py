@@ -42,7 +42,7 @@ _CONTAINER = "a sequence or optional value is no tensor; export the model with p
 
 # Operators that few trained models contain.
 _RARE = (
-    "it has no gradient rule; freeze the parameters before it, or write it in the export as other"
+    "few trained models have it; freeze the parameters before it, or write it in the export as other"
     " operators (a norm as ReduceL2 and Div, a windowed transform as a Conv)"
 )
 

@@ -78,28 +78,8 @@ CASES = [
     _resize("channels", (2, 4, 3, 2), sizes=(2, 2, 3, 2)),
     _resize("axes", scales=(2.5, 1.5), axes=[2, 3], mode="linear"),
     _resize("axes_reversed", sizes=(6, 5), axes=[3, 2]),
-    _resize("not_larger", sizes=(6, 12), axes=[2, 3], keep_aspect_ratio_policy="not_larger"),
     _resize("cubic", sizes=(2, 2, 5, 7), mode="cubic"),
     _resize("cubic_exclude_outside", sizes=(2, 2, 5, 7), mode="cubic", exclude_outside=1),
     _resize("antialias", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="linear", antialias=1),
     _resize("antialias_cubic", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="cubic", antialias=1),
-    *(
-        Case(
-            "Resize",
-            {"x": IMAGE},
-            {
-                "mode": mode,
-                "coordinate_transformation_mode": "tf_crop_and_resize",
-                "extrapolation_value": 3.0,
-            },
-            {
-                "roi": np.array([0, 0, 0.2, 0.1, 1, 1, 0.9, 1.3], np.float32),
-                "sizes": ints(2, 2, 5, 7),
-            },
-            ("x", "roi", "", "sizes"),
-            opset=19,
-            name=f"crop_{mode}",
-        )
-        for mode in ("nearest", "linear")
-    ),
 ]

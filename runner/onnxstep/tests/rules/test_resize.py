@@ -100,12 +100,20 @@ def test_repeating_pixels_is_undone_by_pooling() -> None:
     assert operators == ["Resize", "AveragePool", "Mul"]
 
 
-def test_a_rounded_aspect_ratio_is_refused() -> None:
-    """A Resize that keeps the aspect ratio is refused if it rounds a size: its scale is unknown."""
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'keep_aspect_ratio_policy = "not_smaller"',
+        'coordinate_transformation_mode = "tf_crop_and_resize"',
+    ],
+)
+def test_crops_and_kept_aspect_ratios_are_refused(attributes: str) -> None:
+    """A Resize that crops or keeps the aspect ratio is refused by the name of its node."""
     model = model_of_text(
-        "g (float[1,1,2,4] x) => (float[1,1,2,3] y) <int64[2] s = {1, 3}> "
-        '{ y = Resize <axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"> (x, , , s) }',
+        "g (float[1,1,2,4] x) => (float[1,1,m,n] y) <int64[2] s = {1, 3}, "
+        "float[4] r = {0, 0, 1, 1}> "
+        f"{{ y = Resize <axes = [2, 3], {attributes}> (x, r, , s) }}",
         opset=19,
     )
-    with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*'not_smaller' rounds"):
+    with pytest.raises(ModelError, match=r"node 'y' \(Resize\): crops and kept aspect ratios"):
         vjp_graph(model, ["x"])
