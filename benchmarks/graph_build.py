@@ -19,11 +19,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from epochcost.graphs.counting import flops
+from epochcost.graphs.counting import flops, static_shapes
+from epochcost.graphs.peak_memory import peak_activation_bytes
 from onnxstep import StepOptions, training_step
 from onnxstep.graphs.binding import bind_dimensions
-from onnxstep.graphs.peak_memory import peak_activation_bytes
-from onnxstep.graphs.tensors import static_shapes
 
 SEQUENCE, HEADS, CLASSES, BATCH = 16, 4, 8, 2
 TIMES = (1, 2, 4, 8)

@@ -35,6 +35,7 @@ from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
 from epochcost.execute.sizing import size_of
 from epochcost.execute.step import build_step
+from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.measure.job import Job
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.runtime import runtime_name
@@ -48,7 +49,6 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.peak_memory import peak_activation_bytes
 from onnxstep.passes.recompute import Rematerialisation
 
 ROOT = Path(__file__).parents[1]

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.graphs.counting import BatchInterpolation, flops
+from epochcost.graphs.counting import BatchInterpolation, flops, static_shapes
+from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text
 from onnxstep import StepOptions, training_step
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.peak_memory import peak_activation_bytes
-from onnxstep.graphs.tensors import static_shapes
 
 MODELS = Path(__file__).parents[2] / "models"
 

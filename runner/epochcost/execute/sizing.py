@@ -16,7 +16,8 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.execute.step import build_step, in_place_inputs
-from epochcost.graphs.counting import BatchInterpolation, flops
+from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
+from epochcost.graphs.peak_memory import execution_plan, item_bytes, peak_activation_bytes
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model
@@ -27,9 +28,7 @@ from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, parameter_count, parameters, state
-from onnxstep.graphs.peak_memory import execution_plan, peak_activation_bytes
 from onnxstep.graphs.sequences import MAKERS
-from onnxstep.graphs.tensors import Shapes, item_bytes, static_shapes
 
 BatchSizes = Mapping[Mode, Collection[int]]
 

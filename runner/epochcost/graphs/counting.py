@@ -19,8 +19,9 @@ from onnx import numpy_helper
 from epochcost.errors import ModelError
 from onnxstep.graphs.contrib import DOMAIN as CONTRIBUTED
 from onnxstep.graphs.nodes import NESTED
-from onnxstep.graphs.tensors import Shapes, static_shapes
+from onnxstep.graphs.tensors import declared_values, static_shape
 
+Shapes = Mapping[str, tuple[int, ...]]
 Count = Callable[[onnx.NodeProto, Shapes], int]
 
 # Attention's tensors of rank 3 have all heads in the last axis.
@@ -63,6 +64,27 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
         raise ModelError(
             f"node {node.output[0]!r}: the inputs of {node.op_type} take a form that is not counted"
         ) from None
+
+
+def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of the main graph by name; ModelError if one is not static.
+
+    Values that are not tensors, such as sequences, are omitted.
+    """
+    shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    declared = set(shapes)
+    for info in declared_values(model.graph):
+        declared.add(info.name)
+        if not info.type.HasField("tensor_type"):
+            continue
+        shape = static_shape(info.type)
+        if shape is None:
+            raise ModelError(f"value {info.name!r}: expected a static shape to count with")
+        shapes[info.name] = shape
+    missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
+    if missing:
+        raise ModelError(f"value {missing[0]!r}: expected a declared shape to count with")
+    return shapes
 
 
 def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:

@@ -10,13 +10,12 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import flops, node_flops, one_hot_kernels
+from epochcost.graphs.counting import Shapes, flops, node_flops, one_hot_kernels, static_shapes
 from epochcost.graphs.profile import Arithmetic, Profile
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.nodes import VIEWS
 from onnxstep.graphs.parameters import data_inputs, parameter_count, parameters
-from onnxstep.graphs.tensors import Shapes, static_shapes
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})

@@ -8,18 +8,12 @@ over the width of a head, which is cheaper than a sum over the keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from onnx import TensorProto
 
 from onnxstep.builder import Value, ascending
-
-# Stages of the scores, numbered as in qk_matmul_output_mode.
-BEFORE_CAP, AFTER_CAP, WITH_BIAS, WEIGHTS = range(4)
-NOTHING: Mapping[int, Value] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -52,47 +46,26 @@ class AttentionCotangents:
     bias: Value
 
 
-def attention_backward(
-    of: Attention, y: Value, dy: Value, received: Mapping[int, Value] = NOTHING
-) -> AttentionCotangents:
+def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the cotangents of the operands for the cotangent ``dy`` of ``y`` [B, H, L, F].
 
-    ``y`` is the result of the attention. ``received`` maps a stage of the scores (BEFORE_CAP to
-    WEIGHTS) to a cotangent [B, H, L, S] if the model also returns the scores of that stage. A query
-    without any allowed key has the result 0 and gets no gradient.
+    ``y`` is the result of the attention. A query without any allowed key has the result 0 and gets
+    no gradient.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
     unit = op.Tanh(scores * (1 / of.cap)) if of.cap else None
     p, blind = _weights(of, scores if unit is None else unit * of.cap)
-    dy = _without_blind(dy, blind)
-    dp, along = _product(dy, of.v), dy * y
-    if WEIGHTS in received:
-        dp = dp + _without_blind(received[WEIGHTS], blind)
-        along = dp * p
-    d_biased = p * (dp - op.ReduceSum(along, op.integers(-1), keepdims=1))
-    d_biased = _plus(d_biased, received.get(WITH_BIAS))
-    d_capped = _plus(d_biased, received.get(AFTER_CAP))
-    d_raw = d_capped if unit is None else d_capped * (1.0 - unit * unit)
-    d_product = _plus(d_raw, received.get(BEFORE_CAP)) * of.scale
+    if blind is not None:
+        dy = op.Where(blind, op.scalar(0.0, dy.elem_type), dy)
+    d_biased = p * (_product(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
+    d_product = (d_biased if unit is None else d_biased * (1.0 - unit * unit)) * of.scale
     return AttentionCotangents(
         q=_by_query(d_product, of.k),
         k=_by_key(d_product, of.q, of.k),
         v=_by_key(p, dy, of.v),
         bias=d_biased,
     )
-
-
-def _plus(first: Value, second: Value | None) -> Value:
-    return first if second is None else first + second
-
-
-def _without_blind(cotangent: Value, blind: Value | None) -> Value:
-    """Set a cotangent [..., L, n] to zero for the queries that have no allowed key."""
-    if blind is None:
-        return cotangent
-    op = cotangent.op
-    return op.Where(blind, op.scalar(0.0, cotangent.elem_type), cotangent)
 
 
 def band_masks(

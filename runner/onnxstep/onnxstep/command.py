@@ -23,7 +23,6 @@ from onnxstep.graphs.cuda_kernels import KernelCheck, check_kernels
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import with_parameters
-from onnxstep.graphs.peak_memory import peak_activation_bytes
 from onnxstep.options import StepOptions
 from onnxstep.step import TrainingStep, first_values, training_step
 from onnxstep.trained_set import LeftOut
@@ -193,10 +192,6 @@ class _Report:
     destination: Path
     kernels: KernelCheck | None = None
 
-    @property
-    def activation_bytes(self) -> int:
-        return peak_activation_bytes(self.step.model)
-
     def values(self) -> Mapping[str, Any]:
         step = self.step
         carried = [
@@ -214,7 +209,6 @@ class _Report:
             "not_trained": {tensor.name: tensor.reason for tensor in step.trained_set.left_out},
             "warnings": step.trained_set.doubts,
             "nodes": len(step.model.graph.node),
-            "peak_activation_bytes": self.activation_bytes,
             **({"cuda_kernels": asdict(self.kernels)} if self.kernels else {}),
         }
 
@@ -227,7 +221,6 @@ class _Report:
             f"    {first_names(step.parameters)}",
             *_left_out_lines(step.trained_set.left_out),
             f"  state        {self._size('state')}",
-            f"  activations  {self.activation_bytes:,} bytes at most",
             f"  feed         {', '.join(fed)}",
             f"  read         {step.loss}",
             *([f"  kernels      {self.kernels}"] if self.kernels else []),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import onnx
 import pytest
 
+from activation_memory import running_nodes, value_bytes
 from graph_text import model_of_text
 from onnxstep import StepOptions, training_step
 from onnxstep.graphs.nodes import reads
-from onnxstep.graphs.peak_memory import execution_plan
-from onnxstep.graphs.tensors import item_bytes, static_shapes
 
 ROWS, WIDTH = 64, 32
 BLOCK = ROWS * WIDTH * 4
@@ -21,7 +18,7 @@ VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 def kept_blocks(model: onnx.ModelProto) -> float:
     """Bytes of forward values that the backward pass reads, divided by those of one activation."""
     step = training_step(model, StepOptions(loss="mse")).model
-    nodes = execution_plan(step).nodes
+    nodes = running_nodes(step)
     makers = {name: node for node in nodes for name in node.output if name}
     forward, stack = set(), ["loss"]
     while stack:
@@ -29,12 +26,12 @@ def kept_blocks(model: onnx.ModelProto) -> float:
         if name in makers and name not in forward:
             forward.add(name)
             stack += reads(makers[name])
-    sizes, widths, alive = static_shapes(step), item_bytes(step), set()
+    sizes, alive = value_bytes(step), set()
     for node in nodes:
         if forward.isdisjoint(node.output) and node.op_type not in VIEWS:
             alive |= {_root(name, makers) for name in reads(node)} & makers.keys()
     in_forward = {name for name in alive if not forward.isdisjoint(makers[name].output)}
-    return sum(math.prod(sizes[name]) * widths[name] for name in in_forward) / BLOCK
+    return sum(sizes[name] for name in in_forward) / BLOCK
 
 
 def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:

@@ -56,7 +56,7 @@ def check_calls(model: onnx.ModelProto) -> None:
 def _cost(nodes: Sequence[onnx.NodeProto], costs: Mapping[_Key, int]) -> int:
     """Cost of nodes, including nested graphs and bodies of the functions they call."""
     called = sum(_COST_OF_A_NODE + costs.get(_call_key(node), 0) for node in nested_nodes(nodes))
-    return called + sum(node.ByteSize() for node in nodes)
+    return int(called + sum(node.ByteSize() for node in nodes))
 
 
 def _measure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx
 from onnx import TensorProto
@@ -11,7 +11,6 @@ from onnx import TensorProto
 from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
 
-Shapes = Mapping[str, tuple[int, ...]]
 # Four tebibytes in float32, more than any machine has: a larger number is a slip or an attack.
 MAX_ELEMENTS = 2**40
 # Float types of trainable tensors; the half types are too narrow for sums of many terms.
@@ -118,27 +117,6 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
     return tuple(sizes)
 
 
-def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of the main graph by name; ModelError if one is not static.
-
-    Values that are not tensors, such as sequences, are omitted.
-    """
-    shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
-    declared = set(shapes)
-    for info in declared_values(model.graph):
-        declared.add(info.name)
-        if not info.type.HasField("tensor_type"):
-            continue
-        shape = static_shape(info.type)
-        if shape is None:
-            raise ModelError(f"value {info.name!r}: expected a static shape to count with")
-        shapes[info.name] = shape
-    missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
-    if missing:
-        raise ModelError(f"value {missing[0]!r}: expected a declared shape to count with")
-    return shapes
-
-
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of the model without declared shapes, except those of inputs."""
     plain = copied(model)
@@ -146,24 +124,6 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     return plain
-
-
-def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """Bytes per element of every declared tensor of the main graph, by name.
-
-    Values that are not tensors, such as sequences, are omitted.
-    """
-    types = {
-        info.name: info.type.tensor_type.elem_type
-        for info in declared_values(model.graph)
-        if info.type.HasField("tensor_type")
-    }
-    widths = {
-        elem_type: onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
-        for elem_type in set(types.values())
-        if elem_type != onnx.TensorProto.UNDEFINED
-    }
-    return {name: widths[elem_type] for name, elem_type in types.items() if elem_type in widths}
 
 
 def check_tensors(model: onnx.ModelProto) -> None:

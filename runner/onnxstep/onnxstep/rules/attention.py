@@ -9,7 +9,6 @@ import numpy as np
 from onnx import TensorProto
 
 from onnxstep.attention_math import (
-    NOTHING,
     Attention,
     attention_backward,
     band_masks,
@@ -18,6 +17,7 @@ from onnxstep.attention_math import (
 )
 from onnxstep.axes import cut_along
 from onnxstep.builder import Builder, Value, ascending
+from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient
 
 _BY_HEADS = 4
@@ -36,11 +36,12 @@ def attention(
 
     The present keys and values are outputs too; the cotangents of these outputs are added.
     """
+    if d_scores is not None:
+        raise ModelError(f"{node.label}: its output of scores is not differentiated")
     of = _attention(op, node)
     y = _by_heads(node, node.y, 0)
     received = op.zeros(y.shape, y.elem_type) if dy is None else _by_heads(node, dy, 0)
-    scores = NOTHING if d_scores is None else {node.attribute("qk_matmul_output_mode"): d_scores}
-    pulled = attention_backward(of, y, received, scores)
+    pulled = attention_backward(of, y, received)
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
     past = _past(node)

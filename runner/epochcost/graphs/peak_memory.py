@@ -15,9 +15,10 @@ from itertools import accumulate
 
 import onnx
 
-from onnxstep.errors import ModelError
+from epochcost.errors import ModelError
+from epochcost.graphs.counting import Shapes, static_shapes
 from onnxstep.graphs.nodes import RANDOM, VIEWS, live_nodes, reads
-from onnxstep.graphs.tensors import Shapes, item_bytes, static_shapes
+from onnxstep.graphs.tensors import declared_values
 
 # Operators of ONNX Runtime 1.31 that write over an operand of the same size at its last read, as
 # its memory profiles show; all others, sums and products too, allocate.
@@ -134,3 +135,21 @@ class _Buffers:
     def _takes_over(self, step: int, node: onnx.NodeProto, name: str, buffer: str) -> bool:
         is_free = self.end[buffer] == step and node.op_type in _IN_PLACE
         return is_free and name == node.output[0] and self.size(buffer) == self.size(name)
+
+
+def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
+    """Bytes per element of every declared tensor of the main graph, by name.
+
+    Values that are not tensors, such as sequences, are omitted.
+    """
+    types = {
+        info.name: info.type.tensor_type.elem_type
+        for info in declared_values(model.graph)
+        if info.type.HasField("tensor_type")
+    }
+    widths = {
+        elem_type: onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
+        for elem_type in set(types.values())
+        if elem_type != onnx.TensorProto.UNDEFINED
+    }
+    return {name: widths[elem_type] for name, elem_type in types.items() if elem_type in widths}

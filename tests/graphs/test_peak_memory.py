@@ -10,14 +10,14 @@ import onnx
 import onnxruntime
 import pytest
 
+from epochcost.graphs.peak_memory import execution_plan, peak_activation_bytes
 from graph_text import model_of_text
 from onnxstep import StepOptions, training_step
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.peak_memory import execution_plan, peak_activation_bytes
 
-MODELS = Path(__file__).parents[4] / "models"
+MODELS = Path(__file__).parents[2] / "models"
 BLOCK = 2**16 * 4  # bytes of a tensor of 65,536 floats
 
 
