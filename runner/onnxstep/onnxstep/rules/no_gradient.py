@@ -47,6 +47,7 @@ _RARE = (
 )
 
 for _op_type, _versions in {
+    "AffineGrid": (20,),
     "Col2Im": (18,),
     "Compress": (9, 11, 28),
     "CumProd": (26,),
