@@ -8,8 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from graph_text import model_of_text, run
-from onnxstep import vjp_graph
+from graph_text import run
 from onnxstep.builder import Builder
 from onnxstep.errors import ModelError
 from onnxstep.forward import Forward, close_model
@@ -159,27 +158,3 @@ def test_an_output_that_does_not_fit_is_refused(
     """The error says which kind of output the loss needs."""
     with pytest.raises(ModelError, match=demand):
         graph_of(rule, shape)
-
-
-@pytest.mark.parametrize(
-    ("labels", "attributes", "wrong"),
-    [
-        ("0, 3", "", None),
-        ("0, -1", "", "got -1"),
-        ("4, 0", "", "classes, 4, got 4"),
-        ("-1, 2", "<ignore_index = -1>", None),
-    ],
-)
-def test_constant_labels_in_a_graph_are_classes(
-    labels: str, attributes: str, wrong: str | None
-) -> None:
-    """Labels out of range are refused: the function body would count -1 from the last class."""
-    model = model_of_text(
-        f"g (float[2, 4] z) => (float y) <int64[2] k = {{{labels}}}> "
-        f"{{ y = SoftmaxCrossEntropyLoss {attributes} (z, k) }}"
-    )
-    if wrong is None:
-        vjp_graph(model, ["z"])
-    else:
-        with pytest.raises(ModelError, match=rf"SoftmaxCrossEntropyLoss\): .*{wrong}"):
-            vjp_graph(model, ["z"])
