@@ -88,9 +88,11 @@ def test_nothing_is_measured_if_times_do_not_matter() -> None:
 
 
 @pytest.fixture(scope="module")
-def inputs() -> Inputs:
-    """The project's catalogue and results."""
-    return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    """The project's catalogue and results, with a cache for the forecasts."""
+    cache = tmp_path_factory.mktemp("cache")
+    docs = ROOT / "docs"
+    return read_inputs(load_catalogue(ROOT), [docs / "data" / "results"], docs, cache)
 
 
 def _cells(inputs: Inputs) -> list[MeasurableCell]:
@@ -136,7 +138,6 @@ def test_fewer_cells_are_the_first_of_more(inputs: Inputs, values: tuple[CellVal
     """The order is the same every time; only a pair may not fit."""
     few = order_by_value(inputs, _cells(inputs), 2)
     assert few == values[: len(few)]
-    assert order_by_value(inputs, _cells(inputs), 0) == ()
 
 
 def test_cells_without_a_prediction_have_no_value(inputs: Inputs) -> None:

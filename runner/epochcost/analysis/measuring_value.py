@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -44,7 +44,7 @@ _GOALS: Mapping[Mode, Goal] = MappingProxyType({"training": "full", "inference":
 # Of the ways of a job, pairs are tried of this number, the likeliest to be the cheapest.
 _RIVALS = 6
 # A measurement outdates the values of those whose correlation with it is higher.
-_RELATED = 0.2
+_RELATED = 0.5
 # Added to the diagonal, relative to it, so that equal times still have a Cholesky root.
 _JITTER = 1e-6
 
@@ -188,7 +188,8 @@ class _Scenarios:
         wins[ways.costs[rows].argmin()] += len(true)
         likely = np.argsort(-wins, kind="stable")[: np.count_nonzero(wins)]
         some = rows[likely]
-        return _Job(ways.times[some], ways.costs[some], ways.slopes[some], true[:, likely])
+        excess = np.expm1(true[:, likely] - true.min(axis=1, keepdims=True))
+        return _Job(ways.times[some], ways.costs[some], ways.slopes[some], excess)
 
     def pairs(self, measurable: Container[int]) -> list[tuple[int, int]]:
         """Pairs of measurable times of each job's likeliest ways."""
@@ -223,18 +224,27 @@ class _Scenarios:
             sizes += np.where(firsts == seconds, 0.0, np.ptp(more, axis=0) / np.sqrt(rests))
             some = sizes > _LEAST_SHIFT
             if some.any():
-                changes = shifts[:, some] * surprises[:, None, some]
-                changes += more[:, some] * further[:, None, some]
-                saved[some] += self._regret_of(job) - self._regret_of(job, changes)
+                changes = (
+                    first * surprises[:, some] + second * further[:, some]
+                    for first, second in zip(shifts[:, some], more[:, some], strict=True)
+                )
+                saved[some] += self._regret_of(job) - self._regret_of(job, changes, some.sum())
         return saved
 
-    def _regret_of(self, job: _Job, changes: Matrix | float = 0.0) -> Vector:
-        """Regret [m] of a job after ``changes`` [draws, ways, m] of the expected costs."""
+    def _regret_of(
+        self, job: _Job, changes: Iterable[Matrix | float] = itertools.repeat(0.0), count: int = 1
+    ) -> Vector:
+        """Regret [count] of a job after ``changes`` [draws, count] of each way's expected cost."""
         expected = job.costs + job.slopes * self._expected[:, job.times]
-        seeming = expected[:, :, None] + changes
-        paid = np.take_along_axis(job.true, seeming.argmin(axis=1), axis=1)
-        regret: Vector = np.expm1(paid - job.true.min(axis=1, keepdims=True)).mean(axis=0)
-        return regret
+        least = np.full((len(expected), count), np.inf)
+        regret = np.zeros_like(least)
+        for costs, excess, change in zip(expected.T, job.excess.T, changes, strict=False):
+            seeming = costs[:, None] + change
+            less = seeming < least
+            np.copyto(least, seeming, where=less)
+            np.copyto(regret, excess[:, None], where=less)
+        mean: Vector = regret.mean(axis=0)
+        return mean
 
     def related(self, time: int, others: Labels) -> NDArray[np.bool_]:
         """Mask of the times whose error is correlated with that of ``time``."""
@@ -253,12 +263,12 @@ class _Scenarios:
 
 
 class _Job(NamedTuple):
-    """The ways of a job: as in ``Ways``, and logarithms of ``true`` costs [draws, ways]."""
+    """The ways of a job: as in ``Ways``, and the ``excess`` of true costs [draws, ways]."""
 
     times: Labels
     costs: Vector
     slopes: Vector
-    true: Matrix
+    excess: Matrix
 
 
 def order_by_value(
@@ -267,8 +277,8 @@ def order_by_value(
     """Name at most ``most`` cells to measure, those that save the most regret per dollar first.
 
     The answers are the machines where each model and mode of ``cells`` costs least. Cells without a
-    predicted time are left out, and so are those that save nothing: all cells of a time that has
-    been measured, for example. Raises the errors of ``predict_times``.
+    predicted time are left out, and so are those that save nothing, such as all cells of a time
+    that has been measured. Raises the errors of ``predict_times``.
     """
     modes = {(cell.model, cell.mode) for cell in cells}
     times = _times(inputs, sorted({model for model, _ in modes}))
@@ -279,24 +289,30 @@ def order_by_value(
     rows = [(job, row) for job, ranked in enumerate(answers.values()) for row in ranked]
     if not rows:
         return ()
+    cheapest = _cheapest_cells(inputs, cells, times, [row for _, row in rows])
+    dollars = {time: float(cell.dollars) for time, cell in cheapest.items()}
+    return tuple(
+        value
+        for step in steps(_ways(rows, times), dollars, most)
+        for value in _values([cheapest[time] for time in step.times], step)
+    )
+
+
+def _cheapest_cells(
+    inputs: Inputs, cells: Sequence[MeasurableCell], times: JointTimes, rows: Sequence[Row]
+) -> Mapping[int, MeasurableCell]:
+    """The cheapest cell that measures each predicted time, by the index of the time."""
     places = {
-        (row.observed.machine.hardware, row.observed.workload.id, row.mode): times.rows[
-            row.observed
-        ]
-        for _, row in rows
-        if row.observed.kind == "predicted"
+        (observed.machine.hardware, observed.workload.id, observed.mode): times.rows[observed]
+        for observed in (row.observed for row in rows)
+        if observed.kind == "predicted"
     }
     cheapest: dict[int, MeasurableCell] = {}
     for cell in sorted(cells, key=lambda cell: cell.dollars):
         place = places.get((cell.machine, cell.model, cell.mode))
         if place is not None and inputs.catalogue.hardware[cell.machine].device == cell.provider:
             cheapest.setdefault(place, cell)
-    dollars = {place: float(cell.dollars) for place, cell in cheapest.items()}
-    return tuple(
-        value
-        for step in steps(_ways(rows, times), dollars, most)
-        for value in _values([cheapest[time] for time in step.times], step)
-    )
+    return cheapest
 
 
 def _values(cells: Sequence[MeasurableCell], step: Step) -> Iterator[CellValue]:
