@@ -262,6 +262,8 @@ def _by_value(
         )
     for value in values:
         say(value.sentence, err=True)
+    if not values:
+        say("no measurement of these cells is expected to change an answer", err=True)
     return [measurable[value.cell] for value in values]
 
 
