@@ -24,11 +24,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steps import losses, machine, table
-from steps.cases import CONTENDERS, OURS, Case, cases
+from steps.cases import CONTENDERS, INFERENCE_CONTENDERS, OURS, Case, Mode, cases
 from steps.ceilings import measure_ceilings
 from steps.environments import interpreter
 from steps.prepared import prepared
@@ -36,13 +36,13 @@ from steps.records import Records
 from steps.rounds import Timed, peak_bytes, take_turns
 
 ROOT = Path.cwd()
-RECORDS = ROOT / "docs" / "data" / "training-steps.json"
+RECORDS = ROOT / "docs" / "data"
 CACHE = ROOT / ".cache" / "steps"
 
 
-def main() -> None:
+def main(mode: Mode = "training", write: Callable[..., list[str]] = table.write) -> None:
     """Measure what is missing, or write the tables."""
-    options = _options()
+    options = _options(mode)
     records = Records(options.records)
     for path in options.take:
         records.take(path)
@@ -50,7 +50,7 @@ def main() -> None:
     if options.peaks:
         _measure_peaks(records, options)
     elif options.table:
-        print("\n".join(table.write(records.all, ROOT)))
+        print("\n".join(write(records.all, ROOT)))
     elif not options.take:
         _measure(records, options)
 
@@ -81,15 +81,17 @@ def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
     requested = options.models, options.batches, options.threads
-    return cases(*requested, options.device, options.precisions)
+    return cases(*requested, options.device, options.precisions, options.mode)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def _options(mode: Mode) -> argparse.Namespace:
+    contenders = CONTENDERS if mode == "training" else INFERENCE_CONTENDERS
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(mode=mode)
     parser.add_argument("--models", nargs="+", default=[])
     parser.add_argument("--batches", nargs="+", type=int, default=[])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=CONTENDERS)
+    parser.add_argument("--contenders", nargs="+", default=list(contenders), choices=contenders)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
         "--precisions", nargs="+", choices=("fp32", "tf32", "bf16"), default=["fp32"]
@@ -103,7 +105,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peaks", action="store_true", help="only our memory, in known cases")
     parser.add_argument("--table", action="store_true", help="write tables from the records")
     parser.add_argument("--take", nargs="+", type=Path, default=[], help="records to add to ours")
-    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--records", type=Path, default=RECORDS / f"{mode}-steps.json")
     return parser.parse_args()
 
 
@@ -161,6 +163,7 @@ def _keep(
     record["notes"] |= {name: result.note for name, result in compared.items() if result.note}
     if timed is not None:
         session = machine.session(ROOT, timed)
+        session["ceilings"] = records.all["ceilings"][str(case.threads)]
         record["sessions"].append(session)
         print(table.line(case.key, session), flush=True)
     records.save()

@@ -11,21 +11,28 @@ OURS = "ours"
 # By name, what a reader calls it.
 CONTENDERS: Mapping[str, str] = {
     "eager": "PyTorch eager",
+    "fused": "PyTorch, fused optimizer",
     "compile": "torch.compile",
     "jax": "JAX jit",
     "ort-training": "onnxruntime-training",
+}
+INFERENCE_CONTENDERS: Mapping[str, str] = {
+    "eager": "PyTorch eager",
+    "compile": "torch.compile",
+    "openvino": "OpenVINO",
 }
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model of the catalogue, its two batch sizes, and dimensions that replace its spec's."""
+    """A model of the catalogue, its batch sizes, and dimensions that replace its spec's."""
 
     model: str
-    batch_sizes: tuple[int, int]
+    batch_sizes: tuple[int, ...]
     dimensions: Mapping[str, int] = field(default_factory=dict)
 
 
+Mode = Literal["training", "inference"]
 Device = Literal["cpu", "cuda"]
 Precision = Literal["fp32", "tf32", "bf16"]
 
@@ -39,6 +46,7 @@ class Case:
     threads: int
     device: Device = "cpu"
     precision: Precision = "fp32"
+    mode: Mode = "training"
 
     @property
     def key(self) -> str:
@@ -63,6 +71,23 @@ SUBJECTS = (
     Subject("bert-base-128", (1, 4)),
     Subject("gpt2", (1, 2), {"sequence": 256}),
 )
+# One request at a time, and two batches.
+_SERVED = (1, 32, 128)
+INFERENCE_SUBJECTS = (
+    Subject("mnist-mlp", _SERVED),
+    Subject("cifar10-cnn", _SERVED),
+    Subject("cifar10-resnet44", _SERVED),
+    Subject("mobilenet-v3-large", _SERVED),
+    Subject("resnet50", _SERVED),
+    Subject("minilm-l6", _SERVED),
+    Subject("vit-s16", _SERVED),
+    Subject("nanogpt-characters", _SERVED),
+)
+
+
+def subjects(mode: Mode) -> tuple[Subject, ...]:
+    """The compared models of a mode."""
+    return SUBJECTS if mode == "training" else INFERENCE_SUBJECTS
 
 
 def cases(
@@ -71,11 +96,12 @@ def cases(
     threads: Sequence[int],
     device: Device = "cpu",
     precisions: Sequence[Precision] = ("fp32",),
+    mode: Mode = "training",
 ) -> Iterator[Case]:
     """The requested cases; no models: all of them, no batches: each model's."""
-    for subject in SUBJECTS:
+    for subject in subjects(mode):
         if models and subject.model not in models:
             continue
         sizes = batches or subject.batch_sizes
         for size, count, precision in product(sizes, threads, precisions):
-            yield Case(subject, size, count, device, precision)
+            yield Case(subject, size, count, device, precision, mode)

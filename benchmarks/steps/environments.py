@@ -17,14 +17,17 @@ from steps.cases import OURS
 
 _ENVIRONMENT: Mapping[str, str] = {
     "eager": "torch",
+    "fused": "torch",
     "compile": "torch",
     "jax": "jax",
     "ort-training": "ort",
+    "openvino": "openvino",
 }
 # The exporters of models/ need onnxscript. onnxruntime-training 1.19.2 needs NumPy 1.
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch==2.13.0", "numpy>=2.1", "onnx==1.23.2", "onnxscript==0.7.2"),
     "jax": ("jax==0.10.2", "numpy>=2.1", "onnx==1.23.2"),
+    "openvino": ("openvino==2026.4.1", "numpy>=2.1"),
     "ort": (
         "onnxruntime-training==1.19.2",
         "numpy==1.26.4",

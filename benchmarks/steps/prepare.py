@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
 
 from epochcost import __version__
 from epochcost.execute.build import build_job
@@ -49,6 +51,36 @@ def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = T
     write_work(replace(work, device=case.device, precision=case.precision))
 
 
+def prepare_inference(catalogue: Catalogue, case: Case, folder: Path) -> None:
+    """Write the files of a case of inference into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = declared(catalogue, case.subject)
+    source = catalogue.graph_path(model)
+    graph = load_model(source)
+    forward = bind_model(graph, model, case.batch_size)
+    job = build_job(_trial(model, source, case), model, source, folder)
+    (folder / "job.json").write_text(job.model_dump_json(), "utf-8")
+    weights = materialise(graph, job.seed)
+    save_arrays(weights, folder / "weights.npz")
+    work = replace(_inputs_and_outputs(model, forward, job), mode="inference")
+    onnx.save(_with_weights(forward, weights), work.stored)
+    write_work(work)
+
+
+def _with_weights(graph: onnx.ModelProto, weights: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+    """The graph with its parameters as initializers."""
+    kept = [value for value in graph.graph.input if value.name not in weights]
+    stored = {tensor.name for tensor in graph.graph.initializer}
+    del graph.graph.input[:]
+    graph.graph.input.extend(kept)
+    graph.graph.initializer.extend(
+        numpy_helper.from_array(array, name)
+        for name, array in weights.items()
+        if name not in stored
+    )
+    return graph
+
+
 def declared(catalogue: Catalogue, subject: Subject) -> Model:
     """The model's spec with the subject's dimensions, at one learning rate for all steps."""
     model = catalogue.model(subject.model)
@@ -73,7 +105,7 @@ def _remove_dropout(graph: onnx.ModelProto) -> None:
 def _trial(model: Model, graph: Path, case: Case) -> Trial:
     return Trial(
         model=model.id,
-        mode="training",
+        mode=case.mode,
         provider=case.device,
         precision=case.precision,
         batch_size=case.batch_size,
@@ -89,21 +121,29 @@ def _trial(model: Model, graph: Path, case: Case) -> Trial:
     )
 
 
-def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) -> Work:
-    training, data = training_of(model), data_inputs(forward)
+def _inputs_and_outputs(model: Model, forward: onnx.ModelProto, job: Job) -> Work:
+    """The part of the description that inference and training share."""
+    data = data_inputs(forward)
     carried = {state.input: state.output for state in model.carried}
-    moved = {carried.input for carried in job.carried}
-    trained = [parameter.name for parameter in parameters(forward) if parameter.name in moved]
     return Work(
         folder=job.batches.parent,
         model=model.id,
         network=Path(model.graph).stem,
         batch_size=_whole(data[0].shape[0]),
-        dropout=dropout,
         inputs=tuple(value.name for value in data),
         outputs=tuple(value.name for value in forward.graph.output),
         carried=carried,
         carried_shape=next((d.shape for d in data if d.name in carried), ()),
+    )
+
+
+def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) -> Work:
+    training = training_of(model)
+    moved = {carried.input for carried in job.carried}
+    trained = [parameter.name for parameter in parameters(forward) if parameter.name in moved]
+    return replace(
+        _inputs_and_outputs(model, forward, job),
+        dropout=dropout,
         terms=_terms(training),
         optimizer=_settings(training),
         clip_norm=None if training.clip_norm is None else float(training.clip_norm),

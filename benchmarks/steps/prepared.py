@@ -13,8 +13,8 @@ from pathlib import Path
 import epochcost
 import onnxstep
 from epochcost.specs.loader import load_catalogue
-from steps.cases import SUBJECTS, Case
-from steps.prepare import prepare
+from steps.cases import Case, subjects
+from steps.prepare import prepare, prepare_inference
 
 _PACKAGES = ("execute", "graphs", "measure", "train")
 _STAMP = "made-of.txt"
@@ -22,7 +22,7 @@ _STAMP = "made-of.txt"
 
 def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Path:
     """The folder of a case, for any number of threads; written if it is not current."""
-    kind = "case" if dropout else "plain"
+    kind = case.mode if case.mode == "inference" else "case" if dropout else "plain"
     name = f"{case.subject.model}-{case.batch_size}-{case.device}-{case.precision}"
     folder = cache / kind / name
     stamp, current = folder / _STAMP, _stamp(root, case.subject.model)
@@ -30,7 +30,8 @@ def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Pa
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     # In another process, so that its memory is free when contenders start.
-    arguments = [case.subject.model, str(case.batch_size), str(folder), case.device, case.precision]
+    sizes = [case.subject.model, str(case.batch_size), str(folder)]
+    arguments = [*sizes, case.device, case.precision, case.mode]
     subprocess.run(
         [sys.executable, "-m", "steps.prepared", *arguments, *([] if dropout else ["--plain"])],
         cwd=root,
@@ -66,11 +67,16 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("device")
     parser.add_argument("precision")
+    parser.add_argument("mode", choices=("training", "inference"))
     parser.add_argument("--plain", action="store_true", help="without dropout")
     options = parser.parse_args()
-    subject = next(subject for subject in SUBJECTS if subject.model == options.model)
-    case = Case(subject, options.batch_size, 0, options.device, options.precision)
-    prepare(load_catalogue(Path.cwd()), case, options.folder, dropout=not options.plain)
+    compared = subjects(options.mode)
+    subject = next(subject for subject in compared if subject.model == options.model)
+    case = Case(subject, options.batch_size, 0, options.device, options.precision, options.mode)
+    if case.mode == "inference":
+        prepare_inference(load_catalogue(Path.cwd()), case, options.folder)
+    else:
+        prepare(load_catalogue(Path.cwd()), case, options.folder, dropout=not options.plain)
 
 
 if __name__ == "__main__":

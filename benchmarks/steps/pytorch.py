@@ -2,7 +2,8 @@
 
 The exporters write an LSTM as its equations; ``nn.LSTM`` replaces it here, since it is the usual
 module and oneDNN fuses it. Optimizers are those of ``torch.optim`` with their defaults for speed
-(PyTorch chooses ``foreach`` and ``fused``).
+(PyTorch chooses ``foreach``); the contender ``fused`` sets ``fused=True``, which RMSprop and
+Adadelta do not have.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import torch
@@ -75,6 +76,7 @@ class PyTorch:
     """See ``work.Contender``."""
 
     compiled = False
+    fused: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, work: Work, threads: int) -> None:
         torch.set_num_threads(threads)
@@ -91,7 +93,7 @@ class PyTorch:
         work = self._work
         self._network = torch.compile(self._module) if self.compiled else self._module
         self._trained = [p for p in self._module.parameters() if p.requires_grad]
-        self._optimizer = optimizer(work, self._module)
+        self._optimizer = optimizer(work, self._module, **self.fused)
         self._fresh: Iterator[Any] = cycled(self._batches)
         first = self._batches[0]
         self._held = {name: value.to(work.device, copy=True) for name, value in first.items()}
@@ -132,6 +134,12 @@ class Compiled(PyTorch):
     compiled = True
 
 
+class Fused(PyTorch):
+    """The eager step with an update of one kernel for each parameter."""
+
+    fused = MappingProxyType({"fused": True})
+
+
 def network(stem: str) -> tuple[nn.Module, Any]:
     """The module that ``models/<stem>.onnx`` was exported from, and examples of its inputs."""
     manifest = tomllib.loads((MODELS / "manifest.toml").read_text("utf-8"))
@@ -153,7 +161,7 @@ def loaded(work: Work) -> nn.Module:
     return module.train()
 
 
-def optimizer(work: Work, module: nn.Module) -> torch.optim.Optimizer:
+def optimizer(work: Work, module: nn.Module, **fused: bool) -> torch.optim.Optimizer:
     """PyTorch's optimizer with the spec's settings, most of which have PyTorch's names."""
     settings = dict(work.optimizer)
     name, rate = settings.pop("name"), settings.pop("learning_rate")
@@ -161,7 +169,7 @@ def optimizer(work: Work, module: nn.Module) -> torch.optim.Optimizer:
     options = {terms.get(key, key): value for key, value in settings.items()}
     if "beta1" in options:
         options["betas"] = (options.pop("beta1"), options.pop("beta2"))
-    return _OPTIMIZERS[name](_groups(work, module), lr=rate, **options)
+    return _OPTIMIZERS[name](_groups(work, module), lr=rate, **options, **fused)
 
 
 def _groups(work: Work, module: nn.Module) -> list[dict[str, Any]]:

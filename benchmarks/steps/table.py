@@ -11,13 +11,14 @@ from typing import Any
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.units import rounded
-from steps.cases import CONTENDERS, OURS, SUBJECTS, Case, cases
+from steps.cases import CONTENDERS, INFERENCE_CONTENDERS, OURS, SUBJECTS, Case, Mode, cases
 from steps.demands import demands
 from steps.environments import PACKAGES
 from steps.figures import Spread, first, ratios, step_seconds
 
 DOCUMENT = Path("docs/explanation/performance.md")
 SITE = Path("docs/data/step-ratio.json")
+INFERENCE = Path("docs/data/inference-steps.json")
 BEGIN, END = "<!-- training steps: begin -->", "<!-- training steps: end -->"
 PYTORCH = ("eager", "compile")
 _THREADS = (1, 2)
@@ -35,21 +36,34 @@ def line(key: str, session: Mapping[str, Any]) -> str:
 
 def write(records: Records, root: Path) -> list[str]:
     """Write tables and ratios; returns a line for each case in which PyTorch is faster."""
-    compared = [
-        (case, records["cases"][case.key])
-        for case in cases([], [], _THREADS)
-        if records["cases"].get(case.key, {}).get("sessions")
-    ]
-    (root / SITE).write_text(json.dumps(_site(records, compared), indent=1) + "\n", "utf-8")
+    compared = measured(records, "training")
+    write_site(records, root)
     parts = [
         _origin(records, compared),
         _ratio_table(compared),
         *_remarks(compared),
-        _ceilings(records),
-        _demand_table(records, compared, load_catalogue(root)),
+        _ceilings(records, compared),
+        _demand_table(compared, load_catalogue(root)),
     ]
     _replace(root / DOCUMENT, "\n\n".join(parts))
     return [_slower_line(case, record) for case, record in compared if _is_slower(record)]
+
+
+def measured(records: Records, mode: Mode) -> Compared:
+    """The cases of a mode that have times."""
+    return [
+        (case, records["cases"][case.key])
+        for case in cases([], [], _THREADS, mode=mode)
+        if records["cases"].get(case.key, {}).get("sessions")
+    ]
+
+
+def write_site(records: Records, root: Path) -> None:
+    """Write the ratios of training and of inference, which ``epochcost.analysis.inputs`` reads."""
+    compared = measured(records, "training")
+    inference = measured(json.loads((root / INFERENCE).read_text("utf-8")), "inference")
+    content = _site(records, compared) | {"inference": _by_model(inference, INFERENCE_CONTENDERS)}
+    (root / SITE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 
 def _replace(path: Path, text: str) -> None:
@@ -59,14 +73,15 @@ def _replace(path: Path, text: str) -> None:
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
 
 
-def _days(compared: Compared) -> list[str]:
+def days(compared: Compared) -> list[str]:
+    """All days of the results, in order."""
     return sorted({session["as_of"] for _, record in compared for session in record["sessions"]})
 
 
 def _origin(records: Records, compared: Compared) -> str:
     """Render days, machine and command of the results."""
-    days, machine = _days(compared), records["machine"]
-    between = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
+    as_of, machine = days(compared), records["machine"]
+    between = " to ".join(dict.fromkeys((as_of[0], as_of[-1]))) if as_of else ""
     return (
         f"**Our step and its ratios to others.** {between}, {machine['logical_cpus']} vCPUs of an "
         f"{machine['cpu']}, {machine['runtime']}, {PACKAGES['torch'][0]}: "
@@ -85,7 +100,7 @@ def _ratio_row(case: Case, record: Mapping[str, Any]) -> list[str]:
         ratio_cell(spreads.get(name), failed=name in record["failed"], noted=name in notes)
         for name in CONTENDERS
     ]
-    return [*_case_cells(case), _time(step_seconds(record, OURS)), *cells]
+    return [*_case_cells(case), milliseconds(step_seconds(record, OURS)), *cells]
 
 
 def ratio_cell(spread: Spread | None, *, failed: bool = False, noted: bool = False) -> str:
@@ -97,17 +112,25 @@ def ratio_cell(spread: Spread | None, *, failed: bool = False, noted: bool = Fal
     return f'{middle} <span class="ec-pm">({between})</span>{" *" if noted else ""}'
 
 
-def _ceilings(records: Records) -> str:
-    parts = (
-        f"on {count} thread{'s' * (count != '1')} {rates['flops'] / 1e9:.0f} GFLOP/s and "
-        f"{rates['copy_bytes'] / 1e9:.1f} GB/s"
-        for count, rates in sorted(records["ceilings"].items())
+def _ceilings(records: Records, compared: Compared) -> str:
+    """Render the peak rates of each day's machine, by threads."""
+    by_day: dict[str, dict[int, Mapping[str, float]]] = {}
+    for case, record in compared:
+        for session in record["sessions"]:
+            by_day.setdefault(session["as_of"], {})[case.threads] = session["ceilings"]
+    days_rates = (
+        f"{day}: "
+        + ", ".join(
+            f"on {count} thread{'s' * (count != 1)} {rates['flops'] / 1e9:.0f} GFLOP/s and "
+            f"{rates['copy_bytes'] / 1e9:.1f} GB/s"
+            for count, rates in sorted(counts.items())
+        )
+        for day, counts in sorted(by_day.items())
     )
-    machine = records["machine"]
-    return f"Ceilings of this machine ({machine['cpu']}, {machine['runtime']}): {', '.join(parts)}."
+    return f"Ceilings ({records['machine']['cpu']}): {'; '.join(days_rates)}."
 
 
-def _demand_table(records: Records, compared: Compared, catalogue: Catalogue) -> str:
+def _demand_table(compared: Compared, catalogue: Catalogue) -> str:
     head = [
         "model",
         "batch",
@@ -119,17 +142,17 @@ def _demand_table(records: Records, compared: Compared, catalogue: Catalogue) ->
         "our peak",
         "PyTorch's peak",
         "compiled in",
+        "day",
     ]
-    rows = (_demand_row(records, case, record, catalogue) for case, record in compared)
+    rows = (_demand_row(case, record, catalogue) for case, record in compared)
     return _markdown(head, rows)
 
 
-def _demand_row(
-    records: Records, case: Case, record: Mapping[str, Any], catalogue: Catalogue
-) -> list[str]:
+def _demand_row(case: Case, record: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
     needed = demands(catalogue, case.subject, case.batch_size)
     seconds = step_seconds(record, OURS)
-    ceilings = records["ceilings"][str(case.threads)]
+    session = record["sessions"][0]
+    ceilings = session["ceilings"]
     theirs = first(record, "peak_bytes", "eager")
     ours = record.get("our_peak", {}).get("peak_bytes", first(record, "peak_bytes", OURS))
     return [
@@ -140,7 +163,8 @@ def _demand_row(
         _share(needed.update_bytes, seconds, ceilings["copy_bytes"]),
         _memory(ours),
         _memory(theirs),
-        _time(first(record, "start_seconds", "compile")),
+        milliseconds(first(record, "start_seconds", "compile")),
+        session["as_of"],
     ]
 
 
@@ -156,7 +180,8 @@ def _memory(size_bytes: float | None) -> str:
     return "" if size_bytes is None else f"{size_bytes / 1e6:,.0f} MB"
 
 
-def _time(seconds: float | None) -> str:
+def milliseconds(seconds: float | None) -> str:
+    """Render a time in milliseconds, from a second on in seconds; empty for None."""
     if seconds is None:
         return ""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
@@ -181,21 +206,27 @@ def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def _site(records: Records, compared: Compared) -> dict[str, Any]:
-    """Content of the file that ``epochcost.analysis.inputs`` reads."""
-    models: dict[str, Any] = {}
-    for case, record in compared:
-        medians = {n: round(s.middle, 3) for n, s in ratios(record).items() if n in PYTORCH}
-        batches = models.setdefault(case.subject.model, {})
-        batches.setdefault(str(case.batch_size), {})[str(case.threads)] = medians
-    days = _days(compared)
+    as_of = days(compared)
     return {
         "command": "benchmarks/training_step.py",
-        "as_of": days[-1] if days else None,
+        "as_of": as_of[-1] if as_of else None,
         **records["machine"],
         "torch": PACKAGES["torch"][0],
-        "models": models,
+        "models": _by_model(compared, {name: name for name in PYTORCH}),
         "dimensions": {s.model: dict(s.dimensions) for s in SUBJECTS if s.dimensions},
     }
+
+
+def _by_model(compared: Compared, contenders: Mapping[str, str]) -> dict[str, Any]:
+    """Median ratios by model, batch size, threads and the contender's title."""
+    models: dict[str, Any] = {}
+    for case, record in compared:
+        medians = {
+            contenders[n]: round(s.middle, 3) for n, s in ratios(record).items() if n in contenders
+        }
+        batches = models.setdefault(case.subject.model, {})
+        batches.setdefault(str(case.batch_size), {})[str(case.threads)] = medians
+    return models
 
 
 def _worst(record: Mapping[str, Any]) -> float:
@@ -208,5 +239,5 @@ def _is_slower(record: Mapping[str, Any]) -> bool:
 
 
 def _slower_line(case: Case, record: Mapping[str, Any]) -> str:
-    times = ", ".join(f"{n} {_time(step_seconds(record, n))}" for n in (OURS, *PYTORCH))
+    times = ", ".join(f"{n} {milliseconds(step_seconds(record, n))}" for n in (OURS, *PYTORCH))
     return f"{case.key}: {_worst(record):.2f} ({times})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,30 +36,37 @@ class Work:
     of the module's ``forward``, carried ones included. ``carried`` maps such an input to the output
     that feeds it in the next step; it starts at zeros of ``carried_shape``. ``optimizer`` has its
     name and the spec's settings. ``undecayed`` are the parameters without weight decay.
-    ``precision`` is fp32, tf32, or each contender's mixed bf16.
+    ``precision`` is fp32, tf32, or each contender's mixed bf16. ``mode`` is training or inference;
+    inference has neither terms nor an optimizer.
     """
 
     folder: Path
     model: str
     network: str
     batch_size: int
-    dropout: bool
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     carried: Mapping[str, str]
     carried_shape: tuple[int, ...]
-    terms: tuple[Term, ...]
-    optimizer: Mapping[str, Any]
-    clip_norm: float | None
-    trained: tuple[str, ...]
-    undecayed: tuple[str, ...]
+    dropout: bool = False
+    terms: tuple[Term, ...] = ()
+    optimizer: Mapping[str, Any] = field(default_factory=dict)
+    clip_norm: float | None = None
+    trained: tuple[str, ...] = ()
+    undecayed: tuple[str, ...] = ()
     device: str = "cpu"
     precision: str = "fp32"
+    mode: str = "training"
 
     @property
     def forward(self) -> Path:
         """The model's graph with static shapes; its parameters are inputs."""
         return self.folder / "forward.onnx"
+
+    @property
+    def stored(self) -> Path:
+        """The model's graph with static shapes and its weights; only of inference."""
+        return self.folder / "stored.onnx"
 
     @property
     def job(self) -> Path:
@@ -95,7 +102,7 @@ class Contender(Protocol):
         ...
 
     def loss(self) -> float:
-        """The loss of the last step."""
+        """The loss of the last step; in inference a number that depends on every output."""
         ...
 
 

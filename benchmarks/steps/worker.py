@@ -25,9 +25,16 @@ from steps.work import Contender, read_work
 _CLASSES = {
     "ours": ("steps.ours", "Ours"),
     "eager": ("steps.pytorch", "PyTorch"),
+    "fused": ("steps.pytorch", "Fused"),
     "compile": ("steps.pytorch", "Compiled"),
     "jax": ("steps.jax_step", "Jax"),
     "ort-training": ("steps.ort_training", "OrtTraining"),
+}
+_INFERENCE_CLASSES = {
+    "ours": ("steps.inference", "Ours"),
+    "eager": ("steps.inference", "PyTorch"),
+    "compile": ("steps.inference", "Compiled"),
+    "openvino": ("steps.inference", "OpenVino"),
 }
 _BURST_SECONDS = 0.4
 _WARM_STEPS, _WARM_SECONDS = 10, 4.0
@@ -36,15 +43,16 @@ _WARM_STEPS, _WARM_SECONDS = 10, 4.0
 def main() -> None:
     """Serve one contender."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("contender", choices=_CLASSES)
+    parser.add_argument("contender")
     parser.add_argument("folder", type=Path)
     parser.add_argument("threads", type=int)
     parser.add_argument("--losses", type=int, default=0, help="only the first losses")
     options = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    module, name = _CLASSES[options.contender]
     work = read_work(options.folder)
+    classes = _CLASSES if work.mode == "training" else _INFERENCE_CLASSES
+    module, name = classes[options.contender]
     contender = getattr(importlib.import_module(module), name)(work, options.threads)
     if options.losses:
         contender.start()

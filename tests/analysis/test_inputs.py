@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.inputs import StepRatio, StepRatios, read_ratios
+from epochcost.analysis.inputs import SlowerInference, StepRatio, StepRatios, read_ratios
 
 _FILE = """{
  "models": {
@@ -18,7 +18,15 @@ _FILE = """{
   "text": {"1": {"2": {"eager": 1.5}}},
   "none": {"1": {"2": {}}}
  },
- "dimensions": {"text": {"sequence": 256}}
+ "dimensions": {"text": {"sequence": 256}},
+ "cpu": "AMD EPYC",
+ "inference": {
+  "net": {
+   "1": {"2": {"PyTorch eager": 0.5, "OpenVINO": 1.06}},
+   "32": {"2": {"PyTorch eager": 0.9, "OpenVINO": 1.4}}
+  },
+  "text": {"1": {"2": {"OpenVINO": 1.05}}}
+ }
 }"""
 
 
@@ -49,6 +57,12 @@ def test_the_nearest_comparison_is_told(
 ) -> None:
     """PyTorch's faster mode at the proportionally nearest batch size, which is named."""
     assert ratios.of("net", batch_size, threads) == expected
+
+
+def test_the_worst_case_of_inference_counts_above_five_per_cent(ratios: StepRatios) -> None:
+    """Each model has its slowest case compared with any runtime, unless it is within 5 %."""
+    worst = SlowerInference(Decimal("1.4"), "OpenVINO", 32, 2, "AMD EPYC")
+    assert ratios.slower_inference == {"net": worst}
 
 
 @pytest.mark.parametrize("model", ["none", "unheard"])

@@ -2,7 +2,8 @@
 
 If a file cannot be read, or names a model or machine without a spec, there is a warning, and all
 other files are used. Each result has its address on the site. A file of ratios compares our
-training step with PyTorch's; benchmarks/training_step.py writes it.
+training step with PyTorch's, and our inference with that of other runtimes;
+benchmarks/training_step.py and benchmarks/inference.py write it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from epochcost.specs.catalogue import Catalogue
 Threads = Mapping[int, Decimal]
 # A ratio holds for batches up to this many times larger or smaller than the compared one.
 _NEAR = 2
+# Another runtime is called faster if our inference takes more than this many times as long.
+_SLOWER = Decimal("1.05")
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 RESULTS_URI = "data/results"
@@ -39,13 +42,16 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 class _File(BaseModel):
     """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
-    ``dimensions`` has the dimensions that replaced those in the spec for the comparison, by model.
+    ``inference`` has the same ratios of inference, by runtime, measured on ``cpu``. ``dimensions``
+    has the dimensions that replaced those in the spec for the comparison, by model.
     """
 
     model_config = ConfigDict(frozen=True)
 
     models: dict[str, dict[int, dict[int, dict[str, Decimal]]]]
     dimensions: dict[str, dict[str, int]] = {}
+    inference: dict[str, dict[int, dict[int, dict[str, Decimal]]]] = {}
+    cpu: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +69,27 @@ class StepRatio:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowerInference:
+    """A case of inference in which another runtime is faster: our time divided by the other's."""
+
+    value: Decimal
+    runtime: str
+    batch_size: int
+    threads: int
+    cpu: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads."""
+    """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads.
+
+    ``slower_inference`` has the worst case of inference of each model that another runtime answers
+    more than 5 % faster.
+    """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    slower_inference: Mapping[str, SlowerInference] = field(default_factory=dict)
 
     def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
         """The ratio for a training step of a model; None for a model without a comparison.
@@ -110,7 +132,20 @@ def read_ratios(path: Path) -> StepRatios:
         }
         for model, batches in file.models.items()
     }
-    return StepRatios(worst, file.dimensions)
+    return StepRatios(worst, file.dimensions, dict(_slower_inference(file)))
+
+
+def _slower_inference(file: _File) -> Iterator[tuple[str, SlowerInference]]:
+    for model, batches in file.inference.items():
+        compared = [
+            SlowerInference(value, runtime, size, count, file.cpu)
+            for size, counts in batches.items()
+            for count, runtimes in counts.items()
+            for runtime, value in runtimes.items()
+        ]
+        worst = max(compared, key=lambda case: case.value, default=None)
+        if worst is not None and worst.value > _SLOWER:
+            yield model, worst
 
 
 @dataclass(frozen=True, slots=True)

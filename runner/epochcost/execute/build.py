@@ -41,6 +41,7 @@ from epochcost.train.batches import example_fields, save_batches, step_targets, 
 from epochcost.train.schedule import trial_rates
 from epochcost.train.teacher import Teacher
 from onnxstep.graphs.loading import load_model
+from onnxstep.passes.gelu_order import with_halving_last
 
 
 def build_job(
@@ -133,17 +134,18 @@ def _step_files(
 
 def _inference(work: _BoundTrial) -> JobFiles:
     trial, folder = work.trial, work.folder
-    plain = save_graph(work.graph, folder / "inference.onnx")
-    fields = example_fields(work.graph, work.model, trial.batch_size)
+    graph = with_halving_last(work.graph)
+    plain = save_graph(graph, folder / "inference.onnx")
+    fields = example_fields(graph, work.model, trial.batch_size)
     batches = work.save_pool(Teacher(fields, (), trial.seed))
     cache = cache_names(work.graph, work.model)
     state = {carried.output for carried in work.carried}
     return JobFiles(
-        graph=graph_in_precision(trial, work.graph, plain, cache),
+        graph=graph_in_precision(trial, graph, plain, cache),
         batches=batches,
-        reference=fp32_reference(trial, work.graph, plain, batches),
+        reference=fp32_reference(trial, graph, plain, batches),
         carried=work.carried,
-        outputs=tuple(o.name for o in work.graph.graph.output if o.name not in state),
+        outputs=tuple(o.name for o in graph.graph.output if o.name not in state),
     )
 
 

@@ -24,6 +24,7 @@ from epochcost.plan.work import Load
 from epochcost.specs.model import Model
 from epochcost.train.batches import POOL_BYTES, TRAINING_STREAM, example_fields
 from epochcost.train.teacher import Teacher
+from onnxstep.passes.gelu_order import with_halving_last
 
 # As MLPerf for ResNet-50 (loadgen/mlperf.conf); the size of the pool may allow fewer.
 _MOST_EXAMPLES = 1024
@@ -37,7 +38,10 @@ def load_files(
 
     Raises ModelError if the graph cannot be bound or does not fit the spec.
     """
-    bound = {size: bind_model(graph, model, size) for size in powers_of_two(trial.batch_size)}
+    bound = {
+        size: with_halving_last(bind_model(graph, model, size))
+        for size in powers_of_two(trial.batch_size)
+    }
     teacher = Teacher(example_fields(bound[1], model, 1), (), trial.seed)
     room = POOL_BYTES // max(1, teacher.example_bytes)
     count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))

@@ -11,12 +11,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from onnx import TensorProto
+
 from onnxstep.builder import Builder, Value
 
 # ONNX Runtime's CPU kernel of ScatterND copies the table; ScatterElements works in place but needs
 # an index for each element. It is faster if at most 1 / 32 of the rows receive something:
 # benchmarks/rules/scatter.py.
 _FEW = 32
+# ONNX Runtime's CPU kernel sums columns by a product with a row of ones in 30 to 90 % of the time
+# of ReduceSum: benchmarks/rules/column_sums.py. The step's file stores that row.
+_MOST_ONES = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +53,25 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
         for axis, length in enumerate(shape)
         if length == 1 and cotangent.shape[axis + leading] != 1
     ]
+    if leading and not stretched and _is_product_faster(cotangent, leading):
+        return op.Reshape(_column_sums(cotangent, leading), op.integers(*shape))
     axes = [*range(leading), *stretched]
     summed = op.ReduceSum(cotangent, op.integers(*axes), keepdims=0) if axes else cotangent
     return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
+
+
+def _is_product_faster(value: Value, leading: int) -> bool:
+    """Whether sums over leading axes are faster as a product: fp32 on ONNX Runtime's CPU."""
+    is_fp32_on_cpu = value.op.provider == "cpu" and value.elem_type == TensorProto.FLOAT
+    return is_fp32_on_cpu and math.prod(value.shape[:leading]) <= _MOST_ONES
+
+
+def _column_sums(value: Value, leading: int) -> Value:
+    """The sums over the leading axes, as a product with a row of ones."""
+    op, rows = value.op, math.prod(value.shape[:leading])
+    is_matrix = value.rank == 2 and leading == 1
+    matrix = value if is_matrix else op.Reshape(value, op.integers(rows, -1))
+    return op.MatMul(op.constant(np.ones((1, rows), np.float32)), matrix)
 
 
 def add_cotangents(first: Value, second: Value) -> Value:

@@ -63,3 +63,30 @@ def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: st
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)
     assert kinds == Counter([operator, "ScatterND"])
+
+
+@pytest.mark.parametrize(("provider", "products"), [("cpu", 1), ("cuda", 0)])
+@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 4)])
+def test_columns_are_summed_by_a_product_on_the_cpu(
+    provider: Provider, products: int, shape: tuple[int, ...]
+) -> None:
+    """The gradient of a bias is the sum over all other axes on either provider."""
+    text = ",".join(map(str, shape))
+    model = model_of_text(
+        f"g (float[{text}] x, float[4] b) => (float[{text}] y) {{ y = Add(x, b) }}"
+    )
+    bias = np.arange(4, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(bias, "b"))
+    step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    fed = {
+        "x": x,
+        "b": bias,
+        "target": np.zeros(shape, np.float32),
+        "learning_rate": np.array(1, "f4"),
+    }
+    moved = run(step.model, {name: fed[name] for name in (i.name for i in step.model.graph.input)})
+    expected = (2 * (x + bias) / x.size).reshape(-1, 4).sum(axis=0)
+    np.testing.assert_allclose(bias - moved["b.next"], expected, rtol=1e-5, atol=1e-6)
+    operators = Counter(node.op_type for node in step.model.graph.node)
+    assert operators["MatMul"] == products

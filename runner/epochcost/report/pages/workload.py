@@ -139,6 +139,7 @@ def _values(
         "ratio_worst": max(
             (trial for trial in trained if _ratio(trial) > 1), key=_ratio, default=None
         ),
+        "slower_inference": report.inputs.ratios.slower_inference.get(workload.id),
         "estimated": report.workloads[workload].estimated,
     }
 

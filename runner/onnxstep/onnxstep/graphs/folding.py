@@ -271,6 +271,9 @@ class _Known:
         """The values of a node's outputs by name; None unless they are small constants."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
+        if is_standard(node, "CastLike") and node.input[1] in self.types:
+            kind = self.types[node.input[1]].tensor_type.elem_type
+            feeds[node.input[1]] = np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
         constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
         if node.domain or not (of_shape or constant):
             return None

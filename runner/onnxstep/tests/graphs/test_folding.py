@@ -30,6 +30,18 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
     assert [d.dim_value for d in bound.graph.output[0].type.tensor_type.shape.dim] == [8, 3]
 
 
+def test_a_constant_is_cast_like_an_input() -> None:
+    """CastLike reads only the type of its second operand, which exporters give as an input."""
+    model = model_of_text(
+        "g (float[2] x) => (float[2] y) <int64[1] two = {2}> "
+        "{ c = Constant <value = int64 {3}> () f = CastLike(c, x) e = Expand(f, two) "
+        "y = Add(x, e) }"
+    )
+    folded = fold_constants(model)
+    assert operators(folded) == ["Add"]
+    assert list(run(folded, {"x": np.ones(2, np.float32)})["y"]) == [4, 4]
+
+
 def test_parameters_are_no_constants() -> None:
     """A node that reads a float initializer stays, because the initializer may be trained."""
     model = model_of_text(

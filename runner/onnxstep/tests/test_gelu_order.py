@@ -1,0 +1,60 @@
+"""GELU is written as ONNX Runtime fuses it, with equal results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from graph_text import model_of_text, run
+from onnxstep.passes.gelu_order import with_halving_last
+
+_CONSTANTS = "<float root = {1.4142135}, float one = {1}, float half = {0.5}>"
+
+
+def gelu(last: str, source: str = "x") -> onnx.ModelProto:
+    """GELU by erf; ``last`` computes y from the sum s."""
+    return model_of_text(
+        f"g (float[8] x, float[8] z) => (float[8] y) {_CONSTANTS} "
+        f"{{ d = Div({source}, root) e = Erf(d) s = Add(e, one) {last} }}"
+    )
+
+
+def optimized(model: onnx.ModelProto, path: Path) -> set[str]:
+    """Operators of the graph that ONNX Runtime runs."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return {node.op_type for node in onnx.load(path).graph.node}
+
+
+@pytest.mark.parametrize(
+    "last", ["h = Mul(half, s) y = Mul(x, h)", "h = Mul(s, half) y = Mul(h, x)"]
+)
+def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
+    """ONNX Runtime fuses the rewritten graph, not the exported one; the results are equal."""
+    model = gelu(last)
+    ordered = with_halving_last(model)
+    fed = {"x": np.linspace(-4, 4, 8, dtype=np.float32), "z": np.zeros(8, np.float32)}
+    np.testing.assert_array_equal(run(ordered, fed)["y"], run(model, fed)["y"])
+    assert "Gelu" in optimized(ordered, tmp_path / "ordered.onnx")
+    assert "Erf" in optimized(model, tmp_path / "exported.onnx")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        gelu("h = Mul(half, s) y = Mul(x, h)", source="z"),
+        gelu("h = Mul(half, s) v = Mul(x, h) y = Add(v, h)"),
+        gelu("h = Mul(one, s) y = Mul(x, h)"),
+    ],
+    ids=["of another value", "read twice", "not halved"],
+)
+def test_other_products_stay(model: onnx.ModelProto) -> None:
+    """A product that is no GELU, or whose half another node reads, is not rewritten."""
+    assert with_halving_last(model) == model
