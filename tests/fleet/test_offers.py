@@ -34,7 +34,7 @@ def test_cheapest_target_has_the_lowest_price_of_an_hour(catalogue: Catalogue) -
     target = cheapest_target(catalogue, "l4")
     assert isinstance(target.engine, Sky)
     price = catalogue.price(target.price)
-    assert target.engine.instance_type == price.sku
+    assert target.engine.instance_type == target.hardware
     assert target.engine.infra.startswith(("aws/", "gcp/"))
     assert target.engine.spot == (price.plan == "spot")
     amounts = [

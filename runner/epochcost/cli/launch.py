@@ -7,7 +7,7 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -37,7 +37,7 @@ from epochcost.fleet.collection import Intake
 from epochcost.fleet.engine import Engine, EngineError
 from epochcost.fleet.engines import engine_of
 from epochcost.fleet.launch import measure_all, run_all
-from epochcost.fleet.ledger import FOLDER, Ledger, open_ledger, read_ledger
+from epochcost.fleet.ledger import FOLDER, Lease, open_ledger, read_ledger
 from epochcost.fleet.offers import cheapest_target, proposed_price, quoted
 from epochcost.fleet.payload import build_payload
 from epochcost.fleet.station import Launch, Moved, Station
@@ -135,20 +135,22 @@ def launch(
     intake = Intake(catalogue, results)
     cells = _cells(catalogue, targets, choice)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
+    done = len(cells) - len(waiting)
     most = None if cap is None else parse_decimal(cap, "--cap")
     reached, problems = _reach_all(catalogue, targets)
     if choice.plan_by_value:
         waiting = _by_value(catalogue, waiting, reached, results, choice.plan_by_value)
     if output == "text":
-        _show_plan(reached, waiting, len(cells), most)
+        _show_plan(reached, waiting, done, most)
     if problems:
         raise EngineError("\n".join(problems))
-    if dry_run:
-        _show_left(read_ledger(catalogue.root))
+    left = read_ledger(catalogue.root).entries.leases
+    if dry_run or not (waiting or left):
+        _show_left(left)
         return
-    _require_cap(reached, most)
+    if waiting:
+        _require_cap(reached, most)
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
-        build_payload(catalogue.root / FOLDER / "payload")
         parts = Launch(
             folder=catalogue.root.absolute() / FOLDER,
             intake=intake,
@@ -159,14 +161,47 @@ def launch(
             clock=time.time,
             pause=time.sleep,
         )
-        reach = functools.partial(_reach, catalogue)
-        stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
+        stations = _measured(catalogue, parts, reached, interrupted)
         _show_end(stations, parts, as_json=output == "json")
-        _propose(catalogue, stations)
-        unfinished = any(station.problem for station in stations)
-        failed = any(station.failed for station in stations)
-        code = INTERRUPTED if interrupted() else 3 if unfinished else int(failed)
-        raise typer.Exit(code)
+        raise typer.Exit(INTERRUPTED if interrupted() else _exit_code(stations))
+
+
+def _measured(
+    catalogue: Catalogue,
+    parts: Launch,
+    reached: Iterable[_Reached],
+    interrupted: Callable[[], bool],
+) -> tuple[Station, ...]:
+    """Measure the cells, and propose the prices that were paid."""
+    build_payload(catalogue.root / FOLDER / "payload")
+    run = functools.partial(run_all, _noticed(interrupted))
+    stations = measure_all(parts, reached, functools.partial(_reach, catalogue), run)
+    _propose(catalogue, stations)
+    return stations
+
+
+def _exit_code(stations: Sequence[Station]) -> int:
+    if any(station.problem for station in stations):
+        return 3
+    return int(any(station.failed for station in stations))
+
+
+def _noticed(interrupted: Callable[[], bool]) -> Callable[[], bool]:
+    """Tell the user about the first interruption, whose end may take minutes."""
+    told = False
+
+    def noticed() -> bool:
+        nonlocal told
+        if interrupted() and not told:
+            told = True
+            say(
+                "interrupted: results are collected and machines given back; after a second "
+                "Ctrl-C, the next launch does that",
+                err=True,
+            )
+        return told
+
+    return noticed
 
 
 def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
@@ -178,8 +213,8 @@ def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
         )
 
 
-def _show_left(ledger: Ledger) -> None:
-    for name, lease in ledger.entries.leases.items():
+def _show_left(leases: Mapping[str, Lease]) -> None:
+    for name, lease in leases.items():
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(lease.since))
         say(f"{name}: up since {since}, left by a killed launch; the next launch ends it")
 
@@ -268,7 +303,7 @@ def _by_value(
 
 
 def _show_plan(
-    reached: Iterable[_Reached], cells: Sequence[Cell], total: int, most: Decimal | None
+    reached: Iterable[_Reached], cells: Sequence[Cell], done: int, most: Decimal | None
 ) -> None:
     """Print the targets and the most that their cells may cost; targets alike share cells."""
     counts = Counter(cell.kind for cell in cells)
@@ -287,7 +322,7 @@ def _show_plan(
     bound = sum(worst.values(), Decimal(0))
     capped = most is not None and most < bound
     amount = money(most if most is not None and capped else bound, currency)
-    counted = f"{count_words(len(cells), 'cell')} to measure, {total - len(cells):,} done already"
+    counted = f"{count_words(len(cells), 'cell')} to measure, {done:,} done already"
     say(f"{counted}; at most {amount}{', the cap' if capped else ''}")
 
 

@@ -22,6 +22,7 @@ from epochcost.specs.draft import successor
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Target
+from epochcost.units import today
 
 # SkyPilot's clouds by the provider of a price.
 _CLOUDS = {
@@ -31,6 +32,10 @@ _CLOUDS = {
     "Lambda": "lambda",
     "RunPod": "runpod",
 }
+# Older prices say little about a machine that is rented today.
+_OLDEST_DAYS = 365
+# A product's name begins with its instance type: "n1-standard-8 and 1 T4, preemptible".
+_INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 
 
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
@@ -58,8 +63,10 @@ def _targets(catalogue: Catalogue, accelerator: str) -> Iterator[Target]:
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.machine(price.hardware)
         rentable = price.provider in _CLOUDS and price.plan in ("on-demand", "spot")
-        if rentable and price.sku and not price.doubt and _has(machine, accelerator):
-            yield _rented(price, f"{accelerator}:{machine.accelerators[0].count}")
+        instance_type = _INSTANCE_TYPE.fullmatch(price.sku or "")
+        sound = not price.doubt and (today() - price.as_of).days <= _OLDEST_DAYS
+        if rentable and instance_type and sound and _has(machine, accelerator):
+            yield _rented(price, instance_type[1], f"{accelerator}:{machine.accelerators[0].count}")
 
 
 def _has(machine: Hardware, accelerator: str) -> bool:
@@ -67,12 +74,12 @@ def _has(machine: Hardware, accelerator: str) -> bool:
     return any(accelerator.casefold() in chip for chip in words)
 
 
-def _rented(price: Price, accelerators: str) -> Target:
+def _rented(price: Price, instance_type: str, accelerators: str) -> Target:
     place = "/".join(filter(None, (_CLOUDS[price.provider], price.region)))
     engine = Sky(
         name="sky",
         infra=place,
-        instance_type=price.sku,
+        instance_type=instance_type,
         accelerators=accelerators,
         spot=price.plan == "spot",
     )

@@ -26,7 +26,7 @@ from epochcost.results.limits import BatchLimit
 from epochcost.results.payments import Payment
 from epochcost.results.records import Result
 
-POLL_SECONDS = 10.0
+POLL_SECONDS = 5.0
 # A job's end on its machine and its answer to a poll may be late by this.
 _GRACE_SECONDS = 60
 _TRIES = 5
