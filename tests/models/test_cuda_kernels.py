@@ -13,6 +13,7 @@ from epochcost.plan.trial import Trial
 from epochcost.plan.work import STEPS, Phase, Work
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode, Precision
+from onnxstep.graphs.loading import load_model
 
 CATALOGUE = load_catalogue(Path(__file__).parents[2])
 # Small graphs, one of each kind of layer; the others take minutes.
@@ -74,3 +75,11 @@ def test_every_node_has_a_cuda_kernel(name: str) -> None:
         if not graph.passes:
             reason = next(text for kind, text in _REFUSED.items() if graph.title.endswith(kind))
             assert reason in str(graph)
+
+
+def test_sequences_of_tensors_become_plain_nodes() -> None:
+    """ELMo's export splits gates into sequences, which CUDA does not make; inference avoids them."""
+    graph = load_model(CATALOGUE.graph_path(CATALOGUE.model("elmo"))).graph
+    assert "SplitToSequence" in {node.op_type for node in graph.node}
+    (checked,) = check_trials(CATALOGUE, [trial("elmo", "inference", "fp32", STEPS)])
+    assert checked.passes

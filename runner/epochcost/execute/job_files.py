@@ -25,9 +25,12 @@ from epochcost.plan.trial import Trial
 from epochcost.plan.work import Phase
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
 from onnxstep.graphs.initial import listed_parameters
 from onnxstep.graphs.parameters import materialise, parameters, state
 from onnxstep.graphs.precision import in_half_precision
+from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
@@ -99,8 +102,11 @@ def in_precision(
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
     ``graph`` has fixed shapes and is in fp32. ``cache`` maps the inputs of a decoder's cache to
-    their outputs. Raises ModelError if the graph cannot be rewritten.
+    their outputs. For CUDA, which has no kernels that make sequences of tensors, nodes that read
+    them read the tensors instead. Raises ModelError if the graph cannot be rewritten.
     """
+    if trial.provider == "cuda" and any(node.op_type in MAKERS for node in graph.graph.node):
+        graph = bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.precision in HALF_TYPES:
