@@ -66,7 +66,9 @@ def test_cells_are_measured_once(
     assert not (project / FOLDER / "ledger.json").exists()
     files = {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")}
     assert launch(monkeypatch, "--target", "desk") == 0
-    assert "0 cells to measure, 3 done already; at most $0" in capsys.readouterr().out
+    assert (
+        "0 cells to measure, 3 done already: 0 s of timing, at most $0" in capsys.readouterr().out
+    )
     assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")} == files
 
 
@@ -76,7 +78,10 @@ def test_dry_run_shows_the_most_that_cells_cost(
 ) -> None:
     """A cell takes at most 60 + 15 + 5 minutes, twice, at $3.60 an hour: three cells $28.80."""
     assert launch(monkeypatch, "--target", "rented", "--dry-run") == 0
-    assert "3 cells to measure, 0 done already; at most $28.80\n" in capsys.readouterr().out
+    assert (
+        "3 cells to measure, 0 done already: 1.5 s of timing, at most $28.80\n"
+        in capsys.readouterr().out
+    )
     assert launch(monkeypatch, "--target", "rented", "--dry-run", "--cap", "20") == 0
     assert "at most $20.00, the cap\n" in capsys.readouterr().out
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.execute.planning import plan_run
+from epochcost.execute.planning import plan_elsewhere, plan_run
+from epochcost.measure.runtime import runtime_name
 from epochcost.plan.make import RunRequest
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -20,3 +21,37 @@ def test_a_model_that_no_study_measures_is_said(tmp_path: Path) -> None:
     (project / "specs/models/other.toml").write_text(tiny.replace('"tiny"', '"other"', 1))
     with pytest.raises(InputError, match="expected a model of the studies brief"):
         plan_run(load_catalogue(project), RunRequest(models=("other",), providers=("cpu",)))
+
+
+def test_only_the_requested_trials_are_planned(tmp_path: Path) -> None:
+    """A trial is requested by its id; an id that cannot run here is refused with the reasons."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path))
+    whole = plan_run(catalogue, RunRequest(providers=("cpu",)))
+    chosen = whole.trials[1]
+    plan = plan_run(catalogue, RunRequest(providers=("cpu",), trials=(chosen.id,)))
+    assert plan.trials == (chosen,)
+    with pytest.raises(InputError, match=r"^--trial 0123: expected the id of a trial"):
+        plan_run(catalogue, RunRequest(providers=("cpu",), trials=("0123",)))
+
+
+def test_a_plan_for_another_machine_is_that_of_the_machine(tmp_path: Path) -> None:
+    """Trials have the ids that they get there: the runtime there counts, not the one here."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path))
+    request = RunRequest(providers=("cpu",))
+    here = plan_run(catalogue, request)
+    there = plan_elsewhere(catalogue, request, runtime_name())
+    assert [trial.id for trial in there.trials] == [trial.id for trial in here.trials]
+    arm = plan_elsewhere(catalogue, request, "onnxruntime==1.2.3")
+    assert {trial.runtime for trial in arm.trials} == {"onnxruntime==1.2.3"}
+    assert {trial.id for trial in arm.trials}.isdisjoint(trial.id for trial in here.trials)
+
+
+def test_a_machine_without_an_accelerator_has_no_trials_on_cuda(tmp_path: Path) -> None:
+    """The spec of the machine decides, not the machine that plans."""
+    project = write_tiny_project(tmp_path)
+    study = project / "specs/studies/brief.toml"
+    study.write_text(f'hardware = ["giant"]\n{study.read_text()}')
+    request = RunRequest(providers=("cuda",), hardware="giant")
+    plan = plan_elsewhere(load_catalogue(project), request)
+    assert not plan.trials
+    assert {each.reason for each in plan.left_out} == {"giant has no accelerator"}

@@ -20,7 +20,7 @@ from epochcost.fleet.tariff import tariff_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.target import Sky, Slurm, Target
+from epochcost.specs.target import Sky, Slurm, Ssh, Target
 from simulated_fleet import World, simulated_cells, simulated_launch
 
 _HOUR = 3600
@@ -113,6 +113,22 @@ def test_cells_are_measured_and_their_states_are_reported(tmp_path: Path) -> Non
     assert round(world.paid, 12) == round(sum(spent.values()), 12)
     first = [event.state for event in events if event.target == "target-0"][:5]
     assert first == ["starting", "queued", "running", "collecting", "done"]
+
+
+def test_a_machine_of_two_targets_measures_one_cell_at_a_time(tmp_path: Path) -> None:
+    """Targets with the same host, such as for its CPU and its GPU, come one after the other."""
+    catalogue = fleet(tmp_path, random.Random(1), count=2)
+    host = Ssh(name="ssh", host="desk")
+    targets = {
+        name: target.model_copy(update={"engine": host})
+        for name, target in catalogue.targets.items()
+    }
+    cells = [cell for name in catalogue.hardware for cell in simulated_cells(name, 2)]
+    world, events = World(random.Random(1)), []
+    simulated_launch(world, replace(catalogue, targets=targets), cells, None, None, events.append)
+    assert len(world.taken_in) == 4
+    order = [event.target for event in events]
+    assert order == sorted(order)
 
 
 def test_a_cap_below_one_cell_starts_nothing(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from epochcost.plan.make import RunRequest
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
-from epochcost.units import count_words, money, parse_decimal
+from epochcost.units import count_words, money, parse_decimal, seconds
 
 # A target at the price that its engine quotes, and the engine.
 _Reached = tuple[Tariff, Engine]
@@ -163,7 +163,9 @@ def launch(
         )
         stations = _measured(catalogue, parts, reached, interrupted)
         _show_end(stations, parts, as_json=output == "json")
-        raise typer.Exit(INTERRUPTED if interrupted() else _exit_code(stations))
+        failed = any(station.failed for station in stations)
+        code = 3 if any(station.problem for station in stations) else int(failed)
+        raise typer.Exit(INTERRUPTED if interrupted() else code)
 
 
 def _measured(
@@ -174,34 +176,10 @@ def _measured(
 ) -> tuple[Station, ...]:
     """Measure the cells, and propose the prices that were paid."""
     build_payload(catalogue.root / FOLDER / "payload")
-    run = functools.partial(run_all, _noticed(interrupted))
+    run = functools.partial(run_all, interrupted)
     stations = measure_all(parts, reached, functools.partial(_reach, catalogue), run)
     _propose(catalogue, stations)
     return stations
-
-
-def _exit_code(stations: Sequence[Station]) -> int:
-    if any(station.problem for station in stations):
-        return 3
-    return int(any(station.failed for station in stations))
-
-
-def _noticed(interrupted: Callable[[], bool]) -> Callable[[], bool]:
-    """Tell the user about the first interruption, whose end may take minutes."""
-    told = False
-
-    def noticed() -> bool:
-        nonlocal told
-        if interrupted() and not told:
-            told = True
-            say(
-                "interrupted: results are collected and machines given back; after a second "
-                "Ctrl-C, the next launch does that",
-                err=True,
-            )
-        return told
-
-    return noticed
 
 
 def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
@@ -285,16 +263,12 @@ def _by_value(
 ) -> list[Cell]:
     """The cells that help the answers most for their money, in that order; prints the reasons."""
     dollars = {tariff.target.kind: tariff.most(tariff.target.retries) for tariff, _ in reached}
-    measurable = {}
+    measurable: dict[MeasurableCell, Cell] = {}
     for cell in cells:
         trial = cell.trial
         work = (trial.model, trial.mode, trial.batch_size, trial.provider)
-        measurable[MeasurableCell(cell.hardware, *work, dollars[cell.kind])] = cell
+        measurable.setdefault(MeasurableCell(cell.hardware, *work, dollars[cell.kind]), cell)
     values = order_by_value(inputs_to_read(results, catalogue), list(measurable), most)
-    if cells and not values:
-        raise InputError(
-            "--plan-by-value: expected a cell whose result would help an answer, found none"
-        )
     for value in values:
         say(value.sentence, err=True)
     if not values:
@@ -322,8 +296,9 @@ def _show_plan(
     bound = sum(worst.values(), Decimal(0))
     capped = most is not None and most < bound
     amount = money(most if most is not None and capped else bound, currency)
+    timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
     counted = f"{count_words(len(cells), 'cell')} to measure, {done:,} done already"
-    say(f"{counted}; at most {amount}{', the cap' if capped else ''}")
+    say(f"{counted}: {timing} of timing, at most {amount}{', the cap' if capped else ''}")
 
 
 def _show_event(event: Moved) -> None:

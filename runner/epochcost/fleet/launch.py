@@ -9,7 +9,7 @@ from epochcost.fleet.engine import Engine
 from epochcost.fleet.ledger import Lease
 from epochcost.fleet.station import Launch, Station
 from epochcost.fleet.tariff import Tariff
-from epochcost.specs.target import Target
+from epochcost.specs.target import Ssh, Target
 
 _LOOK_SECONDS = 0.2
 # Drives stations, each with a lease that it takes over, to their end; or only ends the leases.
@@ -28,11 +28,14 @@ def measure_all(
     and that are not taken over are given back first; their stations come first in the answer.
     """
     chosen: dict[str, Station] = {}
+    latest: dict[str, Station] = {}
     for tariff, engine in engines:
         starting = threading.Lock()
         for number in range(tariff.target.engine.jobs):
             name = f"{tariff.target.id} {number + 1}" if number else tariff.target.id
-            chosen[name] = Station(name, launch, tariff, engine, starting)
+            chosen[name] = station = Station(name, launch, tariff, engine, starting)
+            if isinstance(reached := tariff.target.engine, Ssh):
+                station.after, latest[reached.host] = latest.get(reached.host), station
     leases = launch.ledger.entries.leases
     kept = {
         name: lease

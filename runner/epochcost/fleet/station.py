@@ -70,7 +70,8 @@ class Station:
     """A machine of a target at work, and what became of its cells.
 
     ``problem`` is the reason why it takes no more cells; empty if there is none. Stations of the
-    same target share the lock ``starting``.
+    same target share the lock ``starting``. On a machine with several targets, a station waits for
+    the end of the station ``after`` which it comes.
     """
 
     name: str
@@ -78,6 +79,8 @@ class Station:
     tariff: Tariff
     engine: Engine
     starting: threading.Lock = field(default_factory=threading.Lock)
+    after: Station | None = None
+    has_ended: bool = False
     done: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     problem: str = ""
@@ -99,6 +102,8 @@ class Station:
         try:
             if left is not None:
                 yield from self._take_over(left, only_end=only_end)
+            while not only_end and self.after and not self.after.has_ended:
+                yield POLL_SECONDS
             while not only_end and not self.problem:
                 yield from self._next()
                 if self._cell is None:
@@ -108,6 +113,7 @@ class Station:
             self.problem = str(error)
         finally:
             self._abandon()
+            self.has_ended = True
 
     def _next(self) -> Waits:
         """Take a cell and reserve its money, and wait while others hold cells or money."""
@@ -365,6 +371,7 @@ class Station:
         cell = self._cell
         try:
             if cell and self._up:
+                self._say(cell, "collecting", "the launch ends early")
                 self._cancel()
                 self._collect(cell)
             if cell and self.launch.intake.result_of(cell):
