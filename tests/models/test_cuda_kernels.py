@@ -78,7 +78,7 @@ def test_every_node_has_a_cuda_kernel(name: str) -> None:
 
 
 def test_sequences_of_tensors_become_plain_nodes() -> None:
-    """ELMo's export splits gates into sequences, which CUDA does not make; inference avoids them."""
+    """ELMo's export makes sequences, for which CUDA has no kernel; inference avoids them."""
     graph = load_model(CATALOGUE.graph_path(CATALOGUE.model("elmo"))).graph
     assert "SplitToSequence" in {node.op_type for node in graph.node}
     (checked,) = check_trials(CATALOGUE, [trial("elmo", "inference", "fp32", STEPS)])

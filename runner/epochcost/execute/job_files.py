@@ -26,7 +26,6 @@ from epochcost.plan.work import Phase
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
 from onnxstep.graphs.binding import bind_dimensions
-from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
 from onnxstep.graphs.initial import listed_parameters
 from onnxstep.graphs.parameters import materialise, parameters, state
 from onnxstep.graphs.precision import in_half_precision
@@ -105,8 +104,8 @@ def in_precision(
     their outputs. For CUDA, which has no kernels that make sequences of tensors, nodes that read
     them read the tensors instead. Raises ModelError if the graph cannot be rewritten.
     """
-    if trial.provider == "cuda" and any(node.op_type in MAKERS for node in graph.graph.node):
-        graph = bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
+    if trial.provider == "cuda":
+        graph = without_sequences(graph)
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.precision in HALF_TYPES:
@@ -119,6 +118,13 @@ def in_precision(
             return codes
         return in_half_precision(codes, HALF_TYPES["fp16"], cache, scale_inputs(codes))
     return graph
+
+
+def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """Replace sequences of tensors in a graph by single tensors, if their contents are known."""
+    if not any(node.op_type in MAKERS for node in graph.graph.node):
+        return graph
+    return bind_dimensions(graph, {}, plain_sequences=True)
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:

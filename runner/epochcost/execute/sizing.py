@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.errors import ModelError
+from epochcost.execute.job_files import without_sequences
 from epochcost.execute.step import build_step, in_place_inputs
 from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
 from epochcost.graphs.peak_memory import execution_plan, item_bytes, peak_activation_bytes
@@ -24,11 +25,9 @@ from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
 from onnxstep import Carried
-from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, parameter_count, parameters, state
-from onnxstep.graphs.sequences import MAKERS
 
 BatchSizes = Mapping[Mode, Collection[int]]
 
@@ -120,7 +119,7 @@ def _sweep(build: Callable[[int], _BuiltGraph], batch_sizes: Sequence[int]) -> _
 def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint]:
     @functools.cache
     def forward_at(batch: int) -> _BuiltGraph:
-        graph = _of_tensors(bind_model(work.graph, work.model, batch))
+        graph = without_sequences(bind_model(work.graph, work.model, batch))
         return _BuiltGraph(graph, _names(carried_state(graph, work.model)))
 
     forward = _sweep(forward_at, batch_sizes)
@@ -135,13 +134,6 @@ def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint
 
     step = _sweep(step_at, batch_sizes)
     return [_footprint(work, batch, forward, step) for batch in batch_sizes]
-
-
-def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace sequences of tensors in a graph by single tensors, if their contents are known."""
-    if not any(node.op_type in MAKERS for node in graph.graph.node):
-        return graph
-    return bind_dimensions(graph, {}, plain_sequences=True)
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
