@@ -35,7 +35,7 @@ def case_line(case: Tried) -> str:
     return (
         f"{rate.mode[:5]:6}{rate.model[-34:]:35}{rate.count:2} x {case.placed.device.name:24}"
         f"{rate.per_second:9.0f} predicted {predicted.per_second:8.0f} "
-        f"({predicted.low:.0f} to {predicted.high:.0f}){'' if case.held else '  outside'}"
+        f"({predicted.low:.0f} to {predicted.high:.0f}){'' if case.covers else '  outside'}"
     )
 
 

@@ -87,6 +87,16 @@ def test_dry_run_shows_the_most_that_cells_cost(
 
 
 @pytest.mark.usefixtures("project")
+def test_nothing_is_planned_by_value_without_predictions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The project has no published rates, so no measurement is known to help."""
+    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--plan-by-value", "2") == 1
+    demand = "--plan-by-value: expected a cell whose result would help an answer, found none"
+    assert demand in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
 def test_rented_machines_need_a_cap(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
