@@ -106,10 +106,13 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     shell.run("\n".join(lines), seconds=seconds)
 
 
-def run_script(target: Target, command: Command) -> str:
-    """The bash script that runs a command on a target, in the shell that it becomes."""
+def run_script(target: Target, command: Command, options: str = "") -> str:
+    """The bash script that runs a command on a target, in the shell that it becomes.
+
+    ``options`` are more arguments, in bash's own syntax.
+    """
     program = shlex.join(("../venv/bin/python", "-m", "epochcost", *command.arguments))
-    return f"{_prelude(target)}\ncd project && exec {program}\n"
+    return f"{_prelude(target)}\ncd project && exec {program} {options}\n"
 
 
 def _prelude(target: Target) -> str:

@@ -31,6 +31,7 @@ _LOST = {12, 30, 35, 255}
 
 
 _UNREACHABLE = "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?"
+_SLURM_AWAY = "Slurm does not answer ({reason}): does `sinfo` work there?"
 # Patterns of messages of known failures, each with a sentence that has the remedy.
 _PROBLEMS = {
     "REMOTE HOST IDENTIFICATION HAS CHANGED": "its host key differs from the key in known_hosts: "
@@ -45,6 +46,9 @@ _PROBLEMS = {
     "Could not resolve hostname.*|[Cc]onnect.* (refused|timed out)|No route to host"
     "|Network is unreachable": _UNREACHABLE,
     "rsync: (command )?not found": "expected rsync there: install it",
+    "Unable to contact slurm controller.*|Socket timed out.*": _SLURM_AWAY,
+    "(?:sbatch: error|allocation failure): .*": "Slurm refuses the job ({reason}): compare the "
+    "target with the output of `sinfo --format='%P %l %f %G'` there",
 }
 
 
@@ -139,7 +143,7 @@ class Shell:
         for pattern, sentence in _PROBLEMS.items():
             if match := re.search(pattern, message):
                 explanation = sentence.format(host=self.host, reason=match[0])
-                return self.error(explanation, passing=sentence is _UNREACHABLE)
+                return self.error(explanation, passing=sentence in (_UNREACHABLE, _SLURM_AWAY))
         lines = [
             line for line in message.splitlines() if line.strip() and "rsync error" not in line
         ]

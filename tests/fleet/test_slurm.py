@@ -1,0 +1,285 @@
+"""Jobs of a real Slurm with two nodes: their constraints, failures and ends, and lost nodes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crowding import crowded
+from epochcost.fleet.engine import Command, EngineError, JobState, State
+from epochcost.fleet.payload import build_payload
+from epochcost.fleet.slurm import SlurmEngine
+from epochcost.specs.target import Target
+from remote_homes import NEEDS_RSYNC, offline_environment
+from slurm_cluster import NEEDS_SLURM, SlurmCluster, running_cluster
+from tiny_project import write_tiny_project
+
+pytestmark = [NEEDS_SLURM, NEEDS_RSYNC, pytest.mark.slow]
+_NODE = """
+id = "{name}"
+name = "A node"
+provider = "our cluster"
+detected = true
+source = "made up for a test"
+"""
+_ONE_FILE = 'mkdir -p "$1/node-a"; echo {} >"$1/node-a/part.json"'
+
+
+@pytest.fixture(name="folder", scope="module")
+def folder_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a project of two kinds of node, the payload, and a home on all nodes."""
+    folder = tmp_path_factory.mktemp("slurm")
+    project = write_tiny_project(folder / "project")
+    for name in ("node-a", "node-b"):
+        (project / f"specs/hardware/{name}.toml").write_text(_NODE.format(name=name))
+    build_payload(folder / "payload")
+    (folder / "home").mkdir()
+    return folder
+
+
+@pytest.fixture(name="cluster", scope="module")
+def cluster_fixture(folder: Path) -> Iterator[SlurmCluster]:
+    """The cluster."""
+    with running_cluster(folder / "cluster") as cluster:
+        yield cluster
+
+
+@pytest.fixture(name="home", autouse=True)
+def home_fixture(
+    folder: Path, cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """The home of the user, with an empty profile; Slurm's commands reach the cluster."""
+    home = folder / "home"
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(home))
+    yield home
+    (home / ".profile").unlink(missing_ok=True)
+    shutil.rmtree(home / "bin", ignore_errors=True)
+
+
+def engine(folder: Path, constraint: str, name: str = "node-a", **keys: object) -> SlurmEngine:
+    """The engine of nodes with a feature."""
+    spec = {"id": name, "hardware": name, "price": "own", "folder": "our cells"}
+    nodes = {"engine": {"name": "slurm", "constraint": constraint} | keys}
+    target = Target.model_validate(spec | nodes | {"setup": ["export PIP_NO_INDEX=1"]})
+    return SlurmEngine(target, folder / "payload", folder / "project")
+
+
+def short_jobs(folder: Path, constraint: str, **keys: object) -> SlurmEngine:
+    """An engine whose program runs its arguments, for jobs of any length.
+
+    Its target has the id "short".
+    """
+    place = folder / "home/our cells/short"
+    (place / "venv/bin").mkdir(parents=True, exist_ok=True)
+    for name in ("project/docs/data/results", "jobs"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    python = place / "venv/bin/python"
+    python.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    python.chmod(0o755)
+    return engine(folder, constraint, "short", **keys)
+
+
+def script(text: str, limit_seconds: int = 60) -> Command:
+    """A command of short jobs with a name of its own; $1 is the folder of its results."""
+    return Command(f"job-{time.monotonic_ns()}", ("bash", "-c", text), limit_seconds)
+
+
+def await_states(nodes: SlurmEngine, *expected: tuple[str, State]) -> tuple[JobState, ...]:
+    """The states of jobs when they are as expected; fails if they are not so in time."""
+    end = time.monotonic() + crowded(90)
+    while True:
+        states = nodes.poll([job for job, _ in expected])
+        if [state.state for state in states] == [state for _, state in expected]:
+            return states
+        assert time.monotonic() < end, (states, [nodes.logs(job) for job, _ in expected])
+        time.sleep(0.5)
+
+
+def await_file(path: Path) -> None:
+    """Wait until a job has written a file."""
+    end = time.monotonic() + crowded(60)
+    while not path.exists():
+        assert time.monotonic() < end, f"no job has written {path}"
+        time.sleep(0.2)
+
+
+def test_a_study_is_measured_on_two_kinds_of_node(
+    folder: Path, cluster: SlurmCluster, home: Path, tmp_path: Path
+) -> None:
+    """Each constraint leads to its node; results of both are collected once."""
+    offline_environment(folder / "venv")
+    jobs = {}
+    kinds = {"node-a": engine(folder, "n1-only"), "node-b": engine(folder, "n2-only", "node-b")}
+    for name, nodes in kinds.items():
+        (home / "our cells" / name).mkdir(parents=True)
+        (home / "our cells" / name / "venv").symlink_to(folder / "venv")
+        nodes.check()
+        nodes.start()
+        run = ("run", "--study", "brief", "--hardware", name, "--resume", "--no-ceilings")
+        jobs[name] = nodes.submit(Command(f"brief-{name}", run, 300))
+    for name, nodes in kinds.items():
+        await_states(nodes, (jobs[name], "ended"))
+        nodes.collect(tmp_path)
+        assert len(list((tmp_path / name).glob("*.json"))) == 3, nodes.logs(jobs[name])
+        nodes.tear_down()
+    assert [cluster.node_of(job) for job in jobs.values()] == ["n1", "n2"]
+
+
+def test_a_job_has_its_node_alone(folder: Path, cluster: SlurmCluster) -> None:
+    """It waits for a foreign job on a part of the node, and the next one waits for it."""
+    nodes = short_jobs(folder, "n1-only")
+    foreign = cluster.run(
+        *("sbatch", "--parsable", "--constraint=n1-only", "--ntasks=1", "--output=/dev/null"),
+        *("--wrap", "sleep 60"),
+    ).strip()
+    first, second = nodes.submit(script("sleep 60")), nodes.submit(script("true"))
+    await_states(nodes, (foreign, "running"), (first, "queued"), (second, "queued"))
+    cluster.run("scancel", foreign)
+    await_states(nodes, (first, "running"), (second, "queued"))
+    nodes.cancel(first)
+    await_states(nodes, (first, "cancelled"), (second, "ended"))
+
+
+def test_failures_are_in_the_log(folder: Path) -> None:
+    """A failing command, and one that Slurm's node ends at its limit; results are kept."""
+    nodes = short_jobs(folder, "both")
+    failing = nodes.submit(script("echo no such file; exit 3"))
+    late = nodes.submit(script(f"{_ONE_FILE}; sleep 60", limit_seconds=1))
+    assert await_states(nodes, (failing, "failed"), (late, "failed")) == (JobState("failed"),) * 2
+    assert nodes.logs(failing) == "no such file\n"
+    assert nodes.logs(late) == "ended at the limit_minutes of the target\n"
+    place = folder / "home/our cells/short/project/docs/data/results/node-a"
+    assert [path.name for path in place.iterdir()] == ["part.json"]
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("constraint", "Invalid feature specification"),
+        ("partition", "invalid partition specified: nope"),
+        ("gres", "Invalid generic resource"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_starts(
+    folder: Path, key: str, reason: str
+) -> None:
+    """The error has Slurm's reason, and the command that shows what there is."""
+    wrong = short_jobs(folder, **{"constraint": "both", key: "nope"})
+    with pytest.raises(EngineError, match=rf"target short: Slurm refuses .*{reason}.*sinfo") as no:
+        wrong.check()
+    assert not no.value.passing
+
+
+def test_a_job_that_no_node_can_run_is_cancelled(folder: Path) -> None:
+    """Its limit is above that of the partition, and Slurm would keep it in the queue for ever."""
+    nodes = short_jobs(folder, "both")
+    job = nodes.submit(script("true", limit_seconds=36_000))
+    (state,) = await_states(nodes, (job, "failed"))
+    assert "Slurm cannot start it (PartitionTimeLimit)" in state.reason
+    await_states(nodes, (job, "cancelled"))
+
+
+def test_a_lost_node_is_seen_and_its_work_done_elsewhere(
+    folder: Path, cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """Slurm does not start the job again; the next one runs on the other node."""
+    nodes = short_jobs(folder, "both")
+    job = nodes.submit(script("sleep 600"))
+    await_states(nodes, (job, "running"))
+    lost = cluster.node_of(job)
+    cluster.kill_node(lost)
+    (state,) = await_states(nodes, (job, "lost"))
+    assert state.reason == "Slurm: NODE_FAIL NodeDown"
+    again = nodes.submit(script(_ONE_FILE))
+    await_states(nodes, (again, "ended"))
+    assert {lost, cluster.node_of(again)} == {"n1", "n2"}
+    nodes.collect(tmp_path)
+    assert (tmp_path / "node-a/part.json").exists()
+    cluster.start_node(lost)
+    cluster.await_idle()
+
+
+def test_cancel_keeps_results_and_frees_the_node(folder: Path, cluster: SlurmCluster) -> None:
+    """A second cancel, and a cancel of a job that waits or never was, do no harm."""
+    nodes = short_jobs(folder, "n1-only")
+    place = folder / "home/our cells/short/project/docs/data/results/node-a"
+    shutil.rmtree(place, ignore_errors=True)
+    job = nodes.submit(script(f"{_ONE_FILE}; touch "$HOME/begun"; exec sleep 600"))
+    waiting = nodes.submit(script("true"))
+    await_states(nodes, (job, "running"), (waiting, "queued"))
+    await_file(folder / "home/begun")
+    for each in (waiting, job, job, "4000000"):
+        nodes.cancel(each)
+    assert (place / "part.json").exists()
+    assert set(cluster.states().values()) == {"idle"}
+    await_states(nodes, (job, "cancelled"), (waiting, "cancelled"))
+
+
+def test_a_command_is_submitted_once(folder: Path, home: Path) -> None:
+    """A later launch finds its job by name, also if the launch died before it was written down."""
+    command = script("true")
+    job = short_jobs(folder, "both").submit(command)
+    await_states(short_jobs(folder, "both"), (job, "ended"))
+    assert short_jobs(folder, "both").submit(command) == job
+    (home / f"our cells/short/jobs/{command.name}.id").unlink()
+    assert short_jobs(folder, "both").submit(command) == job
+
+
+def test_the_job_of_a_doubtful_submission_is_ended(folder: Path, home: Path) -> None:
+    """Slurm may take a job although sbatch fails: the next submission or the end cancels it."""
+    nodes = short_jobs(folder, "both")
+    for end in (lambda: nodes.submit(script("true")), nodes.tear_down):
+        break_sbatch(home)
+        command = script("sleep 600")
+        with pytest.raises(EngineError, match="Slurm does not answer") as broken:
+            nodes.submit(command)
+        assert broken.value.passing
+        (home / ".profile").unlink()
+        end()
+        await_states(nodes, (nodes.submit(command), "cancelled"))
+
+
+def break_sbatch(home: Path) -> None:
+    """Let sbatch fail after it has submitted, as if the controller's answer were late."""
+    program = home / "bin/sbatch"
+    program.parent.mkdir(exist_ok=True)
+    error = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+    program.write_text(f'#!/bin/sh\n{shutil.which("sbatch")} "$@"\necho {error} >&2\nexit 1\n')
+    program.chmod(0o755)
+    (home / ".profile").write_text('PATH="$HOME/bin:$PATH"\n')
+
+
+def test_a_secret_reaches_the_job_only(
+    folder: Path, cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm shows it nowhere, and no file of the target has it."""
+    secret = "of-the-test-only"  # noqa: S105
+    monkeypatch.setenv("CELL_TOKEN", secret)
+    nodes = short_jobs(folder, "both")
+    nodes._shell = type(nodes._shell)("short", None, ("CELL_TOKEN",))
+    job = nodes.submit(script('echo "$CELL_TOKEN" | wc -c; echo "token: $CELL_TOKEN"'))
+    await_states(nodes, (job, "ended"))
+    assert nodes.logs(job) == f"{len(secret) + 1}\ntoken: $CELL_TOKEN\n"
+    assert secret not in cluster.run("scontrol", "show", "job", job)
+
+
+def test_states_outlive_the_controller(folder: Path, cluster: SlurmCluster) -> None:
+    """A controller that is away is asked again; jobs that it forgets are in the accounts."""
+    nodes = short_jobs(folder, "both")
+    failed, done = nodes.submit(script("false")), nodes.submit(script("true"))
+    await_states(nodes, (failed, "failed"), (done, "ended"))
+    cluster.stop_daemon("slurmctld")
+    with pytest.raises(EngineError, match="Slurm does not answer") as away:
+        nodes.poll([failed])
+    assert away.value.passing
+    cluster.start_controller()
+    assert failed not in cluster.run("squeue", "--states=all", "--noheader", "--format=%A").split()
+    await_states(nodes, (done, "ended"), (failed, "failed"))
+    cluster.stop_daemon("slurmdbd")
+    assert nodes.poll([failed]) == (JobState("ended"),)
