@@ -90,10 +90,10 @@ def test_a_script_runs_in_the_home_after_the_profile(
 
 
 @NEEDS_RSYNC
-def test_copies_replace_folders_there_and_no_file_here(
+def test_copies_replace_folders_there_and_files_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Links are followed; results come without other files and leave files here unchanged."""
+    """Links are followed; results come without other files, and newer ones replace earlier ones."""
     monkeypatch.setenv("HOME", str(tmp_path / "home of alice"))
     there = tmp_path / "home of alice/our cells"
     (there / "specs").mkdir(parents=True)
@@ -111,9 +111,11 @@ def test_copies_replace_folders_there_and_no_file_here(
     assert (there / "specs/a b.json").read_text() == "linked"
     here = tmp_path / "here"
     here.mkdir()
-    (here / "c.json").write_text("here")
+    (here / "c.json").write_text("earlier")
+    (here / "d.json").write_text("here alone")
     shell.fetch("our cells/specs", Path("here"))
     assert {path.name: path.read_text() for path in here.iterdir()} == {
         "a b.json": "linked",
-        "c.json": "here",
+        "c.json": "there",
+        "d.json": "here alone",
     }

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from crowding import crowded
 from epochcost.fleet.engine import Command, EngineError, JobState, State
-from epochcost.fleet.payload import build_payload
+from epochcost.fleet.ledger import FOLDER
 from epochcost.fleet.slurm import SlurmEngine
 from epochcost.specs.target import Target
 from remote_homes import NEEDS_RSYNC, offline_environment
 from slurm_cluster import NEEDS_SLURM, SlurmCluster, running_cluster
-from tiny_project import write_tiny_project
+from sound_results import sound_results
+from tiny_project import price_text, write_tiny_project
 
 pytestmark = [NEEDS_SLURM, NEEDS_RSYNC, pytest.mark.slow]
 _NODE = """
@@ -29,14 +33,35 @@ source = "made up for a test"
 _ONE_FILE = 'mkdir -p "$1/node-a"; echo {} >"$1/node-a/part.json"'
 
 
+_TARGET = """
+id = "{name}"
+hardware = "{name}"
+price = "{name}-11-01"
+limit_minutes = 5
+folder = "our cells"
+setup = ["export PIP_NO_INDEX=1", "{hold}"]
+engine = {{ name = "slurm", constraint = "{constraint}" }}
+"""
+_LAUNCH = (
+    "from epochcost.cli.app import main; from epochcost.fleet import station; "
+    "station.POLL_SECONDS = 1; main()"
+)
+# Jobs wait as long as the test wants.
+_HOLD = "while [ $SLURM_JOB_ID ] && [ -e ~/hold ]; do sleep 1; done"
+
+
 @pytest.fixture(name="folder", scope="module")
 def folder_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a project of two kinds of node, the payload, and a home on all nodes."""
+    """A folder with a project of two kinds of node, and a home on all nodes."""
     folder = tmp_path_factory.mktemp("slurm")
     project = write_tiny_project(folder / "project")
-    for name in ("node-a", "node-b"):
+    for kind in ("prices", "targets"):
+        (project / "specs" / kind).mkdir()
+    for name, constraint in (("node-a", "both"), ("node-b", "n2-only")):
+        target = _TARGET.format(name=name, constraint=constraint, hold=_HOLD)
         (project / f"specs/hardware/{name}.toml").write_text(_NODE.format(name=name))
-    build_payload(folder / "payload")
+        (project / f"specs/prices/{name}.toml").write_text(price_text(name, "1"))
+        (project / f"specs/targets/{name}.toml").write_text(target)
     (folder / "home").mkdir()
     return folder
 
@@ -62,19 +87,8 @@ def home_fixture(
     shutil.rmtree(home / "bin", ignore_errors=True)
 
 
-def engine(folder: Path, constraint: str, name: str = "node-a", **keys: object) -> SlurmEngine:
-    """The engine of nodes with a feature."""
-    spec = {"id": name, "hardware": name, "price": "own", "folder": "our cells"}
-    nodes = {"engine": {"name": "slurm", "constraint": constraint} | keys}
-    target = Target.model_validate(spec | nodes | {"setup": ["export PIP_NO_INDEX=1"]})
-    return SlurmEngine(target, folder / "payload", folder / "project")
-
-
 def short_jobs(folder: Path, constraint: str, **keys: object) -> SlurmEngine:
-    """An engine whose program runs its arguments, for jobs of any length.
-
-    Its target has the id "short".
-    """
+    """An engine of nodes with a feature whose program runs its arguments, for any jobs."""
     place = folder / "home/our cells/short"
     (place / "venv/bin").mkdir(parents=True, exist_ok=True)
     for name in ("project/docs/data/results", "jobs"):
@@ -82,7 +96,9 @@ def short_jobs(folder: Path, constraint: str, **keys: object) -> SlurmEngine:
     python = place / "venv/bin/python"
     python.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     python.chmod(0o755)
-    return engine(folder, constraint, "short", **keys)
+    spec = {"id": "short", "hardware": "node-a", "price": "own", "folder": "our cells"}
+    nodes = {"engine": {"name": "slurm", "constraint": constraint} | keys}
+    return SlurmEngine(Target.model_validate(spec | nodes), folder, folder)
 
 
 def script(text: str, limit_seconds: int = 60) -> Command:
@@ -101,34 +117,72 @@ def await_states(nodes: SlurmEngine, *expected: tuple[str, State]) -> tuple[JobS
         time.sleep(0.5)
 
 
-def await_file(path: Path) -> None:
-    """Wait until a job has written a file."""
-    end = time.monotonic() + crowded(60)
-    while not path.exists():
-        assert time.monotonic() < end, f"no job has written {path}"
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + crowded(90)
+    while not condition():
+        assert time.monotonic() < end
         time.sleep(0.2)
 
 
-def test_a_study_is_measured_on_two_kinds_of_node(
-    folder: Path, cluster: SlurmCluster, home: Path, tmp_path: Path
+def test_a_launch_survives_its_own_end_and_that_of_a_node(
+    folder: Path, cluster: SlurmCluster, home: Path
 ) -> None:
-    """Each constraint leads to its node; results of both are collected once."""
-    offline_environment(folder / "venv")
-    jobs = {}
-    kinds = {"node-a": engine(folder, "n1-only"), "node-b": engine(folder, "n2-only", "node-b")}
-    for name, nodes in kinds.items():
-        (home / "our cells" / name).mkdir(parents=True)
-        (home / "our cells" / name / "venv").symlink_to(folder / "venv")
-        nodes.check()
-        nodes.start()
-        run = ("run", "--study", "brief", "--hardware", name, "--resume", "--no-ceilings")
-        jobs[name] = nodes.submit(Command(f"brief-{name}", run, 300))
-    for name, nodes in kinds.items():
-        await_states(nodes, (jobs[name], "ended"))
-        nodes.collect(tmp_path)
-        assert len(list((tmp_path / name).glob("*.json"))) == 3, nodes.logs(jobs[name])
-        nodes.tear_down()
-    assert [cluster.node_of(job) for job in jobs.values()] == ["n1", "n2"]
+    """Two kinds of node measure a study; every cell is measured and collected once.
+
+    The second launch takes over the jobs of the first, which is killed; a job whose node is killed
+    is repeated on another node of its kind.
+    """
+    for name in ("node-a", "node-b"):
+        offline_environment(home / f"our cells/{name}/venv")
+    (home / "hold").touch()
+    with begun_launch(folder):
+        wait_until(lambda: len(running(cluster)) == 2)
+        jobs = running(cluster)
+    with begun_launch(folder) as second:
+        wait_until(lambda: log_of(folder).count(": running") == 2)
+        assert running(cluster) == jobs
+        # The jobs of node-b run on n2 only.
+        lost = next(job for job, node in jobs.items() if node == "n1")
+        cluster.kill_node("n1")
+        wait_until(lambda: lost not in running(cluster))
+        (home / "hold").unlink()
+        wait_until(lambda: "node-a: tiny training" in log_of(folder))
+        cluster.start_node("n1")
+        assert second.wait(crowded(200)) == 0, log_of(folder)
+    cluster.await_idle()
+    results = sound_results(folder / "project/docs/data/results")
+    assert sorted(result.hardware for result in results) == ["node-a"] * 3 + ["node-b"] * 3
+    rows = cluster.run("sacct", "-nXP", "--format=State,NodeList,WorkDir").splitlines()
+    ours = [row.split("|")[:2] for row in rows if "cells/node-a" in row]
+    assert ours[:2] == [["NODE_FAIL", "n1"], ["COMPLETED", "n2"]]
+    assert [state for state, _ in ours] == ["NODE_FAIL", *["COMPLETED"] * 3]
+    assert "0 cells are left" in log_of(folder)
+    assert not (folder / "project" / FOLDER / "ledger.json").exists()
+
+
+@contextlib.contextmanager
+def begun_launch(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start `epochcost launch` in the project, with frequent polls; kill it after the block."""
+    command = [sys.executable, "-c", _LAUNCH, "launch", "--study", "brief", "--cap", "50"]
+    with (folder / "launch.log").open("wb") as log:
+        launch = subprocess.Popen(command, cwd=folder / "project", stdout=log, stderr=log)
+    try:
+        yield launch
+    finally:
+        launch.kill()
+        launch.wait()
+
+
+def log_of(folder: Path) -> str:
+    """The messages of the latest launch."""
+    return (folder / "launch.log").read_text("utf-8")
+
+
+def running(cluster: SlurmCluster) -> dict[str, str]:
+    """The running jobs, and the node of each."""
+    lines = cluster.run("squeue", "--noheader", "--states=RUNNING", "--format=%A %N").splitlines()
+    return dict(line.split() for line in lines)
 
 
 def test_a_job_has_its_node_alone(folder: Path, cluster: SlurmCluster) -> None:
@@ -210,10 +264,10 @@ def test_cancel_keeps_results_and_frees_the_node(folder: Path, cluster: SlurmClu
     nodes = short_jobs(folder, "n1-only")
     place = folder / "home/our cells/short/project/docs/data/results/node-a"
     shutil.rmtree(place, ignore_errors=True)
-    job = nodes.submit(script(f"{_ONE_FILE}; touch "$HOME/begun"; exec sleep 600"))
+    job = nodes.submit(script(f"{_ONE_FILE}; touch ~/begun; exec sleep 600"))
     waiting = nodes.submit(script("true"))
     await_states(nodes, (job, "running"), (waiting, "queued"))
-    await_file(folder / "home/begun")
+    wait_until((folder / "home/begun").exists)
     for each in (waiting, job, job, "4000000"):
         nodes.cancel(each)
     assert (place / "part.json").exists()

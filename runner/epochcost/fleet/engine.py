@@ -85,7 +85,7 @@ class Engine(Protocol):
         """End a job; no error if it has ended."""
 
     def collect(self, results: Path) -> None:
-        """Copy the target's result files into the local folder; files there are not changed."""
+        """Copy the target's result files into a local folder of this target."""
 
     def tear_down(self) -> None:
         """Give the machine back, so that it costs nothing; no error if it is gone."""

@@ -99,11 +99,11 @@ class Shell:
         self._copy(seconds, "-L", "--delete", *sources, f"{self._place(folder)}/")
 
     def fetch(self, folder: str, destination: Path) -> None:
-        """Copy JSON files from a folder there; a file that is here already stays unchanged."""
+        """Copy JSON files from a folder there that are missing here or differ."""
         destination.mkdir(parents=True, exist_ok=True)
         only = ("--include=*/", "--include=*.json", "--exclude=*", "--prune-empty-dirs")
         place = f"{self._place(folder)}/"
-        self._copy(_COPY_SECONDS, "--ignore-existing", *only, place, f"{destination.absolute()}/")
+        self._copy(_COPY_SECONDS, *only, place, f"{destination.absolute()}/")
 
     def error(self, sentence: str, *, passing: bool = False) -> EngineError:
         """An error of this target."""

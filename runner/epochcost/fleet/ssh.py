@@ -100,7 +100,7 @@ class SshEngine:
         self._shell.run(_CANCEL.format(job=self._job(job), seconds=_GRACE_SECONDS + 10))
 
     def collect(self, results: Path) -> None:
-        """Copy the machine's result files into a local folder; files there are not changed."""
+        """Copy the machine's result files into a local folder."""
         self._shell.fetch(f"{self._target.folder}/{RESULTS}", results)
 
     def tear_down(self) -> None:
