@@ -164,7 +164,8 @@ def test_a_launch_survives_its_own_end_and_that_of_a_node(
 @contextlib.contextmanager
 def begun_launch(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start `epochcost launch` in the project, with frequent polls; kill it after the block."""
-    command = [sys.executable, "-c", _LAUNCH, "launch", "--study", "brief", "--cap", "50"]
+    command = [sys.executable, "-c", _LAUNCH, "launch", "--study", "brief", "--quick"]
+    command += ["--cap", "50"]
     with (folder / "launch.log").open("wb") as log:
         launch = subprocess.Popen(command, cwd=folder / "project", stdout=log, stderr=log)
     try:
