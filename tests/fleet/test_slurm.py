@@ -133,8 +133,9 @@ def test_a_launch_survives_its_own_end_and_that_of_a_node(
     The second launch takes over the jobs of the first, which is killed; a job whose node is killed
     is repeated on another node of its kind.
     """
-    for name in ("node-a", "node-b"):
-        offline_environment(home / f"our cells/{name}/venv")
+    environments = [home / f"our cells/{name}/venv" for name in ("node-a", "node-b")]
+    offline_environment(environments[0])
+    shutil.copytree(*environments, symlinks=True)
     (home / "hold").touch()
     with begun_launch(folder):
         wait_until(lambda: len(running(cluster)) == 2)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.target import Target
+from walkthrough import File, steps
 
 if TYPE_CHECKING:
     from conftest import Project
 
+HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 TARGET = "specs/targets/desk.toml"
 TEXT = """\
 id = "desk"
@@ -62,3 +67,13 @@ def test_spot_machine_has_a_spot_price(project: Project) -> None:
     project.write(TARGET, TEXT.partition("[engine]")[0] + engine)
     (fault,) = project.faults()
     assert fault.startswith(f"{TARGET}:7:1: engine.spot: should be false, as the plan of the price")
+
+
+@pytest.mark.parametrize("engine", ["clouds", "slurm", "your-machines"])
+def test_targets_of_how_to_pages_are_valid(engine: str) -> None:
+    """Each page shows a target whose file has the target's name."""
+    (shown,) = (
+        each for each in steps(HOW_TO / f"measure-on-{engine}.md") if isinstance(each, File)
+    )
+    target = Target.model_validate(tomllib.loads(shown.text))
+    assert shown.path == f"specs/targets/{target.id}.toml"
