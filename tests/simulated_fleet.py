@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from epochcost.errors import CapabilityError
 from epochcost.fleet.cells import Cell, Queue
 from epochcost.fleet.collection import Intake
 from epochcost.fleet.engine import Command, Engine, EngineError, JobState
@@ -60,7 +61,7 @@ class World:
 
     ``fault`` is the chance that a call fails, ``loss`` that it finds its machine lost, ``bad`` that
     a job fails. ``calls`` is the number of calls until the launcher is killed. The user interrupts
-    the launch at the time ``interrupt``.
+    the launch at the time ``interrupt``. The launcher's disk is ``full``.
     """
 
     random: random.Random
@@ -69,6 +70,7 @@ class World:
     bad: float = 0
     calls: float = math.inf
     interrupt: float = math.inf
+    full: bool = False
     now: float = 1e9
     machines: dict[str, Machine] = field(default_factory=dict)
     trials: dict[str, str] = field(default_factory=dict)
@@ -284,6 +286,8 @@ class SimulatedIntake(Intake):
         """Take in everything that is new."""
         del staged, hardware, cell
         self._world.require_alive()
+        if self._world.full:
+            raise CapabilityError("no room here")
         self._world.taken_in += sorted(self._world.collected - set(self._world.taken_in))
         return ()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.errors import CapabilityError
 from epochcost.fleet.ledger import Entries
 from epochcost.fleet.station import POLL_SECONDS, Moved
 from epochcost.fleet.tariff import tariff_of
@@ -88,7 +89,9 @@ def launches(root: Path, seed: int) -> Iterator[tuple[World, Decimal, Entries]]:
         world.now += draw.choice((1, 60, 4 * _HOUR)) * draw.random()
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 10))]
+)
 def test_random_faults_cost_at_most_the_cap_and_leave_nothing(tmp_path: Path, block: int) -> None:
     """In a thousand schedules of faults and kills, bills stay below the cap and machines end."""
     for seed in range(100 * block, 100 * (block + 1)):
@@ -131,6 +134,17 @@ def test_a_machine_of_two_targets_measures_one_cell_at_a_time(tmp_path: Path) ->
     assert order == sorted(order)
 
 
+def test_a_full_disk_of_the_launcher_ends_machines(tmp_path: Path) -> None:
+    """Results that cannot be stored cost no more: all machines are given back at once."""
+    catalogue = fleet(tmp_path, random.Random(1), count=2)
+    world = World(random.Random(1), full=True)
+    cells = [cell for name in catalogue.hardware for cell in simulated_cells(name, 5)]
+    with pytest.raises(CapabilityError):
+        simulated_launch(world, catalogue, cells, None)
+    assert not world.machines
+    assert world.starts <= 2
+
+
 def test_a_cap_below_one_cell_starts_nothing(tmp_path: Path) -> None:
     """Money that does not cover the longest time of a cell and its retries starts no machine."""
     catalogue = fleet(tmp_path, random.Random(1), count=1)
@@ -158,7 +172,7 @@ def test_long_launches_keep_their_memory(tmp_path: Path) -> None:
     """Thousands of polls take no more memory than the first."""
     catalogue = fleet(tmp_path, random.Random(1), count=1)
     (target,) = catalogue.targets.values()
-    slow = target.model_copy(update={"limit_minutes": 10_000})
+    slow = target.model_copy(update={"limit_minutes": 4000})
     catalogue = replace(catalogue, targets={target.id: slow})
     world = World(random.Random(1))
     sizes: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
+from epochcost.errors import EpochcostError
 from epochcost.fleet.engine import Engine
 from epochcost.fleet.ledger import Lease
 from epochcost.fleet.station import Launch, Station
@@ -83,5 +84,7 @@ def _drive(station: Station, lease: Lease | None, only_end: bool, stop: threadin
             if stop.wait(seconds):
                 station.problem = "interrupted"
                 steps.close()
+    except EpochcostError as error:
+        station.problem = str(error)
     except Exception as error:  # a fault of one engine must not leave the machines of others up
         station.problem = f"{type(error).__name__}: {error}: please report this fault"

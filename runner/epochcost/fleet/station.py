@@ -112,8 +112,10 @@ class Station:
         except EpochcostError as error:
             self.problem = str(error)
         finally:
-            self._abandon()
-            self.has_ended = True
+            try:
+                self._abandon()
+            finally:
+                self.has_ended = True
 
     def _next(self) -> Waits:
         """Take a cell and reserve its money, and wait while others hold cells or money."""
@@ -374,10 +376,10 @@ class Station:
                 self._say(cell, "collecting", "the launch ends early")
                 self._cancel()
                 self._collect(cell)
+        finally:
             if cell and self.launch.intake.result_of(cell):
                 self._end(cell)
             elif cell:
                 self.launch.queue.finish(cell, put_back=True)
-        finally:
             with suppress(EngineError):
                 self._give_back()
