@@ -91,9 +91,10 @@ def test_nothing_is_planned_by_value_without_predictions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The project has no published rates, so no measurement is known to help."""
-    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--plan-by-value", "2") == 1
-    demand = "--plan-by-value: expected a cell whose result would help an answer, found none"
-    assert demand in capsys.readouterr().err
+    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--plan-by-value", "2") == 0
+    printed = capsys.readouterr()
+    assert "no measurement of these cells is expected to change an answer" in printed.err
+    assert "0 cells to measure" in printed.out
 
 
 @pytest.mark.usefixtures("project")

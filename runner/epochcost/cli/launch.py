@@ -271,6 +271,8 @@ def _by_value(
     values = order_by_value(inputs_to_read(results, catalogue), list(measurable), most)
     for value in values:
         say(value.sentence, err=True)
+    if not values:
+        say("no measurement of these cells is expected to change an answer", err=True)
     return [measurable[value.cell] for value in values]
 
 
