@@ -59,7 +59,7 @@ exec bash -c "$SSH_ORIGINAL_COMMAND"
 
 def offline_environment(venv: Path) -> None:
     """Make a virtual environment that sees the packages of this one, except epochcost."""
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         if "epochcost" not in path.name and not (packages / path.name).exists():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from epochcost.fleet.payload import build_payload
 from epochcost.fleet.ssh import SshEngine
 from epochcost.specs.target import Target
 from remote_homes import NEEDS_SSHD, Machines, make_machines, offline_environment
-from tiny_project import write_tiny_project
+from tiny_project import OWNED_PRICE, write_tiny_project
 
 pytestmark = [NEEDS_SSHD, pytest.mark.slow]
 _BOX = """
@@ -27,6 +29,16 @@ provider = "our cellar"
 detected = true
 source = "made up for a test"
 """
+_TARGET = """
+id = "{name}"
+hardware = "{name}"
+price = "own-{name}"
+limit_minutes = 5
+folder = "our cells"
+setup = ["export PIP_NO_INDEX=1", "sleep 10"] # no trial ends before it is polled
+engine = {{ name = "ssh", host = "{name}" }}
+"""
+TRIALS = 3
 _SECRET = "of-the-test-only"  # noqa: S105
 
 
@@ -35,8 +47,14 @@ def folder_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a project of two boxes, and the payload."""
     folder = tmp_path_factory.mktemp("fleet")
     project = write_tiny_project(folder / "project")
+    for kind in ("prices", "targets"):
+        (project / "specs" / kind).mkdir()
     for name in ("box-a", "box-b"):
         (project / f"specs/hardware/{name}.toml").write_text(_BOX.format(name=name))
+        (project / f"specs/prices/own-{name}.toml").write_text(
+            OWNED_PRICE.replace('"own"', f'"own-{name}"').replace('"local"', f'"{name}"', 1)
+        )
+        (project / f"specs/targets/{name}.toml").write_text(_TARGET.format(name=name))
     build_payload(folder / "payload")
     return folder
 
@@ -45,11 +63,8 @@ def folder_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def machines_fixture(folder: Path) -> Iterator[Machines]:
     """Two machines behind an sshd, with all packages of the program."""
     machines = make_machines(folder, ("box-a", "box-b"))
-    offline_environment(folder / "venv")
     for name in ("box-a", "box-b"):
-        place = machines.home(name) / "our cells"
-        place.mkdir()
-        (place / "venv").symlink_to(folder / "venv")
+        offline_environment(machines.home(name) / "our cells/venv")
     machines.start()
     yield machines
     machines.stop()
@@ -96,43 +111,52 @@ def ended(box: SshEngine, job: str) -> JobState:
         time.sleep(0.2)
 
 
-def test_a_study_survives_lost_connections_and_a_killed_launch(
-    machines: Machines, tmp_path: Path
-) -> None:
-    """Jobs go on without sshd; a new engine finds them, and collects each result once."""
-    boxes = {name: engine(machines, name) for name in ("box-a", "box-b")}
-    commands = {
-        name: Command(
-            f"brief-{name}",
-            ("run", "--study", "brief", "--hardware", name, "--resume", "--no-ceilings"),
-            300,
-        )
-        for name in boxes
-    }
-    jobs = {}
-    for name, box in boxes.items():
-        box.check()
-        box.start()
-        jobs[name] = box.submit(commands[name])
-    assert boxes["box-a"].poll([jobs["box-a"]]) == (JobState("running"),)
+def test_a_study_survives_lost_connections_and_a_killed_launch(machines: Machines) -> None:
+    """Each trial runs once on each machine, and its result comes once."""
+    first = begin(machines, "--target", "box-b")
+    read_until(first, "queued")
     machines.stop()
-    with pytest.raises(EngineError, match="cannot be reached") as lost:
-        boxes["box-a"].poll([jobs["box-a"]])
-    assert lost.value.passing
-    time.sleep(3)
+    read_until(first, "cannot be reached")
     machines.start()
-    for name in boxes:
-        box = engine(machines, name)
-        assert box.submit(commands[name]) == jobs[name]
-        assert ended(box, jobs[name]) == JobState("ended"), box.logs(jobs[name])
-        assert box.logs(jobs[name]).count("brief") <= 20
-        box.collect(tmp_path)
-        files = {path: path.stat().st_mtime_ns for path in (tmp_path / name).glob("*.json")}
-        assert len(files) == 3
-        box.collect(tmp_path)
-        assert {path: path.stat().st_mtime_ns for path in (tmp_path / name).iterdir()} == files
-        box.tear_down()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["box-a", "box-b"]
+    read_until(first, "done")
+    read_until(first, "queued")
+    first.kill()
+    first.communicate()
+    second = begin(machines)
+    table, events = second.communicate()
+    assert second.returncode == 0, events
+    assert "; 0 cells left" in table
+    results = machines.folder / "project/docs/data/results"
+    for name in ("box-a", "box-b"):
+        assert len(list((results / name).glob("*.json"))) == TRIALS
+        jobs = machines.home(name) / "our cells/jobs"
+        assert [(job / "exit").read_text() for job in jobs.iterdir()] == TRIALS * ["0\n"]
+    files = {path: path.stat().st_mtime_ns for path in results.rglob("*.json")}
+    third = begin(machines)
+    table, _ = third.communicate()
+    assert third.returncode == 0
+    assert f"0 cells to measure, {2 * TRIALS} done already" in table
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*.json")} == files
+
+
+def begin(machines: Machines, *options: str) -> subprocess.Popen[str]:
+    """Start a launch of the brief study on both boxes."""
+    program = [sys.executable, "-m", "epochcost", "launch", "--study", "brief", *options]
+    return subprocess.Popen(
+        program, cwd=machines.folder / "project", text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def read_until(launch: subprocess.Popen[str], pattern: str) -> None:
+    """Read a launch's progress up to a line with a pattern."""
+    assert launch.stderr is not None
+    lines = []
+    for line in launch.stderr:
+        lines.append(line)
+        if re.search(pattern, line.rstrip()):
+            return
+    pytest.fail(f"no line with {pattern} in\n{''.join(lines)}")
 
 
 def test_a_call_during_a_lost_connection_may_be_repeated(machines: Machines) -> None:
@@ -229,13 +253,6 @@ def test_a_secret_reaches_the_job_only(machines: Machines, monkeypatch: pytest.M
     assert not [
         path for path in kept if path.name != "log" and _SECRET.encode() in path.read_bytes()
     ]
-
-
-def test_a_missing_secret_is_named(machines: Machines) -> None:
-    """Before anything is started."""
-    box = engine(machines, "box-a", secrets=["CELL_TOKEN"])
-    with pytest.raises(EngineError, match="the environment variable CELL_TOKEN is not set here"):
-        box.check()
 
 
 def test_a_changed_host_key_is_refused(machines: Machines) -> None:

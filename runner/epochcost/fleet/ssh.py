@@ -43,7 +43,9 @@ _POLL = """\
 for job in {jobs}; do
   if ! {{ cd && cd {folder}/"$job"; }} 2>/dev/null; then echo lost
   elif ! flock -n lock true; then echo running
-  elif [ -e exit ]; then echo $(ls cancelled 2>/dev/null) $(cat exit) "$(tail -n 1 log)"
+  elif read code 2>/dev/null <exit; then
+    [ -e cancelled ] && [ $code != 0 ] && code=cancelled
+    echo $code "$(tail -n 1 log)"
   else echo lost; fi
 done
 """
@@ -54,7 +56,14 @@ touch cancelled
 kill $(cat pid)
 flock -w {seconds} lock true
 """
-_LOST = "its process or its folder is gone: was the machine restarted?"
+# By the first word of the poll's line: a state or an exit code; other codes are failures.
+_STATES = {
+    "running": JobState("running"),
+    "lost": JobState("lost", "its process or its folder is gone: was the machine restarted?"),
+    "cancelled": JobState("cancelled"),
+    "0": JobState("ended"),
+    "124": JobState("failed", "ended at the target's limit_minutes"),
+}
 
 
 class SshEngine:
@@ -66,7 +75,7 @@ class SshEngine:
         self._shell = Shell(target.id, target.engine.host, target.secrets)
 
     def check(self) -> None:
-        """Raise `EngineError` if the machine is unreachable, or lacks a secret or a program."""
+        """Raise `EngineError` if the machine is unreachable or lacks a program."""
         self._shell.check(_TOOLS)
 
     def hourly_price(self) -> Decimal | None:
@@ -111,17 +120,6 @@ class SshEngine:
 
 
 def _state(line: str) -> JobState:
-    """Parse a line of the poll: a state, or the exit code and the last line of the log."""
-    if line == "running":
-        return JobState("running")
-    if line == "lost":
-        return JobState("lost", _LOST)
-    cancelled = line.startswith("cancelled ")
-    code, _, last = line.removeprefix("cancelled ").partition(" ")
-    if code == "0":
-        return JobState("ended")
-    if cancelled:
-        return JobState("cancelled")
-    if code == "124":
-        return JobState("failed", "ended at the target's limit_minutes")
-    return JobState("failed", f"exit code {code}: {printable(last)}")
+    """Parse a line of the poll: a state or an exit code, and the last line of the log."""
+    code, _, last = line.partition(" ")
+    return _STATES.get(code) or JobState("failed", f"exit code {code}: {printable(last)}")
