@@ -59,15 +59,12 @@ done
 _STATES: Mapping[str, State] = MappingProxyType(
     {
         "PENDING": "queued",
-        "REQUEUED": "queued",
         "CONFIGURING": "starting",
         "COMPLETED": "ended",
         "CANCELLED": "cancelled",
         "BOOT_FAIL": "lost",
         "NODE_FAIL": "lost",
         "PREEMPTED": "lost",
-        "REVOKED": "lost",
-        "DEADLINE": "failed",
         "FAILED": "failed",
         "OUT_OF_MEMORY": "failed",
         "TIMEOUT": "failed",
