@@ -66,9 +66,7 @@ def test_cells_are_measured_once(
     assert not (project / FOLDER / "ledger.json").exists()
     files = {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")}
     assert launch(monkeypatch, "--target", "desk") == 0
-    assert (
-        "0 cells to measure, 3 done already: 0 s of timing, at most $0" in capsys.readouterr().out
-    )
+    assert "0 cells to measure, 3 done already" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")} == files
 
 
