@@ -98,12 +98,6 @@ def _assert_same(body: str, opset: int, into: Shape, out: Shape, more: str = "")
     ("opset", "node", "demand"),
     [
         (8, "ThresholdedRelu (x)", r"\(ThresholdedRelu\): opset 8 of ONNX has no such operator"),
-        (
-            8,
-            "Scan <num_scan_inputs = 1, body = b (float[3] r) => (float[3] o) { o = Neg (r) }>"
-            " (, x)",
-            r"\(Scan\): a Scan of opset 8",
-        ),
     ],
 )
 def test_an_operator_that_the_opset_lacks_is_named(opset: int, node: str, demand: str) -> None:

@@ -22,7 +22,6 @@ from onnxstep.graphs.nodes import (
     constant_value,
     constants,
     is_standard,
-    nested_nodes,
     node_attributes,
 )
 from onnxstep.graphs.tensors import graphs, without_shapes
@@ -31,7 +30,6 @@ from onnxstep.graphs.tensors import graphs, without_shapes
 # inputs; from 14 on, Reshape has ``allowzero``; from 16 on, scatters can add.
 OLDEST_OPSET = 16
 _ROWS_ARE_ONE_AXIS = 13
-_SCANS_HAVE_NO_BATCH = 9
 _COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
 _SCALES = 2
 _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
@@ -44,7 +42,6 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     """
     if version >= OLDEST_OPSET:
         return model
-    _demand_new_scans(model.graph, version)
     try:
         upgraded = _converted(model)
     except _REFUSALS as error:
@@ -60,16 +57,6 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
         del graph.node[:]
         graph.node.extend(nodes)
     return upgraded
-
-
-def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
-    """Raise ModelError for the oldest form of Scan: onnx converts its inputs to wrong shapes."""
-    for node in nested_nodes(graph.node):
-        if version < _SCANS_HAVE_NO_BATCH and is_standard(node, "Scan"):
-            raise ModelError(
-                f"node {node.name or node.output[0]!r} (Scan): a Scan of opset {version}, over "
-                "batches, is not converted; export the model again at a newer opset"
-            )
 
 
 def _converted(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -14,18 +14,9 @@ from onnxstep.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, counted from the front; an attribute in old versions, later an input.
-
-    If axes are computed at run time, they are derived from the lengths in the result, provided that
-    it keeps its reduced axes.
-    """
-    listed, axes = node.attribute("axes"), node.optional_input(1)
-    if listed is None and axes is not None and node.attribute("keepdims"):
-        listed = node.op.array_of(axes)
-        if listed is None:
-            pairs = zip(node.x.shape, node.y.shape, strict=True)
-            return tuple(axis for axis, (before, after) in enumerate(pairs) if before != after)
-    elif listed is None:
+    """The reduced axes, counted from the front; an attribute in old versions, later an input."""
+    listed = node.attribute("axes")
+    if listed is None:
         listed = node.constant(1, "axes")
     if listed is not None and np.size(listed):
         return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(listed)))
