@@ -10,7 +10,7 @@ from collections.abc import Callable
 from onnx import TensorProto
 
 from onnxstep.axes import pad
-from onnxstep.builder import Builder, Value, ascending
+from onnxstep.builder import Builder, Value
 from onnxstep.cotangent_sums import scatter_rows
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused, zero
@@ -44,9 +44,10 @@ def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("GatherND", versions=(11, 12, 13))
 def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Add the cotangent of each result block to the block that was read."""
-    x = node.x
-    places = _with_batch_places(op, node.input(1), node.attribute("batch_dims", 0))
-    return op.ScatterND(op.zeros(x.shape, dy.elem_type), places, dy, reduction="add")
+    if node.attribute("batch_dims", 0):
+        raise ModelError(f"{node.label}: only batch_dims = 0 is differentiated")
+    zeros = op.zeros(node.x.shape, dy.elem_type)
+    return op.ScatterND(zeros, node.input(1), dy, reduction="add")
 
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
@@ -90,18 +91,6 @@ def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
     return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
-
-
-def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:
-    """Put the batch's own indices before the indices [*batch, ..., n]: [..., batch_dims + n]."""
-    if not batch_dims:
-        return places
-    columns = [*places.shape[:-1], 1]
-    counts = []
-    for axis in range(batch_dims):
-        count = ascending(columns[axis]).reshape(-1, *[1] * (len(columns) - axis - 1))
-        counts.append(op.Expand(op.constant(count), op.integers(*columns)))
-    return op.Concat(*counts, places, axis=-1)
 
 
 def _scattered(

@@ -61,20 +61,6 @@ def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     return extreme * (_with_axes(op, node, dy) / count)
 
 
-@gradient("ReduceProd", versions=(1, 11, 13, 18))
-def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ, computed as y / xᵢ; the other factors' product if only xᵢ is 0."""
-    x, axes = node.x, _axes(node)
-    none, unit = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
-    is_zero = op.Equal(x, none)
-    nonzero = op.Where(is_zero, unit, x)
-    zeros = op.reduce("ReduceSum", indicator(is_zero, x), axes, keepdims=True)
-    rest = op.reduce("ReduceProd", nonzero, axes, keepdims=True)
-    lone = op.Where(op.Equal(zeros, unit), rest, none)
-    slope = op.Where(is_zero, lone, _with_axes(op, node, node.y) / nonzero)
-    return _with_axes(op, node, dy) * slope
-
-
 @gradient("ReduceL1", versions=(1, 11, 13, 18))
 def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(Σ |x|) = Σ sgn(x) dx; sgn(0) = 0, as in PyTorch."""

@@ -131,21 +131,15 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
-def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the cotangent; padding that copies elements is added to these elements.
-
-    The fill value of a constant padding gets the sum of the cotangents of the padding.
-    """
+def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """Cut the padding off the cotangent; copies of elements are added to these elements."""
+    if node.wants(2):
+        raise ModelError(f"{node.label}: its fill value is not trained; freeze it")
     begins, ends = _pads(node)
     mode = node.attribute("mode")
     if mode != "constant":
         return _unfolded(node, dy, begins, ends, mode)
-    dx = pad(dy, [-begin for begin in begins], [-end for end in ends])
-    if not node.wants(2):
-        return dx
-    everything = range(dy.rank)
-    total, inner = (op.reduce("ReduceSum", v, everything, keepdims=False) for v in (dy, dx))
-    return dx, None, total - inner
+    return pad(dy, [-begin for begin in begins], [-end for end in ends])
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
