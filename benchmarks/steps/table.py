@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ def write(records: Records, root: Path) -> list[str]:
         _ratio_table(compared),
         *_remarks(compared),
         _ceilings(records, compared),
-        _demand_table(compared, load_catalogue(root)),
+        _demand_table(compared, _catalogue(root)),
     ]
     _replace(root / DOCUMENT, "\n\n".join(parts))
     return [_slower_line(case, record) for case, record in compared if _is_slower(record)]
@@ -62,8 +63,31 @@ def write_site(records: Records, root: Path) -> None:
     """Write the ratios of training and of inference, which ``epochcost.analysis.inputs`` reads."""
     compared = measured(records, "training")
     inference = measured(json.loads((root / INFERENCE).read_text("utf-8")), "inference")
-    content = _site(records, compared) | {"inference": _by_model(inference, INFERENCE_CONTENDERS)}
+    # Cases ascend: the last of a model has its larger batch and the most threads.
+    largest_cases = {case.subject.model: (case, record) for case, record in compared}
+    content = _site(records, compared) | {
+        "inference": _by_model(inference, INFERENCE_CONTENDERS),
+        "shares": {name: _shares(root, *largest) for name, largest in largest_cases.items()},
+    }
     (root / SITE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+def _shares(root: Path, case: Case, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a step at peak rates, as ``epochcost.analysis.inputs.StepShares``."""
+    needed = demands(_catalogue(root), case.subject, case.batch_size)
+    seconds, ceilings = step_seconds(record, OURS), record["sessions"][0]["ceilings"]
+    assert seconds is not None, case.key
+    return {
+        "batch_size": case.batch_size,
+        "threads": case.threads,
+        "products": round(needed.flops / seconds / ceilings["flops"], 3),
+        "update": round(needed.update_bytes / seconds / ceilings["copy_bytes"], 3),
+    }
+
+
+@functools.cache
+def _catalogue(root: Path) -> Catalogue:
+    return load_catalogue(root)
 
 
 def _replace(path: Path, text: str) -> None:

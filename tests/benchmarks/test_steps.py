@@ -83,6 +83,8 @@ def test_the_page_and_the_site_show_the_records(tmp_path: Path) -> None:
 
 def test_the_table_of_inference_shows_the_records(tmp_path: Path) -> None:
     """The committed records give the committed table."""
+    for name in ("specs", "models"):
+        (tmp_path / name).symlink_to(ROOT / name, target_is_directory=True)
     for path in (TRAINING, SITE, DATA / "inference.json"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)

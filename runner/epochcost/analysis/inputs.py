@@ -39,11 +39,27 @@ RESULTS_URI = "data/results"
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
+class StepShares(BaseModel):
+    """Parts of a measured training step, if they ran at the machine's peak rates.
+
+    ``products`` is the share of the matrix products and convolutions, ``update`` that of moving
+    gradients, parameters and optimizer states once.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    batch_size: int
+    threads: int
+    products: Decimal
+    update: Decimal
+
+
 class _File(BaseModel):
     """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
-    ``inference`` has the same ratios of inference, by runtime, measured on ``cpu``. ``dimensions``
-    has the dimensions that replaced those in the spec for the comparison, by model.
+    ``inference`` has the same ratios of inference, by runtime, measured on ``cpu``. ``shares`` has
+    the parts of each model's step. ``dimensions`` has the dimensions that replaced those in the
+    spec for the comparison, by model.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,6 +67,7 @@ class _File(BaseModel):
     models: dict[str, dict[int, dict[int, dict[str, Decimal]]]]
     dimensions: dict[str, dict[str, int]] = {}
     inference: dict[str, dict[int, dict[int, dict[str, Decimal]]]] = {}
+    shares: dict[str, StepShares] = {}
     cpu: str = ""
 
 
@@ -84,12 +101,14 @@ class StepRatios:
     """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads.
 
     ``slower_inference`` has the worst case of inference of each model that another runtime answers
-    more than 5 % faster.
+    more than 5 % faster. ``shares`` has the parts of each model's step, measured on ``cpu``.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     slower_inference: Mapping[str, SlowerInference] = field(default_factory=dict)
+    shares: Mapping[str, StepShares] = field(default_factory=dict)
+    cpu: str = ""
 
     def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
         """The ratio for a training step of a model; None for a model without a comparison.
@@ -132,7 +151,8 @@ def read_ratios(path: Path) -> StepRatios:
         }
         for model, batches in file.models.items()
     }
-    return StepRatios(worst, file.dimensions, dict(_slower_inference(file)))
+    slower = dict(_slower_inference(file))
+    return StepRatios(worst, file.dimensions, slower, file.shares, file.cpu)
 
 
 def _slower_inference(file: _File) -> Iterator[tuple[str, SlowerInference]]:

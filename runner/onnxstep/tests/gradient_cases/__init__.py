@@ -2,6 +2,7 @@
 
 from gradient_cases import (
     activation,
+    attention,
     contrib,
     convolution,
     indexing,
@@ -9,6 +10,7 @@ from gradient_cases import (
     math,
     normal,
     pooling,
+    quantization,
     recurrent,
     reduction,
     resize,
@@ -20,6 +22,7 @@ from gradient_check import Case
 
 FAMILIES = (
     activation,
+    attention,
     contrib,
     convolution,
     indexing,
@@ -27,6 +30,7 @@ FAMILIES = (
     math,
     normal,
     pooling,
+    quantization,
     recurrent,
     reduction,
     resize,
