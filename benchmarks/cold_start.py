@@ -34,9 +34,10 @@ def make(name: str, folder: Path) -> None:
     from epochcost.cli.bundled import own_catalogue
     from epochcost.execute.build import build_job
     from epochcost.execute.planning import plan_run
+    from epochcost.graphs.trained import with_values
     from epochcost.plan.make import RunRequest
     from onnxstep.graphs.loading import load_model
-    from onnxstep.graphs.parameters import materialise, with_values
+    from onnxstep.graphs.parameters import materialise
 
     catalogue = own_catalogue()
     planned = plan_run(catalogue, RunRequest(models=(name,), providers=("cpu",), batch_size=1))

@@ -308,7 +308,7 @@ def _show_event(event: Moved) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TargetEnd:
-    """What became of a target's cells; ``failed`` has titles with reasons."""
+    """Outcome of a target's cells; ``failed`` has titles with reasons."""
 
     target: str
     done: int

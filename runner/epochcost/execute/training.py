@@ -17,6 +17,7 @@ import onnx
 
 from epochcost.errors import InputError
 from epochcost.execute.step import build_step, carried_values, loss_terms
+from epochcost.graphs.trained import with_values
 from epochcost.measure.training import TrainingGraphs, TrainingSession
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import SessionSettings
@@ -34,7 +35,7 @@ from epochcost.train.state import Progress, SavedState, digest, read_state, refu
 from onnxstep import TrainingStep, evaluation_graph
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.parameters import materialise, with_values
+from onnxstep.graphs.parameters import materialise
 
 # Examples in a batch of an evaluation, if a step has no more.
 _EVALUATED_AT_ONCE = 128

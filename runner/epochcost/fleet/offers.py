@@ -1,4 +1,4 @@
-"""From the catalogue's prices to targets, and from a launch to prices.
+"""Turn prices of the catalogue into targets, and prices that a launch paid into specs.
 
 The cheapest offer of an accelerator becomes a target; the price that a launch paid and the start
 that it measured become a price spec, which a person reviews.

@@ -67,7 +67,7 @@ class Launch:
 
 @dataclass(eq=False)
 class Station:
-    """A machine of a target at work, and what became of its cells.
+    """A machine of a target at work, and the outcome of its cells.
 
     ``problem`` is the reason why it takes no more cells; empty if there is none. Stations of the
     same target share the lock ``starting``. On a machine with several targets, a station waits for

@@ -1,4 +1,4 @@
-"""Dot-product attention with several heads, and its derivative, for all attention operators.
+"""Causal dot-product attention with several heads, and its derivative.
 
 The scores are s = q kᵀ · scale, capped to a = c tanh(s / c). The weights are p = softmax(a + bias),
 and the result is y = p v. The cotangents are dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a /
@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import TensorProto
 
 from onnxstep.builder import Value, ascending
 
@@ -22,18 +21,16 @@ class Attention:
 
     Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` limits the scores by
     c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores; ``allowed`` (bool)
-    is True for the keys that a query may use. Both broadcast to [B, H, L, S]. ``precision`` is the
-    element type of the softmax if it differs from that of ``q``.
+    is True for the keys that a query may use, at least one. Both broadcast to [B, H, L, S].
     """
 
     q: Value
     k: Value
     v: Value
     scale: float
+    allowed: Value
     cap: float = 0.0
     bias: Value | None = None
-    allowed: Value | None = None
-    precision: int = TensorProto.UNDEFINED
 
 
 @dataclass(frozen=True)
@@ -49,15 +46,15 @@ class AttentionCotangents:
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the cotangents of the operands for the cotangent ``dy`` of ``y`` [B, H, L, F].
 
-    ``y`` is the result of the attention. A query without any allowed key has the result 0 and gets
-    no gradient.
+    ``y`` is the result of the attention.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
     unit = op.Tanh(scores * (1 / of.cap)) if of.cap else None
-    p, blind = _weights(of, scores if unit is None else unit * of.cap)
-    if blind is not None:
-        dy = op.Where(blind, op.scalar(0.0, dy.elem_type), dy)
+    scores = scores if unit is None else unit * of.cap
+    scores = scores if of.bias is None else scores + of.bias
+    forbidden = op.scalar(-np.inf, scores.elem_type)
+    p = op.Softmax(op.Where(of.allowed, scores, forbidden), axis=-1)
     d_biased = p * (_product(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
     d_product = (d_biased if unit is None else d_biased * (1.0 - unit * unit)) * of.scale
     return AttentionCotangents(
@@ -68,26 +65,17 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
     )
 
 
-def band_masks(
-    like: Value, queries: int, keys: int, offset: int | Value, bounds: tuple[int, int]
-) -> list[Value]:
-    """Masks [..., queries, keys] that are True for the keys near each query.
+def causal_mask(like: Value, length: int, window: int = 0) -> Value:
+    """Mask [length, length] that is True for a query's own key and earlier keys.
 
-    Query i is at position i + ``offset``, where ``offset`` is a number or an int64 value [B, 1, 1,
-    1]. ``bounds`` are the largest distances to earlier and to later keys; a negative distance is no
-    bound and yields no mask.
+    With a ``window`` above 0 only for this number of keys.
     """
     op = like.op
-    rows = op.constant(ascending(queries).reshape(-1, 1))
-    columns = op.constant(ascending(keys))
-    position = rows + offset if isinstance(offset, Value) or offset else rows
-    back, ahead = bounds
-    masks = []
-    if ahead >= 0:
-        masks.append(op.LessOrEqual(columns, position + ahead if ahead else position))
-    if back >= 0:
-        masks.append(op.GreaterOrEqual(columns, position - back if back else position))
-    return masks
+    rows, columns = op.constant(ascending(length).reshape(-1, 1)), op.constant(ascending(length))
+    mask = op.LessOrEqual(columns, rows)
+    if window <= 0:
+        return mask
+    return op.And(mask, op.Greater(columns, rows - op.integers(window)))
 
 
 def split_heads(x: Value, heads: int) -> Value:
@@ -101,33 +89,6 @@ def merge_heads(x: Value) -> Value:
     """Reshape [B, heads, L, E] to [B, L, heads · E]."""
     op, (batch, heads, length, width) = x.op, x.shape
     return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.integers(batch, length, heads * width))
-
-
-def _weights(of: Attention, scores: Value) -> tuple[Value, Value | None]:
-    """Softmax weights p, and a mask [..., L, 1] of the queries that have no allowed key.
-
-    The weights of such queries have no meaning. The mask is None if no key is forbidden.
-    """
-    op = scores.op
-    bias = _total_bias(of)
-    blind = None
-    if bias is not None:
-        highest = op.reduce("ReduceMax", bias, [bias.rank - 1], keepdims=True)
-        blind = op.Equal(highest, op.scalar(-np.inf, bias.elem_type))
-        scores = scores + op.Where(blind, op.scalar(0.0, bias.elem_type), bias)
-    if of.precision in (TensorProto.UNDEFINED, scores.elem_type):
-        return op.Softmax(scores, axis=-1), blind
-    return op.Cast(
-        op.Softmax(op.Cast(scores, to=of.precision), axis=-1), to=scores.elem_type
-    ), blind
-
-
-def _total_bias(of: Attention) -> Value | None:
-    if of.allowed is None:
-        return of.bias
-    op = of.q.op
-    added = op.scalar(0.0, of.q.elem_type) if of.bias is None else of.bias
-    return op.Where(of.allowed, added, op.scalar(-np.inf, of.q.elem_type))
 
 
 def _grouped(x: Value, heads: int) -> Value:

@@ -168,11 +168,6 @@ def concat(values: Sequence[Value], axis: int) -> Value:
     return values[0] if len(values) == 1 else values[0].op.Concat(*values, axis=axis)
 
 
-def sum_rows(x: Value) -> Value:
-    """Sum the rows of x [rows, n]: [n]."""
-    return x.op.ReduceSum(x, x.op.integers(0), keepdims=0)
-
-
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
     """Sum of x Wᵀ over pairs of ``columns`` x [rows, n] and ``weights`` W [m, n], plus bias [m].
 

@@ -291,7 +291,7 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
     """Scalar weights of a GRU, which onnx's inference accepts, are refused."""
     model = model_of_text(
         "g (float[4,2,3] x, float[1,6,3] w) => (float[4,1,2,2] y) <float r = {1}>"
-        "{ y = GRU <hidden_size = 2> (x, w, r) }"
+        "{ y = GRU <hidden_size = 2, linear_before_reset = 1> (x, w, r) }"
     )
     with pytest.raises(ModelError, match="expected X, W and R of rank 3"):
         vjp_graph(model, ["x"])
@@ -360,20 +360,17 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
 @pytest.mark.parametrize(
     ("call", "written"),
     [
-        ("Celu <alpha = 0.0> (x)", "alpha 0.0"),
         ('Pad <mode = "outwards"> (x, ends)', "mode b'outwards'"),
-        (f"OneHot <axis = {2**62}> (places, depth, pair)", f"axis {2**62}"),
     ],
 )
 def test_a_node_that_its_operator_does_not_allow_is_refused(call: str, written: str) -> None:
     """Wrong attributes and shapes that onnx does not check give one-line errors."""
     model = model_of_text(
-        "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
-        "int64[1,1] places = {0}, int64[1] depth = {3}, float[2] pair = {0, 1}> "
+        "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}> "
         f"{{ y = {call} }}"
     )
     with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
-        vjp_graph(model, ["x", "pair"])
+        vjp_graph(model, ["x"])
     assert "\n" not in str(caught.value)
 
 

@@ -19,9 +19,7 @@ from onnxstep.graphs.contrib import DOMAIN
 from onnxstep.graphs.nodes import copied, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
-# First opsets of GroupNormalization with a scale per channel (from 18 to 20 it has one per group,
-# and onnx calls it deprecated), of LayerNormalization, and of ReduceMean with axes as an input.
-_GROUP_NORMALIZATION = 21
+# First opsets of LayerNormalization, and of ReduceMean with axes as an input.
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
 _PARAMETERS = ("alpha", "beta", "gamma")
 _EPSILON = 1e-5
@@ -108,8 +106,6 @@ def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
     if node.domain in ("", "ai.onnx"):
         if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
             return _simplified_layer_normalization
-        if node.op_type == "GroupNormalization" and opset < _GROUP_NORMALIZATION:
-            return _group_normalization
         if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
             return _layer_normalization if _over_last(node) else None
     return _FUSED.get(node.op_type) if node.domain == DOMAIN else None
@@ -129,17 +125,6 @@ def _layer_normalization(parts: _Parts) -> None:
     x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
-
-
-def _group_normalization(parts: _Parts) -> None:
-    """Emit InstanceNormalization with groups as channels; each group has a scale and a bias."""
-    x, scale, bias = parts.node.input
-    groups = parts.attributes["num_groups"]
-    rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
-    scale, bias = (parts.add("Expand", factor, parts.shape(groups)) for factor in (scale, bias))
-    epsilon = parts.attributes.get("epsilon", _EPSILON)
-    unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
-    parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
 
 
 def _wide(parts: _Parts) -> str:

@@ -29,7 +29,7 @@ from onnxstep.graphs.initial import (
     listed_parameters,
     listed_state,
 )
-from onnxstep.graphs.nodes import copied, is_standard, nested_nodes, node_attributes
+from onnxstep.graphs.nodes import is_standard, nested_nodes, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES
 
 
@@ -163,27 +163,6 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
         else _first_value(parameter, parameter.initial, seed)
         for name, parameter in {each.name: each for each in every}.items()
     }
-
-
-def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
-    """Copy of the model, as an ordinary ONNX file, that stores these parameters and this state.
-
-    ``values`` has an array for each of them by name.
-    """
-    stored = copied(separated(model))
-    weights = {each.name for each in (*parameters(stored), *state(stored))}
-    graph = stored.graph
-    for places in (graph.input, graph.initializer):
-        inputs = [place for place in places if place.name not in weights]
-        del places[:]
-        places.extend(inputs)
-    graph.initializer.extend(
-        onnx.numpy_helper.from_array(values[name], name) for name in sorted(weights)
-    )
-    lists = {METADATA_KEY, STATE_KEY}
-    metadata = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
-    onnx.helper.set_model_props(stored, metadata)
-    return stored
 
 
 def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[Any]:

@@ -1,10 +1,10 @@
 """Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
-onnx's converter changes the meaning of some operators; this module corrects that. Hardmax before 13
-treats all axes from its axis on as one row. Resize 10, to which Upsample is converted, uses
-asymmetric coordinates and rounds them towards the larger image; from 11 on both are attributes with
-other defaults. The bounds of Clip 6 are attributes, which onnx converts to float32 inputs for every
-input type.
+onnx's converter changes the meaning of some operators; this module corrects that. Resize 10, to
+which Upsample is converted, uses asymmetric coordinates and rounds them towards the larger image;
+from 11 on both are attributes with other defaults. The bounds of Clip 6 are attributes, which onnx
+converts to float32 inputs for every input type. Hardmax before 13, which treats all axes from its
+axis on as one row, is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from onnxstep.graphs.nodes import (
     constant_value,
     constants,
     is_standard,
-    nested_nodes,
     node_attributes,
 )
 from onnxstep.graphs.tensors import graphs, without_shapes
@@ -31,7 +30,6 @@ from onnxstep.graphs.tensors import graphs, without_shapes
 # inputs; from 14 on, Reshape has ``allowzero``; from 16 on, scatters can add.
 OLDEST_OPSET = 16
 _ROWS_ARE_ONE_AXIS = 13
-_SCANS_HAVE_NO_BATCH = 9
 _COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
 _SCALES = 2
 _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
@@ -44,7 +42,6 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     """
     if version >= OLDEST_OPSET:
         return model
-    _demand_new_scans(model.graph, version)
     try:
         upgraded = _converted(model)
     except _REFUSALS as error:
@@ -62,16 +59,6 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     return upgraded
 
 
-def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
-    """Raise ModelError for the oldest form of Scan: onnx converts its inputs to wrong shapes."""
-    for node in nested_nodes(graph.node):
-        if version < _SCANS_HAVE_NO_BATCH and is_standard(node, "Scan"):
-            raise ModelError(
-                f"node {node.name or node.output[0]!r} (Scan): a Scan of opset {version}, over "
-                "batches, is not converted; export the model again at a newer opset"
-            )
-
-
 def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
     """Convert a model with onnx; if that fails, try again without declared shapes.
 
@@ -87,23 +74,16 @@ def _as_meant(
     node: onnx.NodeProto, graph: onnx.GraphProto, types: Mapping[str, int], version: int
 ) -> Iterator[onnx.NodeProto]:
     if is_standard(node, "Hardmax") and version < _ROWS_ARE_ONE_AXIS:
-        yield from _hardmax_of_rows(node)
+        raise ModelError(
+            f"node {node.name or node.output[0]!r} (Hardmax): its form of opset {version} is not "
+            "converted; export the model again at a newer opset"
+        )
     elif is_standard(node, "Resize") and version < _COORDINATES_ARE_CHOSEN:
         yield from _resize_from_corner(node, graph)
     elif is_standard(node, "Clip") and version < _BOUNDS_ARE_INPUTS:
         yield from _clip_by_own_type(node, types)
     else:
         yield node
-
-
-def _hardmax_of_rows(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """Emit a Hardmax over all axes from ``axis`` on, flattened to rows of a matrix."""
-    x, y = node.input[0], node.output[0]
-    axis = node_attributes(node).get("axis", 1)
-    yield helper.make_node("Shape", [x], [f"{y}/shape"])
-    yield helper.make_node("Flatten", [x], [f"{y}/rows"], axis=axis)
-    yield helper.make_node("Hardmax", [f"{y}/rows"], [f"{y}/flat"], name=node.name, axis=1)
-    yield helper.make_node("Reshape", [f"{y}/flat", f"{y}/shape"], [y])
 
 
 def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterator[onnx.NodeProto]:

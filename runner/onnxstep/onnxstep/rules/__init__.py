@@ -6,7 +6,6 @@ the differential of an operator's result; its rule multiplies the cotangent dy b
 
 from onnxstep.rules import (  # noqa: F401
     activation,
-    attention,
     contrib,
     convolution,
     few_bits,

@@ -55,13 +55,6 @@ def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
     return dy * _by_sign(op, node.x, node.y + alpha)
 
 
-@gradient("Celu", versions=(12, 28))
-def celu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is 1 for x > 0, else exp(x / α) = y / α + 1."""
-    alpha: float = node.attribute("alpha")
-    return dy * (_negative_part(op, node.y) * (1 / alpha) + 1.0)
-
-
 @gradient("Selu", versions=(6, 22))
 def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The derivative is γ for x > 0, else γ α eˣ = y + γ α."""
@@ -118,19 +111,6 @@ def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x / (1 + |x|)) = dx / (1 + |x|)²."""
     denominator = op.Abs(node.x) + 1.0
     return dy / (denominator * denominator)
-
-
-@gradient("Mish", versions=(18, 22))
-def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x t) = (t + x σ(x) (1 - t²)) dx, with t = tanh(ln(1 + eˣ)).
-
-    The code computes t = m / (2 - m) with m = σ(x) (2 - σ(x)), which is cheaper than Softplus and
-    cannot overflow.
-    """
-    s = op.Sigmoid(node.x)
-    m = s * (2.0 - s)
-    t = m / (2.0 - m)
-    return dy * (t + node.x * s * (1.0 - t * t))
 
 
 @gradient("Gelu", versions=(20,))

@@ -11,7 +11,7 @@ import math
 from onnxstep.attention_math import (
     Attention,
     attention_backward,
-    band_masks,
+    causal_mask,
     merge_heads,
     split_heads,
 )
@@ -113,18 +113,14 @@ def group_query_attention(
     widths = [heads * size, shared * size, shared * size]
     operands = _parts(node.x, widths) if packed else [node.input(place) for place in range(3)]
     q, k, v = (split_heads(x, x.shape[-1] // size) for x in operands)
-    window = int(node.attribute("local_window_size", -1))
-    length = q.shape[2]
     of = Attention(
         q=_turned_heads(node, q),
         k=_turned_heads(node, k),
         v=v,
         scale=node.attribute("scale") or 1 / math.sqrt(size),
+        allowed=causal_mask(q, q.shape[2], int(node.attribute("local_window_size", -1))),
         cap=node.attribute("softcap", 0.0),
         bias=node.optional_input(10),
-        allowed=functools.reduce(
-            op.And, band_masks(q, length, length, 0, (window - 1 if window > 0 else -1, 0))
-        ),
     )
     received = op.zeros(node.y.shape, q.elem_type) if dy is None else dy
     pulled = attention_backward(of, split_heads(node.y, heads), split_heads(received, heads))

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from onnx import TensorProto
 
 from onnxstep.axes import pad
-from onnxstep.builder import Builder, Value, ascending
+from onnxstep.builder import Builder, Value
 from onnxstep.cotangent_sums import scatter_rows
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused, zero
@@ -45,9 +44,10 @@ def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("GatherND", versions=(11, 12, 13))
 def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Add the cotangent of each result block to the block that was read."""
-    x = node.x
-    places = _with_batch_places(op, node.input(1), node.attribute("batch_dims", 0))
-    return op.ScatterND(op.zeros(x.shape, dy.elem_type), places, dy, reduction="add")
+    if node.attribute("batch_dims", 0):
+        raise ModelError(f"{node.label}: only batch_dims = 0 is differentiated")
+    zeros = op.zeros(node.x.shape, dy.elem_type)
+    return op.ScatterND(zeros, node.input(1), dy, reduction="add")
 
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
@@ -85,41 +85,12 @@ def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
 
 
-@gradient("OneHot", versions=(9, 11, 28))
-def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of y = off + (on - off) h at the numbers off and on.
-
-    The one-hot tensor h of the indices has no derivative.
-    """
-    axis, axes = node.attribute("axis"), range(dy.rank)
-    labels, depth = node.input(0).cast(TensorProto.INT64), op.constant(np.array(dy.shape[axis]))
-    # OneHot runs in float32, which every runtime supports.
-    hot = op.OneHot(labels, depth, op.constant(np.array([0, 1], np.float32)), axis=axis)
-    hot = op.Cast(hot, to=dy.elem_type)
-    on = op.reduce("ReduceSum", dy * hot, axes, keepdims=False)
-    off = op.reduce("ReduceSum", dy, axes, keepdims=False) - on
-    values = [op.Reshape(value, op.integers(1)) for value in (off, on)]
-    return None, None, op.Concat(*values, axis=0)
-
-
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
     """Gradient of reading one row at a constant place: dy with zeros before and after it."""
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
     return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
-
-
-def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:
-    """Put the batch's own indices before the indices [*batch, ..., n]: [..., batch_dims + n]."""
-    if not batch_dims:
-        return places
-    columns = [*places.shape[:-1], 1]
-    counts = []
-    for axis in range(batch_dims):
-        count = ascending(columns[axis]).reshape(-1, *[1] * (len(columns) - axis - 1))
-        counts.append(op.Expand(op.constant(count), op.integers(*columns)))
-    return op.Concat(*counts, places, axis=-1)
 
 
 def _scattered(
@@ -141,10 +112,8 @@ def _scattered(
             return dy, None, read(dy)
         case "max" | "min":
             return _extreme(op, node, dy, read, write)
-        case "mul":
-            return _product(op, node, dy, read, write)
         case other:
-            raise ModelError(f"{node.label}: reduction {other!r} is unknown")
+            raise ModelError(f"{node.label}: reduction {other!r} is not differentiated")
 
 
 def _extreme(
@@ -162,27 +131,6 @@ def _extreme(
     won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
     share = dy / write(won, won_by_updates, reduction="add")
     return share * won, None, read(share) * won_by_updates
-
-
-def _product(
-    op: Builder,
-    node: Node,
-    dy: Value,
-    read: Callable[[Value], Value],
-    write: Callable[..., Value],
-) -> Cotangents:
-    """D(x Π u) = Π u dx + Σ (y / u) du.
-
-    If u is 0, the product of the other factors replaces y / u; it is 0 if another factor is 0.
-    """
-    updates = node.input(2)
-    is_zero = op.Cast(op.Equal(updates, op.scalar(0.0, dy.elem_type)), to=dy.elem_type)
-    filled = updates + is_zero
-    without_zeros = write(node.x, filled, reduction="mul")
-    zeros = write(op.zeros(node.x.shape, dy.elem_type), is_zero, reduction="add")
-    others_have_none = op.Cast(op.Equal(read(zeros), is_zero), to=dy.elem_type)
-    du = read(dy) * others_have_none * read(without_zeros) / filled
-    return write(dy, updates, reduction="mul"), None, du
 
 
 zero("NonZero", versions=(9, 13))

@@ -12,6 +12,7 @@ import operator
 import numpy as np
 
 from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused, zero
 
 
@@ -266,28 +267,13 @@ def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Clip", versions=(11, 12, 13))
 def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent of min(max(x, low), high) goes to x where y = x, else to the bound.
+    """The cotangent of min(max(x, low), high) goes to x where y = x; bounds are not trained.
 
     An x equal to a bound gets the cotangent, as in PyTorch's clamp.
     """
-    x, low, high = node.x, node.optional_input(1), node.optional_input(2)
-    dx = dy * indicator(op.Equal(x, node.y), dy)
-    dlow = dhigh = None
-    if low is not None and node.wants(1):
-        dlow = dy * indicator(_raised(op, x, low, high), dy)
-    if high is not None and node.wants(2):
-        raised = x if low is None else op.Max(x, low)
-        dhigh = dy * indicator(op.Greater(raised, high), dy)
-    return dx, dlow, dhigh
-
-
-def _raised(op: Builder, x: Value, low: Value, high: Value | None) -> Value:
-    """Mask of the elements whose result is the lower bound.
-
-    If the upper bound is below the lower one, the result is the upper bound.
-    """
-    below = op.Less(x, low)
-    return below if high is None else op.And(below, op.Not(op.Less(high, low)))
+    if node.wants(1) or node.wants(2):
+        raise ModelError(f"{node.label}: its bounds are not trained; freeze them")
+    return dy * indicator(op.Equal(node.x, node.y), dy)
 
 
 for _op_type, _versions in {

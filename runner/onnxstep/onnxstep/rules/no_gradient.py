@@ -58,10 +58,18 @@ for _op_type, _versions in {
     "LpNormalization": (1, 22),
     "LpPool": (11, 18, 22),
     "MaxUnpool": (11, 22),
+    "OneHot": (9, 11, 28),
+    "ReduceProd": (1, 11, 13, 18),
+    "ReverseSequence": (10,),
     "STFT": (17,),
     "TensorScatter": (24,),
 }.items():
     refused(_op_type, _versions, _RARE)
+refused(
+    "DequantizeLinear",
+    (10, 13, 19, 21, 23, 24, 25, 28),
+    reason="scales of codes are not trained; freeze them",
+)
 refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)
 refused("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS)
 refused("Scan", (8, 9, 11, 16, 19, 21, 23, 24, 25), _LOOPS)

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value, ascending, require_room
+from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import Window, convolve_transposed, window
 
@@ -20,14 +21,16 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     suffices. If windows overlap, an element can be the maximum of several windows; it gets the sum
     of their cotangents.
     """
+    if node.attribute("storage_order"):
+        raise ModelError(f"{node.label}: only storage_order = 0 is differentiated")
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
     if _unpools(op, node, view):
-        return op.MaxUnpool(dy, _indices(op, node), kernel_shape=view.kernel, strides=view.strides)
+        return op.MaxUnpool(dy, node.output(1), kernel_shape=view.kernel, strides=view.strides)
     adding = {} if view.is_partition else {"reduction": "add"}
     flat = op.integers(-1)
     scattered = op.ScatterElements(
         op.zeros([x.size], dy.elem_type),
-        op.Reshape(_indices(op, node), flat),
+        op.Reshape(node.output(1), flat),
         op.Reshape(dy, flat),
         axis=0,
         **adding,
@@ -41,18 +44,8 @@ def _unpools(op: Builder, node: Node, view: Window) -> bool:
     It is faster than a scatter (benchmarks/rules/max_pool.py).
     """
     whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
-    fits = view.is_partition and whole == node.x.shape[2:] and not node.attribute("storage_order")
+    fits = view.is_partition and whole == node.x.shape[2:]
     return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
-
-
-def _indices(op: Builder, node: Node) -> Value:
-    """Index of each maximum in row-major order; a node with column-major order is run again."""
-    if not node.attribute("storage_order"):
-        return node.output(1)
-    names = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
-    attribute_names = {entry.name for entry in node.proto.attribute}
-    attributes = {name: node.attribute(name) for name in names if name in attribute_names}
-    return op.emit("MaxPool", [node.x], attributes, outputs=2)[1]
 
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
 from onnxstep.recurrence import (
     Direction,
     DirectionCotangents,
@@ -129,15 +130,15 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
 def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
     """Gradient of h' = (1 - z) n + z h, with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n.
 
-    The candidate is n = g(x Wᵀ + (r h) Rᵀ + b), or with linear_before_reset n = g(x Wᵀ + b + r (h
-    Rᵀ + b')).
+    The candidate is n = g(x Wᵀ + b + r (h Rᵀ + b')), as with linear_before_reset.
     """
-    after = node.attribute("linear_before_reset")
-    return through_time(node, _sweep_gru_reset_after if after else _sweep_gru, dy, dy_h)
+    if not node.attribute("linear_before_reset"):
+        raise ModelError(f"{node.label}: only linear_before_reset = 1 is differentiated")
+    return through_time(node, _sweep_gru, dy, dy_h)
 
 
-def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
-    """Cotangents of a direction of a GRU with linear_before_reset; ``gru`` has its equations.
+def _sweep_gru(run: Direction) -> DirectionCotangents:
+    """Cotangents of a direction of a GRU; ``gru`` has its equations.
 
     With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n)
     f'(z), dh = dh' z + (dz, dr, dq) R.
@@ -156,33 +157,7 @@ def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
         swept.append(concat([dh, dh, dh], axis=1) * factors[step])
         dh = _before(run, step, swept[-1], run.r, dh * keep[step])
     d_gates, dq = _gates_and_new(run.over_steps(swept), axis=1)
-    return parts.swept(d_gates, run.over_steps(received) * into_n, dh, (dq, run.h_before))
-
-
-def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Cotangents of a direction of a GRU without linear_before_reset; ``gru`` has its equations.
-
-    With s = r h and dn = dh' (1 - z) g'(n): ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z), dh
-    = dh' z + ds r + (dz, dr) R.
-    """
-    f, g = run.activations
-    parts = _Parts(run)
-    z, r = split(f(parts.gates), 2, axis=1)
-    s = r * run.h_before
-    n = g(affine([run.x, s], [parts.w_new, parts.r_new], parts.new_bias(0, 1)))
-    into_n = run.per_step(g.slope(1.0 - z, n))
-    into_gates = [f.slope(run.h_before - n, z), f.slope(run.h_before, r, s)]
-    factors = run.per_step(concat(into_gates, axis=1))
-    keep, reset, dh = run.per_step(z), run.per_step(r), run.received(-1)
-    d_new, d_gates = [], []
-    for step in reversed(range(run.steps)):
-        d_new.append(dh * into_n[step])
-        ds = run.op.MatMul(d_new[-1], parts.r_new)
-        d_gates.append(concat([dh, ds], axis=1) * factors[step])
-        direct = dh * keep[step] + ds * reset[step]
-        dh = _before(run, step, d_gates[-1], parts.r_gates, direct)
-    dn = run.over_steps(d_new)
-    return parts.swept(run.over_steps(d_gates), dn, dh, (dn, s))
+    return parts.swept(d_gates, run.over_steps(received) * into_n, dh, dq)
 
 
 class _Parts:
@@ -206,20 +181,17 @@ class _Parts:
         """The candidate's bias of x Wᵀ (side 0) or of h Rᵀ (side 1), or their sum; may be None."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
-    def swept(
-        self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
-    ) -> DirectionCotangents:
+    def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
         """Cotangents of a direction's inputs, given those of its gates' and candidate's arguments.
 
-        ``dh0`` is the cotangent of the first state. In the candidate, R multiplies a factor:
-        ``from_h`` are the cotangent of their product, and that factor.
+        ``dh0`` is the cotangent of the first state, ``dq`` that of the candidate's product h Rᵀ.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
             d_gates, [run.x, run.h_before], biased=biased
         )
         w_new, *w_bias = weight_cotangents(dn, [run.x], biased=biased)
-        r_new, *r_bias = weight_cotangents(from_h[0], [from_h[1]], biased=biased)
+        r_new, *r_bias = weight_cotangents(dq, [run.h_before], biased=biased)
         return DirectionCotangents(
             z=concat([d_gates, dn], axis=1),
             w=concat([w_gates, w_new], axis=0),

@@ -14,18 +14,9 @@ from onnxstep.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, counted from the front; an attribute in old versions, later an input.
-
-    If axes are computed at run time, they are derived from the lengths in the result, provided that
-    it keeps its reduced axes.
-    """
-    listed, axes = node.attribute("axes"), node.optional_input(1)
-    if listed is None and axes is not None and node.attribute("keepdims"):
-        listed = node.op.array_of(axes)
-        if listed is None:
-            pairs = zip(node.x.shape, node.y.shape, strict=True)
-            return tuple(axis for axis, (before, after) in enumerate(pairs) if before != after)
-    elif listed is None:
+    """The reduced axes, counted from the front; an attribute in old versions, later an input."""
+    listed = node.attribute("axes")
+    if listed is None:
         listed = node.constant(1, "axes")
     if listed is not None and np.size(listed):
         return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(listed)))
@@ -68,20 +59,6 @@ def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
     count = op.reduce("ReduceSum", extreme, _axes(node), keepdims=True)
     return extreme * (_with_axes(op, node, dy) / count)
-
-
-@gradient("ReduceProd", versions=(1, 11, 13, 18))
-def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ, computed as y / xᵢ; the other factors' product if only xᵢ is 0."""
-    x, axes = node.x, _axes(node)
-    none, unit = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
-    is_zero = op.Equal(x, none)
-    nonzero = op.Where(is_zero, unit, x)
-    zeros = op.reduce("ReduceSum", indicator(is_zero, x), axes, keepdims=True)
-    rest = op.reduce("ReduceProd", nonzero, axes, keepdims=True)
-    lone = op.Where(op.Equal(zeros, unit), rest, none)
-    slope = op.Where(is_zero, lone, _with_axes(op, node, node.y) / nonzero)
-    return _with_axes(op, node, dy) * slope
 
 
 @gradient("ReduceL1", versions=(1, 11, 13, 18))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import helper
 
 from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad
 from onnxstep.builder import Builder, Value, ascending, require_room
@@ -76,13 +75,6 @@ def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
     )
 
 
-@gradient("ReverseSequence", versions=(10, 28))
-def reverse_sequence(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Reverse the cotangent: reversing twice restores the order."""
-    axes = {name: node.attribute(name) for name in ("batch_axis", "time_axis")}
-    return op.ReverseSequence(dy, node.input(1), **axes)
-
-
 @gradient("Trilu", versions=(14,))
 def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Keep the same triangle of the cotangent; the forward pass set all other elements to 0."""
@@ -123,13 +115,10 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Put each element of the cotangent at its place in x, with zeros everywhere else.
 
-    With a negative step the last selected element has the lowest index. If the bounds are computed
-    at run time, slicing the numbers 0, 1, … of all elements gives the places.
+    With a negative step the last selected element has the lowest index.
     """
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)
-    if any(op.array_of(value) is None for value in node.inputs[1:] if value is not None):
-        return _returned(op, node, dy)
     starts, steps = _starts_and_steps(node)
     lowest = [
         start + min(step, 0) * (count - 1)
@@ -142,31 +131,15 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
-def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the cotangent; padding that copies elements is added to these elements.
-
-    The fill value of a constant padding gets the sum of the cotangents of the padding.
-    """
+def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """Cut the padding off the cotangent; copies of elements are added to these elements."""
+    if node.wants(2):
+        raise ModelError(f"{node.label}: its fill value is not trained; freeze it")
     begins, ends = _pads(node)
     mode = node.attribute("mode")
     if mode != "constant":
         return _unfolded(node, dy, begins, ends, mode)
-    dx = pad(dy, [-begin for begin in begins], [-end for end in ends])
-    if not node.wants(2):
-        return dx
-    everything = range(dy.rank)
-    total, inner = (op.reduce("ReduceSum", v, everything, keepdims=False) for v in (dy, dx))
-    return dx, None, total - inner
-
-
-def _returned(op: Builder, node: Node, dy: Value) -> Value:
-    numbers = op.constant(ascending(node.x.size).reshape(node.x.shape))
-    proto = helper.make_node("Slice", [numbers.name, *node.proto.input[1:]], [])
-    places = op.emit_shaped(numbers, dy.shape, proto)
-    flat = op.integers(-1)
-    zeros = op.zeros([node.x.size], dy.elem_type)
-    dx = op.ScatterElements(zeros, op.Reshape(places, flat), op.Reshape(dy, flat))
-    return op.Reshape(dx, op.integers(*node.x.shape))
+    return pad(dy, [-begin for begin in begins], [-end for end in ends])
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
@@ -226,33 +199,3 @@ def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Va
     borders += [cut_along(dy, axis, stop, padded_length)] if end else []
     received = op.Concat(*borders, axis=axis)
     return cut_along(dy, axis, begin, stop) + matmul_along_axis(op.constant(copies), received, axis)
-
-
-@gradient("DequantizeLinear", versions=(10, 13, 19, 21, 23, 24, 25, 28))
-def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D((x - z) s) = (x - z) ds; the integers x and z get no gradient."""
-    scale = node.input(1)
-    units = op.zeros(scale.shape, scale.elem_type) + 1.0
-    attributes = {name: node.attribute(name) for name in ("axis", "block_size")}
-    settings = {name: value for name, value in attributes.items() if value}
-    inputs = [node.x, units, node.optional_input(2)]
-    [steps] = op.emit("DequantizeLinear", inputs, settings)
-    return None, _summed(dy.cast(scale.elem_type) * steps, scale, node)
-
-
-def _summed(terms: Value, scale: Value, node: Node) -> Value:
-    """Sum over the elements that share a scale: the whole tensor, an axis or a block."""
-    op = terms.op
-    if scale.rank == 0 or scale.size == 1:
-        return op.reduce("ReduceSum", terms, range(terms.rank), keepdims=False)
-    axis = int(node.attribute("axis")) % terms.rank
-    if not node.attribute("block_size"):
-        axes = [other_axis for other_axis in range(terms.rank) if other_axis != axis]
-        return op.reduce("ReduceSum", terms, axes, keepdims=False)
-    blocks, size = scale.shape[axis], int(node.attribute("block_size"))
-    ends = [0] * terms.rank
-    ends[axis] = blocks * size - terms.shape[axis]
-    whole = pad(terms, [0] * terms.rank, ends)
-    split = [*terms.shape[:axis], blocks, size, *terms.shape[axis + 1 :]]
-    parts = op.Reshape(whole, op.integers(*split))
-    return op.reduce("ReduceSum", parts, [axis + 1], keepdims=False)

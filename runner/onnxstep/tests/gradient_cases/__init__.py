@@ -2,7 +2,6 @@
 
 from gradient_cases import (
     activation,
-    attention,
     contrib,
     convolution,
     indexing,
@@ -10,7 +9,6 @@ from gradient_cases import (
     math,
     normal,
     pooling,
-    quantization,
     recurrent,
     reduction,
     resize,
@@ -22,7 +20,6 @@ from gradient_check import Case
 
 FAMILIES = (
     activation,
-    attention,
     contrib,
     convolution,
     indexing,
@@ -30,7 +27,6 @@ FAMILIES = (
     math,
     normal,
     pooling,
-    quantization,
     recurrent,
     reduction,
     resize,

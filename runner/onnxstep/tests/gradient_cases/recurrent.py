@@ -49,40 +49,33 @@ def _case(
     )
 
 
-def _forms(op_type: str, states: str) -> list[Case]:
+def _forms(op_type: str, states: str, **options: Any) -> list[Case]:
     return [
-        _case(op_type, "weights_only", "", outputs=1),
-        _case(op_type, "one_output_opset13", f"b {states}", outputs=1, opset=13),
-        _case(op_type, "all_inputs", f"b {states}"),
-        _case(op_type, "reverse", f"b {states}", direction="reverse"),
-        _case(op_type, "bidirectional", f"b {states}", direction="bidirectional", opset=17),
-        _case(op_type, "lengths", f"b lengths {states}", lengths=(2, 4, 1)),
-        _case(op_type, "full_lengths", "b lengths", lengths=(4, 4, 4)),
+        _case(op_type, "weights_only", "", outputs=1, **options),
+        _case(op_type, "one_output_opset13", f"b {states}", outputs=1, opset=13, **options),
+        _case(op_type, "all_inputs", f"b {states}", **options),
+        _case(op_type, "reverse", f"b {states}", direction="reverse", **options),
+        _case(
+            op_type, "bidirectional", f"b {states}", direction="bidirectional", opset=17, **options
+        ),
+        _case(op_type, "lengths", f"b lengths {states}", lengths=(2, 4, 1), **options),
+        _case(op_type, "full_lengths", "b lengths", lengths=(4, 4, 4), **options),
         _case(
             op_type,
             "bidirectional_lengths",
             f"b lengths {states}",
             lengths=(3, 1, 4),
             direction="bidirectional",
+            **options,
         ),
     ]
 
 
 CASES = [
     *_forms("RNN", "h0"),
-    *_forms("GRU", "h0"),
+    *_forms("GRU", "h0", linear_before_reset=1),
     *_forms("LSTM", "h0 c0"),
     _case("RNN", "relu", "b h0", activations=["Relu"]),
     _case("RNN", "two_functions", "b", direction="bidirectional", activations=["Relu", "Sigmoid"]),
-    _case("GRU", "reset_after", "b h0", linear_before_reset=1),
-    _case("GRU", "reset_after_without_bias", "", linear_before_reset=1, opset=23),
-    _case(
-        "GRU",
-        "reset_after_lengths",
-        "b lengths h0",
-        lengths=(2, 4, 1),
-        linear_before_reset=1,
-        direction="bidirectional",
-    ),
     _case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
 ]

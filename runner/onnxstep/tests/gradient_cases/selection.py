@@ -34,15 +34,4 @@ CASES = [
     Case(
         "Clip", {"x": (3, 4)}, fixed={"high": np.array(0.4)}, inputs=("x", "", "high"), name="high"
     ),
-    Case("Clip", {"x": (3, 4), "low": ()}, name="learnt_low"),
-    Case("Clip", {"x": (3, 4), "high": ()}, inputs=("x", "", "high"), name="learnt_high"),
-    Case("Clip", {"x": (3, 4), "low": ()}, fixed={"high": np.array(0.4)}, name="low_below_high"),
-    Case("Clip", {"x": (3, 4), "low": ()}, fixed={"high": np.array(-0.6)}, name="low_above_high"),
-    Case(
-        "Clip",
-        {"x": (3, 4), "high": ()},
-        fixed={"low": np.array(-0.6)},
-        inputs=("x", "low", "high"),
-        name="high_above_low",
-    ),
 ]

@@ -34,13 +34,6 @@ CASES = [
     Case("DepthToSpace", {"x": (2, 8, 2, 3)}, {"blocksize": 2, "mode": "CRD"}, name="crd"),
     Case("SpaceToDepth", {"x": (2, 3, 4, 6)}, {"blocksize": 2}),
     *(
-        Case("ReverseSequence", {"x": shape}, axes, fixed={"lens": ints(1, 4, 2)}, name=name)
-        for name, shape, axes in [
-            ("time_first", (4, 3, 2), {}),
-            ("batch_first", (3, 4, 2), {"batch_axis": 0, "time_axis": 1}),
-        ]
-    ),
-    *(
         Case("Trilu", {"x": (2, 3, 4)}, {"upper": upper}, {"k": np.array(k)}, name=f"{upper}_{k}")
         for upper, k in [(1, 0), (1, 2), (0, -1), (0, 1)]
     ),

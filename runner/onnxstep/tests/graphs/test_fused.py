@@ -30,16 +30,6 @@ FORMS = {
         "y, m, r = LayerNormalization <epsilon = 0.1> (x, s, b)",
     ),
     "layer_norm_16": (16, NORM, "y = LayerNormalization (x, s)"),
-    "group_norm_18": (
-        18,
-        "float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y",
-        "y = GroupNormalization <num_groups = 2, epsilon = 0.1> (x, s, b)",
-    ),
-    "group_norm_one_scale": (
-        20,
-        "float[2,4,3] x, float[1] s, float[2] b) => (float[2,4,3] y",
-        "y = GroupNormalization <num_groups = 2> (x, s, b)",
-    ),
     "gemm": (
         18,
         "float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y",

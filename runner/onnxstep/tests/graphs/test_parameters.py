@@ -24,7 +24,6 @@ from onnxstep.graphs.parameters import (
     parameter_count,
     parameters,
     with_parameters,
-    with_values,
 )
 
 MODELS = Path(__file__).parents[4] / "models"
@@ -148,13 +147,7 @@ def test_merged_tensors_have_values_of_their_own() -> None:
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
     assert [parameter.name for parameter in parameters(model)] == names
-    values = materialise(model)
-    assert list(values) == [*names, "1.norm.weight", "1.norm.bias"]
-    values["1.norm.bias"] = np.full(4, 7, np.float32)
-    trained = with_values(model, values)
-    onnx.checker.check_model(trained)
-    np.testing.assert_array_equal(materialise(trained)["1.norm.bias"], [7, 7, 7, 7])
-    np.testing.assert_array_equal(materialise(trained)["0.norm.bias"], [0, 0, 0, 0])
+    assert list(materialise(model)) == [*names, "1.norm.weight", "1.norm.bias"]
 
 
 def test_constants_become_parameters_by_pattern() -> None:

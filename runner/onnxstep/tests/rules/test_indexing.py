@@ -46,21 +46,3 @@ def test_tied_extremes_share() -> None:
     )
     np.testing.assert_allclose(got["x_gradient"], [5, 2, 0])
     np.testing.assert_allclose(got["u_gradient"], [2, 2, 7])
-
-
-def test_updates_of_zero_in_a_product() -> None:
-    """The derivative of an update is the product of all other factors, even if some are zero."""
-    model = model_of_text(
-        "g (float[3] x, float[5] u) => (float[3] y) <int64[5] at = {0, 0, 1, 1, 2}> "
-        '{ y = ScatterElements <reduction = "mul"> (x, at, u) }'
-    )
-    got = run(
-        vjp_graph(model, ["x", "u"]),
-        {
-            "x": np.array([2, 3, 5], np.float32),
-            "u": np.array([0, 7, 0, 0, 4], np.float32),
-            "y_cotangent": np.ones(3, np.float32),
-        },
-    )
-    np.testing.assert_allclose(got["x_gradient"], [0, 0, 4])
-    np.testing.assert_allclose(got["u_gradient"], [14, 0, 0, 0, 5])

@@ -47,6 +47,17 @@ def test_a_projected_state_is_refused() -> None:
         vjp_graph(model, ["w"])
 
 
+def test_a_reset_before_the_product_is_refused() -> None:
+    """A GRU without linear_before_reset is refused."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> '
+        "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r) => (float[3,1,2,2] y) "
+        "{ y = GRU <hidden_size = 2> (x, w, r) }"
+    )
+    with pytest.raises(ModelError, match="only linear_before_reset = 1"):
+        vjp_graph(model, ["w"])
+
+
 @pytest.mark.parametrize("state", ["y_h", "y_c"])
 def test_a_loss_of_one_final_state_alone(state: str) -> None:
     """A node with a single output has the gradient of one with zero cotangents for the others."""
