@@ -256,11 +256,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         builder: object,  # noqa: ARG002
     ) -> LiveReloadServer:
         """Build the preview again when specs, results or templates change."""
-        for folder in ("specs", "models"):
-            _watch(server, self._path(config, self.config.root) / folder)
-        for folder in self.config.results:
-            _watch(server, self._path(config, folder))
-        _watch(server, self._templates(config))
+        root = self._path(config, self.config.root)
+        results = [self._path(config, folder) for folder in self.config.results]
+        for path in (root / "specs", root / "models", *results, self._templates(config)):
+            if path.exists():
+                server.watch(str(path))
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
@@ -296,11 +296,6 @@ def _address(files: Files, page: File, uri: str) -> str:
 
 def _excluded(file: File) -> bool:
     return bool(file.inclusion.is_excluded())  # type: ignore[no-untyped-call]
-
-
-def _watch(server: LiveReloadServer, path: Path) -> None:
-    if path.exists():
-        server.watch(str(path))
 
 
 def write_pages(config_file: Path, folder: Path) -> int:

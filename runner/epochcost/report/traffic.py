@@ -56,12 +56,12 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     programs = {"capacity": _predicted_capacity(), "request": _request(), "cost": _cost()}
     yield SHARED, as_script("epochcostTokens", {"machines": machines, **programs})
     if names is None:
-        names = {*report.trials.decoders, *report.tokens}
+        names = {*report.decoders, *report.tokens}
     for name in sorted(names):
         named = (api for api in report.catalogue.apis.values() if api.model == name)
         apis = [api for api in named if not api.doubt]
         published = {
-            "decoders": [_decoder(report, timed) for timed in report.trials.decoders.get(name, ())],
+            "decoders": [_decoder(report, timed) for timed in report.decoders.get(name, ())],
             "apis": [_api(api) for api in apis],
         }
         yield f"{FOLDER}/{name}.js", as_script(f"epochcost-tokens/{name}", published)

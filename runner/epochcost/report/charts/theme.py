@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -85,15 +85,10 @@ CONFIG: Mapping[str, Any] = {
 AUTOSIZE = {"type": "fit-x", "contains": "padding"}
 
 
-def series_scale(names: Iterable[str]) -> dict[str, Any]:
-    """A scale with a colour for each series, in their order."""
-    series = list(dict.fromkeys(names))
-    return {"domain": series, "range": [series_colour(number) for number in range(len(series))]}
-
-
 def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any:
     """Colour marks by the values of a field, in the order of the rows."""
-    scale = series_scale(data.values_of(field))
+    names = list(dict.fromkeys(data.values_of(field)))
+    scale = {"domain": names, "range": [*map(series_colour, range(len(names)))]}
     return alt.Color(f"{field}:N", scale=scale, title=data.title(field).lower(), **options)
 
 
@@ -101,9 +96,8 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
     """Give each series a shape, so that colour is never the only difference."""
     names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
-    return alt.Shape(
-        f"{field}:N", scale={"domain": names, "range": shapes}, title=data.title(field).lower()
-    )
+    scale = {"domain": names, "range": shapes}
+    return alt.Shape(f"{field}:N", scale=scale, title=data.title(field).lower())
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:

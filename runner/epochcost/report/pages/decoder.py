@@ -41,8 +41,8 @@ Offered = ServingOffer | ApiOffer
 def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
     """Make the page of a decoder; ``about`` has the values that all pages about a model show."""
     workload, name = about["workload"], model.id
-    timed = report.trials.decoders.get(name, ())
-    served = report.trials.served_decoders.get(name, ())
+    timed = report.decoders.get(name, ())
+    served = report.served_decoders.get(name, ())
     answer = report.tokens.get(name)
     return Page(
         uri=workload_uri(workload),

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
@@ -55,22 +56,6 @@ class Card:
     software: str = ""
     mark: str = ""
     between: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The three answers for a model and a job, equal ones on one card; ``about`` states its size.
-
-    ``own`` is the address where readers can enter their own numbers.
-    """
-
-    page: str
-    own: str
-    about: str
-    figure: str
-    title: str
-    source: str
-    cards: tuple[Card, ...]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -124,32 +109,36 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 def script(report: Report) -> str:
     """Write the answers for all models and jobs as a script, which any page can load."""
     data = {
-        f"{workload.key}/{job}": asdict(_answer(report, workload, job, contest))
+        f"{workload.key}/{job}": _answer(report, workload, job, contest)
         for workload in report.workloads
         for job, contest in report.contests_of(workload).items()
     }
     return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
 
 
-def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> Answer:
+def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
+    """The answers for a model and a job, equal ones on one card; ``about`` states its size.
+
+    ``own`` is the address where readers can enter their own numbers.
+    """
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
     software = f"&software={row.observed.stack}" if row else ""
     query = f"model={workload.key}&job={_IN_CALCULATOR.get(job, job)}{software}&prices="
     if job == "tokens" and tokens is not None:
-        cards = tuple(_token_cards(tokens, contest.cheapest, page))
+        cards = _token_cards(tokens, contest.cheapest, page)
     else:
-        cards = tuple(_cards(contest))
-    return Answer(
-        page=page,
-        own=page + _OWN[job] if job in _OWN else f"calculator.html?{query}",
-        about=_about(report, workload, job, contest),
-        figure=figure.id if figure else "",
-        title=figure.title if figure else "",
-        source=figure.source if figure else "",
-        cards=cards,
-    )
+        cards = _cards(contest)
+    return {
+        "page": page,
+        "own": page + _OWN[job] if job in _OWN else f"calculator.html?{query}",
+        "about": _about(report, workload, job, contest),
+        "figure": figure.id if figure else "",
+        "title": figure.title if figure else "",
+        "source": figure.source if figure else "",
+        "cards": [asdict(card) for card in cards],
+    }
 
 
 def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> str:

@@ -76,7 +76,8 @@ def pages(report: Report) -> Iterator[Page]:
     )
     timed = (row for row in report.rows if row.observed.kind != "predicted")
     rows = group_by(timed, lambda row: row.observed.machine.hardware)
-    observed = group_by(report.observations, lambda observed: observed.machine.hardware)
+    known = (observed for observed in report.observations if observed.kind != "predicted")
+    observed = group_by(known, lambda observed: observed.machine.hardware)
     for hardware in report.catalogue.hardware.values():
         mine, timed_here = rows.get(hardware.id, ()), observed.get(hardware.id, ())
         yield _page(report, hardware, prices, mine, timed_here)
@@ -87,12 +88,10 @@ def _page(
     hardware: Hardware,
     listed: Mapping[str, Listed],
     rows: Sequence[Row],
-    observations: Sequence[Observation],
+    observed: Sequence[Observation],
 ) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
     current = current_prices(prices)
-    observed = [observed for observed in observations if observed.kind != "predicted"]
-    reached = achieved_rates(report.inputs, hardware, observed)
     jobs = sorted(_jobs(report, hardware), key=lambda job: (not job.here.answers, job.factor))
     return Page(
         uri=machine_uri(hardware.id),
@@ -115,7 +114,7 @@ def _page(
             "measured": any(trial.kind == "measured" for trial in observed),
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
-            "achieved": reached,
+            "achieved": achieved_rates(report.inputs, hardware, observed),
             "roofs": measured_roofs(report.inputs, hardware, "cpu"),
             "hosts": _hosts(report, hardware),
             "elsewhere": _elsewhere(report, hardware),

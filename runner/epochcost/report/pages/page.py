@@ -78,10 +78,16 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Trials:
-    """Measurements in separate tables of a page: variants, LoadGen scenarios, and decoders."""
+class Report:
+    """The inputs of the site, and all values computed from them, each of which is computed once."""
 
     inputs: Inputs
+    publication: Publication = field(default_factory=Publication)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The specs of the project."""
+        return self.inputs.catalogue
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
@@ -102,24 +108,6 @@ class Trials:
     def served_decoders(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
         """Decoders that were measured behind an engine, by model id."""
         return group_by(served_decoders(self.inputs), lambda decoder: decoder.model)
-
-
-@dataclass(frozen=True)
-class Report:
-    """The inputs of the site, and all values computed from them, each of which is computed once."""
-
-    inputs: Inputs
-    publication: Publication = field(default_factory=Publication)
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The specs of the project."""
-        return self.inputs.catalogue
-
-    @cached_property
-    def trials(self) -> Trials:
-        """Measurements other than plain trials."""
-        return Trials(self.inputs)
 
     @cached_property
     def trust(self) -> Trust | None:
@@ -227,9 +215,7 @@ class Report:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """Every line of the table of figures."""
-        return published_lines(
-            self.catalogue, self.rows, self.trials.variants, self.trials.loads, self.estimated
-        )
+        return published_lines(self.catalogue, self.rows, self.variants, self.loads, self.estimated)
 
 
 def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, FinetuneAnswer]]:

@@ -55,12 +55,8 @@ class OldPrices:
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page of prices."""
     catalogue = report.catalogue
-    priced = [
-        (hardware, price)
-        for hardware in catalogue.hardware.values()
-        for price in catalogue.prices_of(hardware.id)
-    ]
-    providers = _providers(priced)
+    prices = {machine: catalogue.prices_of(machine.id) for machine in catalogue.hardware.values()}
+    providers = _providers([(machine, price) for machine in prices for price in prices[machine]])
     yield Page(
         uri="prices.md",
         title="Prices",
@@ -70,11 +66,7 @@ def pages(report: Report) -> Iterator[Page]:
             "providers": providers,
             "current": [price for provider in providers for _, price in provider.current],
             "old": [*_old_prices(catalogue, providers)],
-            "unpriced": [
-                machine
-                for machine in catalogue.hardware.values()
-                if not catalogue.prices_of(machine.id)
-            ],
+            "unpriced": [machine for machine, listed in prices.items() if not listed],
         },
     )
 
@@ -105,7 +97,7 @@ def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
     current = {price.id for price in current_prices(price for _, price in priced)}
     by_provider: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:
-        by_provider[_identifier(price.provider)].append((hardware, price))
+        by_provider[file_stem(price.provider.lower())].append((hardware, price))
     return [
         Provider(
             prices[0][1].provider,
@@ -114,7 +106,3 @@ def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
         )
         for _, prices in sorted(by_provider.items())
     ]
-
-
-def _identifier(provider: str) -> str:
-    return re.sub(r"[-.]+", "-", file_stem(provider.lower()))

@@ -111,7 +111,7 @@ def _values(
     contests = report.contests_of(workload)
     requests = contest([row for row in rows if row.observed.batch_size == 1], "million")
     timed = [row for row in rows if row.observed.kind != "predicted"]
-    variants = [trial for trial in report.trials.variants if trial.workload == workload]
+    variants = [trial for trial in report.variants if trial.workload == workload]
     trained = [trial for trial in observed if trial.kind == "measured" and trial.mode == "training"]
     return {
         "training": contests.get("train"),
@@ -125,7 +125,7 @@ def _values(
         ),
         "trained": [row for row in timed if row.mode == "training"],
         "served": [row for row in timed if row.mode == "inference"],
-        "loaded": [row for row in report.trials.loads if model and row.model == model.id],
+        "loaded": [row for row in report.loads if model and row.model == model.id],
         "forward": [*forward_shares(observed)],
         "parts": step_parts(about["counted"], model, model.training.batch_sizes[0])
         if model and model.training
