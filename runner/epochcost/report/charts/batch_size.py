@@ -85,9 +85,9 @@ class TimeByBatchSize(Chart[BatchPoint]):
 def time_by_batch_size(
     observations: Sequence[Observation], limits: Sequence[BatchLimit], *, identifier: str
 ) -> Figure | None:
-    """Chart a workload's measured times by machine; None if fewer than three differ."""
+    """Chart a workload's measured times by machine; None for fewer than three batch sizes."""
     points = _points(observations, limits)
-    if len({(point.batch_size, point.time_per_example) for point in points}) < LEAST_POINTS:
+    if len({point.batch_size for point in points}) < LEAST_POINTS:
         return None
     best = min(points, key=lambda point: point.time_per_example[1])
     return Figure(

@@ -63,7 +63,7 @@ def cost_by_start(played: Replayed) -> Figure | None:
     )
     return Figure(
         id=f"spot-starts-{played.spec.id}",
-        title=f"{best[:1].upper()}{best[1:]} costs least: {mean} on average",
+        title=f"Cheapest policy: {best}; {mean} on average",
         description=(
             "The same job, started at regular times, if it ends within the trace. A policy with "
             "the same costs as an earlier one has no line."
