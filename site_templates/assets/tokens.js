@@ -71,7 +71,9 @@
     };
   }
 
-  function row(form, offer) {
+  function monthly({ mean }, question) { return mean * question.rate * MONTH * tokens(question) / MILLION; }
+
+  function row(form, offer, question) {
     const made = element("tr"), { api, plan, decoder, capacity } = offer, place = api || plan;
     const amount = value => money(value, place.currency);
     const spread = offer.low === offer.high ? "" : `${amount(offer.low)} to ${amount(offer.high)}`;
@@ -80,6 +82,7 @@
       `${decoder.software}, ${decoder.precision}, ${plan.name}, ${plan.as_of}${plan.assumed ? ", assumed" : ""}`
     ));
     cell(made, noted(element("strong", amount(offer.mean)), spread), true, offer.mean);
+    cell(made, [amount(monthly(offer, question))], true, offer.mean);
     if (api) {
       for (let left = 0; left < 4; left += 1) { cell(made, ["—"], true, Infinity); }
       return made;
@@ -97,7 +100,7 @@
     const own = listed.filter(offer => api && offer.plan && !reserved(offer) && offer.plan.currency === api.currency);
     if (!own.length || !request) { return ""; }
     const turned = own.filter(offer => offer.turn * offer.capacity.request <= 1).sort((one, other) => one.turn - other.turn)[0];
-    return turned ? ` From ${rounded(turned.turn, 2)} requests/s, ${turned.decoder.name} is cheaper than the cheapest API if it is kept busy.` :
+    return turned ? ` ${turned.decoder.name} is cheaper than the cheapest API if each machine serves at least ${rounded(turned.turn, 2)} requests/s.` :
       " No machine is cheaper than the cheapest API, even at full load.";
   }
 
@@ -122,7 +125,7 @@
     const place = api ? `from ${api.name}.` :
       `${machines} × ${decoder.name} in ${decoder.precision}${plan.assumed ? ", at an assumed price." : "."}`;
     words.append(element("strong", amount(mean)), ` a million tokens, ${place}`, turn(listed) + untimed(data, listed, question),
-      ` A month costs ${amount(mean * question.rate * MONTH * tokens(question) / MILLION)}.`,
+      ` A month costs ${amount(monthly(first, question))}.`,
       question.count ? ` ${batch(listed, question)}` : "");
     return words;
   }
@@ -149,8 +152,8 @@
 
   function show(form, data, shared) {
     const question = questionOf(form), listed = cheapest(offers(data, question, shared));
-    const titles = ["Machine or API", "A million tokens", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
-    const rows = listed.map(offer => row(form, offer));
+    const titles = ["Machine or API", "A million tokens", "A month", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
+    const rows = listed.map(offer => row(form, offer, question));
     form.nextElementSibling.replaceChildren(verdict(data, listed, question), ...(rows.length ? [table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }

@@ -137,7 +137,9 @@ def _source(contest: Contest) -> str:
 
 def finding(contest: Contest, job: str) -> str:
     """The main result of the chart, as a sentence without a full stop."""
-    cheap, fast = contest.cheapest, contest.fastest
+    cheap = contest.cheapest
+    # The fastest may cost much more for a few seconds less.
+    fast = contest.fastest if contest.balanced is cheap else contest.balanced
     amounts = [f"{contender.amount}{_unmeasured(contender.mark)}" for contender in (cheap, fast)]
     sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {amounts[0]}"
     if cheap is fast:

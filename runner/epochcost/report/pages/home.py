@@ -41,6 +41,7 @@ _OWN: Mapping[Job, str] = {"tokens": "#your-traffic", "lora": "#fine-tuning"}
 _IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 _UNIT = "a million tokens"
+_LEFT_OUT = " Loading the libraries and the data is not included."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +145,17 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
 def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
     """State the size of a job in a sentence."""
     if job == "lora":
-        return "{:,} examples of {} tokens, {} epochs.".format(*TUNING)
+        return "{:,} examples of {} tokens, {} epochs.".format(*TUNING) + _LEFT_OUT
     if job == "tokens":
         requests = report.tokens[workload.id].requests
         return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
     if job == "serve":
         return "A million requests on a machine that is never idle."
     words = job_words(report, workload, contest.goal)
-    return one_line(f"{words[:1].upper()}{words[1:]}.")
+    model = report.catalogue.models.get(workload.id)
+    dataset = model and model.dataset
+    data = f" on {report.catalogue.dataset(dataset).name}" if dataset else ""
+    return one_line(f"{words[:1].upper()}{words[1:]}{data}.{_LEFT_OUT}")
 
 
 def _cards(contest: Contest) -> Iterator[Card]:
@@ -170,7 +174,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
     if turn is not None:
         machine = one_line(turn[1].deployment.machine.name)
         rate = wording.per_second_words(turn[0])
-        cheaper = f"Kept busy, cheaper than the API from {rate} requests/s ({machine})"
+        cheaper = f"Cheaper than the API if each machine serves {rate} requests/s ({machine})"
     if best is not None:
         use, rate = best.deployment, wording.per_second_words(answer.requests.per_second)
         software = one_line(software_words(use.software, use.precision))
