@@ -151,7 +151,7 @@ def _ceilings(records: Records, compared: Compared) -> str:
         )
         for day, counts in sorted(by_day.items())
     )
-    return f"Ceilings ({records['machine']['cpu']}): {'; '.join(days_rates)}."
+    return f"Ceilings of an {records['machine']['cpu']}: {'; '.join(days_rates)}."
 
 
 def _demand_table(compared: Compared, catalogue: Catalogue) -> str:

@@ -49,6 +49,6 @@ def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
     page = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/net.md"])
     assert "Under load: requests that arrive at random" in page
     (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)
-    assert cells(line)[3:7] == ["51 ms", "91 ms", "100 ms", "500"]
+    assert cells(line)[4:8] == ["51 ms", "91 ms", "100 ms", "500"]
     silent = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/silent.md"])
     assert "Under load: requests that arrive at random" not in silent

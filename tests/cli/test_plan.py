@@ -103,7 +103,7 @@ def test_verbose_shows_how_large_the_models_are() -> None:
         "trained",
         *["forward", "3", "x", "forward", "step", "here"],
     ]
-    assert table[1].split() == ["tiny", "51", "all", "9.60e1", "2.88e2", "1.92e2"]
+    assert table[1].split() == ["tiny", "51", "all", "9.60e1", "2.88e2", "1.98e2"]
     assert any(line.startswith("tiny training cpu: 2: ") and "4: " in line for line in table)
 
 
