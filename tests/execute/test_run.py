@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import re
 from dataclasses import replace
@@ -227,6 +228,20 @@ def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
     assert after.samples_seconds[: len(before.samples_seconds)] == before.samples_seconds
     (again,) = run_trials(in_rounds(once, 2, resume=True), ignore)
     assert again == Skipped(once.plan.trials[0], more.result)
+
+
+def test_resuming_measures_a_refused_result_again(assignment: Assignment) -> None:
+    """A result that `check --results` refuses, such as one of a wrong clock, is replaced."""
+    once = replace(assignment, plan=Plan(assignment.plan.trials[:1]))
+    (first,) = run_trials(once, ignore)
+    assert isinstance(first, Finished)
+    measurement = first.result.measurement
+    early = measurement.started_at - dt.timedelta(days=365)
+    refused = measurement.model_copy(update={"started_at": early})
+    once.store.write(first.result.model_copy(update={"measurement": refused}))
+    (second,) = run_trials(replace(once, resume=True), ignore)
+    assert isinstance(second, Finished)
+    assert load_all(once.store.folder).results == (second.result,)
 
 
 def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assignment) -> None:

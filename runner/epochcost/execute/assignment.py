@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from epochcost.measure.job import Progress
 from epochcost.plan.make import Plan
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
+from epochcost.results.checks import Claim, first_fault
 from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count
@@ -161,6 +163,17 @@ class RunContext:
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
 
+    def resumed(self, trial: Trial) -> Result | None:
+        """The stored result that a resumed run keeps; None if there is none or a check refuses it.
+
+        Raises ResultError as `stored` does.
+        """
+        result = self.stored(trial)
+        if result is None:
+            return None
+        claim = Claim(result, self.assignment.catalogue, dt.datetime.now(dt.UTC))
+        return result if first_fault(claim) is None else None
+
     def path_of(self, trial: Trial) -> Path:
         """The path of the file for the trial's result."""
         assignment = self.assignment
@@ -171,6 +184,6 @@ class RunContext:
         if not self.assignment.resume:
             return 0
         with contextlib.suppress(ResultError):
-            result = self.stored(trial)
+            result = self.resumed(trial)
             return 0 if result is None else round_count(result.measurement)
         return 0

@@ -167,7 +167,10 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     try:
         # Earlier rounds of this run count, and those of an earlier run if it is resumed.
         stored = run.stored(visit.trial)
-        earlier = stored if run.assignment.resume or visit.number > 1 else None
+        if visit.number > 1:
+            earlier = stored
+        elif run.assignment.resume:
+            earlier = run.resumed(visit.trial)
         if earlier is not None and round_count(earlier.measurement) >= visit.rounds:
             return Skipped(visit.trial, earlier)
         result = _measure_round(run, visit, earlier)
