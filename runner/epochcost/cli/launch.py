@@ -103,7 +103,8 @@ class Choice:
         if not targets:
             raise InputError(
                 "specs/targets: expected a target, got none: `epochcost launch` "
-                "measures on machines that a file there describes, see docs/reference/specs.md"
+                "measures on machines that a file there describes, see "
+                "docs/how-to/measure-on-your-machines.md"
             )
         return targets
 

@@ -22,6 +22,7 @@ from epochcost.specs.draft import successor
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Target
+from epochcost.specs.wording import suggest_or_list
 from epochcost.units import today
 
 # SkyPilot's clouds by the provider of a price.
@@ -51,7 +52,7 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
         }
         raise InputError(
             f"--accelerator {accelerator}: expected an accelerator of a machine with a price of "
-            f"{', '.join(_CLOUDS)} or with a target; machines have {', '.join(sorted(names))}"
+            f"{', '.join(_CLOUDS)} or with a target{suggest_or_list(accelerator, names)}"
         )
     return min(offers, key=lambda offer: (offer.cost(3600), offer.target.id)).target
 
