@@ -35,6 +35,14 @@ LARGEST = 10**15
 SMALLEST = Decimal("1e-15")
 
 
+def key(description: str, *examples: Any, default: Any = ..., **bounds: Any) -> Any:
+    """Declare a key of a spec: its description and examples for readers, and its default.
+
+    A key without a default is required. ``bounds`` are further arguments of pydantic's ``Field``.
+    """
+    return Field(default, description=description, examples=list(examples) or None, **bounds)
+
+
 class Spec(BaseModel):
     """A table of a TOML file; it cannot be changed."""
 
@@ -127,14 +135,14 @@ TableName = Annotated[
     str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
 ]
 Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
-Notes = Annotated[Text, Field(description="Further remarks for readers.")]
+Notes = Annotated[Text, key("Further remarks for readers.")]
 Source = Annotated[
     str,
-    Field(
+    key(
+        "Source of the numbers: a repository with its commit and path, an address, "
+        "or an article with its date.",
         min_length=3,
         max_length=2000,
-        description="Source of the numbers: a repository with its commit and path, an address, "
-        "or an article with its date.",
     ),
     AfterValidator(_legible),
 ]
@@ -148,7 +156,7 @@ PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # `training.optimizer.epsilon`, without positions in arrays.
 Unconfirmed = Annotated[
     tuple[Text, ...],
-    Field(description="Keys of this spec whose values we could not check in a source."),
+    key("Keys of this spec whose values we could not check in a source."),
     FROM_LIST,
     DISTINCT,
 ]
@@ -157,7 +165,7 @@ Unconfirmed = Annotated[
 class NamedSpec(Spec):
     """A spec that is a whole TOML file and has an id."""
 
-    id: Identifier = Field(description="The name for other specs, commands and files.")
+    id: Identifier = key("The name for other specs, commands and files.")
 
 
 # Reservation of a price that has a doubt.

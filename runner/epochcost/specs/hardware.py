@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -21,6 +21,7 @@ from epochcost.specs.base import (
     Spec,
     Text,
     Unconfirmed,
+    key,
     matching,
 )
 
@@ -33,71 +34,52 @@ Capability = Annotated[
 class Accelerator(Spec):
     """Identical GPUs in a machine; memory, peak rates and power are those of a single GPU."""
 
-    name: Text = Field(description="Make and form of the device.", examples=["V100 SXM2 (16 GB)"])
-    count: PositiveInt = Field(1, description="Devices in the machine.", examples=[8])
-    compute_capability: Capability | None = Field(
-        None,
-        description=(
-            "NVIDIA's compute capability, which decides the packages of ONNX Runtime that support "
-            "the device."
-        ),
-        examples=["8.9"],
+    name: Text = key("Make and form of the device.", "V100 SXM2 (16 GB)")
+    count: PositiveInt = key("Devices in the machine.", 8, default=1)
+    compute_capability: Capability | None = key(
+        "NVIDIA's compute capability, which decides the packages of ONNX Runtime that support "
+        "the device.",
+        "8.9",
+        default=None,
     )
-    memory_gib: Positive | None = Field(
-        None, description="Memory of one device, in GiB.", examples=[16]
+    memory_gib: Positive | None = key("Memory of one device, in GiB.", 16, default=None)
+    memory_gb_per_second: Positive | None = key(
+        "Memory bandwidth of one device, in GB/s.", 900, default=None
     )
-    memory_gb_per_second: Positive | None = Field(
-        None, description="Memory bandwidth of one device, in GB/s.", examples=[900]
+    peak_fp32_tflops: Positive | None = key(
+        "Peak of one device in fp32, in TFLOP/s.", 15.7, default=None
     )
-    peak_fp32_tflops: Positive | None = Field(
-        None, description="Peak of one device in fp32, in TFLOP/s.", examples=[15.7]
+    peak_fp16_tflops: Positive | None = key(
+        "Peak of one device in dense fp16 or bf16, on tensor cores if it has any, in TFLOP/s.",
+        125,
+        default=None,
     )
-    peak_fp16_tflops: Positive | None = Field(
-        None,
-        description=(
-            "Peak of one device in dense fp16 or bf16, on tensor cores if it has any, in TFLOP/s."
-        ),
-        examples=[125],
-    )
-    power_watts: Positive | None = Field(
-        None, description="Power limit of one device, in watts.", examples=[300]
-    )
+    power_watts: Positive | None = key("Power limit of one device, in watts.", 300, default=None)
 
 
 class Hardware(NamedSpec):
     """A kind of machine: its CPUs, memory, accelerators and power."""
 
-    name: Text = Field(
-        description="Name of the machine for people.", examples=["AWS g6.xlarge (L4)"]
+    name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
+    provider: Text = key("Company that rents it out, or its place.", "AWS EC2")
+    vcpus: PositiveInt | None = key("Logical CPUs.", 8, default=None)
+    memory_gib: Positive | None = key("Main memory, in GiB.", 61, default=None)
+    cpu: Text | None = key("Make of the CPU.", "Intel Xeon E5-2686 v4", default=None)
+    cores: PositiveInt | None = key("Physical cores.", 4, default=None)
+    peak_fp32_tflops: Positive | None = key(
+        "Peak of all cores together in fp32, in TFLOP/s.", 0.6, default=None
     )
-    provider: Text = Field(
-        description="Company that rents it out, or its place.", examples=["AWS EC2"]
+    idle_watts: NonNegative | None = key(
+        "Power of the idle machine without its accelerators, in watts.", 60, default=None
     )
-    vcpus: PositiveInt | None = Field(None, description="Logical CPUs.", examples=[8])
-    memory_gib: Positive | None = Field(None, description="Main memory, in GiB.", examples=[61])
-    cpu: Text | None = Field(
-        None, description="Make of the CPU.", examples=["Intel Xeon E5-2686 v4"]
+    busy_watts: Positive | None = key(
+        "Power of the busy machine without its accelerators, in watts.", 150, default=None
     )
-    cores: PositiveInt | None = Field(None, description="Physical cores.", examples=[4])
-    peak_fp32_tflops: Positive | None = Field(
-        None, description="Peak of all cores together in fp32, in TFLOP/s.", examples=[0.6]
+    accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = key(
+        "GPUs, a table for each kind.", default=()
     )
-    idle_watts: NonNegative | None = Field(
-        None,
-        description="Power of the idle machine without its accelerators, in watts.",
-        examples=[60],
-    )
-    busy_watts: Positive | None = Field(
-        None,
-        description="Power of the busy machine without its accelerators, in watts.",
-        examples=[150],
-    )
-    accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = Field(
-        (), description="GPUs, a table for each kind."
-    )
-    detected: bool = Field(
-        False,
-        description="Whether its parts are read from the machine that measures.",
+    detected: bool = key(
+        "Whether its parts are read from the machine that measures.", default=False
     )
     source: Source
     notes: Notes | None = None
@@ -112,40 +94,30 @@ class Hardware(NamedSpec):
 class Device(NamedSpec):
     """Peak rates, memory and power of an accelerator in one form factor, such as PCIe."""
 
-    name: Text = Field(description="Name for people.", examples=["A100 SXM4 (40 GB)"])
-    chip: Text = Field(
-        description="The chip, equal for all form factors, such as PCIe and SXM.", examples=["A100"]
+    name: Text = key("Name for people.", "A100 SXM4 (40 GB)")
+    chip: Text = key("The chip, equal for all form factors, such as PCIe and SXM.", "A100")
+    generation: Text = key("The maker's architecture of the chip.", "Ampere")
+    spellings: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = key(
+        "Other names under which sources and machines list it; case does not matter.",
+        ["A100-SXM4-40GB"],
+        default=(),
     )
-    generation: Text = Field(
-        description="The maker's architecture of the chip.", examples=["Ampere"]
+    memory_gib: Positive = key("Memory, in GiB.", 40)
+    memory_gb_per_second: Positive = key("Memory bandwidth, in GB/s.", 1555)
+    cache_mib: Positive | None = key("Last level of cache, in MiB.", 40, default=None)
+    peak_fp32_tflops: Positive | None = key(
+        "Peak in fp32 without TF32, in TFLOP/s.", 19.49, default=None
     )
-    spellings: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = Field(
-        (),
-        description="Other names under which sources and machines list it; case does not matter.",
-        examples=[["A100-SXM4-40GB"]],
+    peak_tf32_tflops: Positive | None = key(
+        "Peak of dense products in TF32, in TFLOP/s.", 156, default=None
     )
-    memory_gib: Positive = Field(description="Memory, in GiB.", examples=[40])
-    memory_gb_per_second: Positive = Field(
-        description="Memory bandwidth, in GB/s.", examples=[1555]
+    peak_fp16_tflops: Positive | None = key(
+        "Peak of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.", 311.9, default=None
     )
-    cache_mib: Positive | None = Field(
-        None, description="Last level of cache, in MiB.", examples=[40]
+    peak_int8_tops: Positive | None = key(
+        "Peak of dense products in int8, in TOP/s.", 624, default=None
     )
-    peak_fp32_tflops: Positive | None = Field(
-        None, description="Peak in fp32 without TF32, in TFLOP/s.", examples=[19.49]
-    )
-    peak_tf32_tflops: Positive | None = Field(
-        None, description="Peak of dense products in TF32, in TFLOP/s.", examples=[156]
-    )
-    peak_fp16_tflops: Positive | None = Field(
-        None,
-        description="Peak of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.",
-        examples=[311.9],
-    )
-    peak_int8_tops: Positive | None = Field(
-        None, description="Peak of dense products in int8, in TOP/s.", examples=[624]
-    )
-    power_watts: Positive | None = Field(None, description="Power limit, in watts.", examples=[400])
+    power_watts: Positive | None = key("Power limit, in watts.", 400, default=None)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

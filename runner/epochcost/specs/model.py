@@ -23,6 +23,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     distinct,
+    key,
     matching,
 )
 from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
@@ -48,20 +49,14 @@ class Input(Spec):
     token.
     """
 
-    name: Text = Field(description="The name of the input in the graph.", examples=["image"])
-    low: Bounded | None = Field(
-        None, description="Lower end of the random input values, included.", examples=[0]
+    name: Text = key("The name of the input in the graph.", "image")
+    low: Bounded | None = key("Lower end of the random input values, included.", 0, default=None)
+    high: Bounded | None = key("Upper end of the random input values, excluded.", 1, default=None)
+    vocabulary: PositiveInt | None = key(
+        "Number of tokens; input values are indices from 0 to below it.", 30522, default=None
     )
-    high: Bounded | None = Field(
-        None, description="Upper end of the random input values, excluded.", examples=[1]
-    )
-    vocabulary: PositiveInt | None = Field(
-        None,
-        description="Number of tokens; input values are indices from 0 to below it.",
-        examples=[30522],
-    )
-    value: Bounded | None = Field(
-        None, description="A single value, as for a mask that hides nothing.", examples=[1]
+    value: Bounded | None = key(
+        "A single value, as for a mask that hides nothing.", 1, default=None
     )
 
     @model_validator(mode="after")
@@ -87,13 +82,8 @@ class Input(Spec):
 class CarriedState(Spec):
     """A graph input whose value is an output of the step or run before; it starts at zero."""
 
-    input: Text = Field(
-        description="The graph's input that reads the state; it starts at zero.", examples=["h0"]
-    )
-    output: Text = Field(
-        description="The graph's output that the next step or run reads as this input.",
-        examples=["hn"],
-    )
+    input: Text = key("The graph's input that reads the state; it starts at zero.", "h0")
+    output: Text = key("The graph's output that the next step or run reads as this input.", "hn")
 
 
 class Training(LossTerm):
@@ -102,38 +92,29 @@ class Training(LossTerm):
     An epoch has ``examples_per_epoch // batch`` steps.
     """
 
-    auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = Field(
-        (), description="Further terms of the loss, added to the main term."
+    auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = key(
+        "Further terms of the loss, added to the main term.", default=()
     )
-    optimizer: Optimizer = Field(description="The optimizer.")
-    schedule: Schedule = Field(
-        Constant(name="constant"),
-        description="Schedule of the learning rate; constant by default.",
+    optimizer: Optimizer = key("The optimizer.")
+    schedule: Schedule = key(
+        "Schedule of the learning rate; constant by default.", default=Constant(name="constant")
     )
-    no_weight_decay: Patterns = Field(
-        (),
-        description="Parameters without weight decay, by name or shell pattern.",
-        examples=[["*bias"]],
+    no_weight_decay: Patterns = key(
+        "Parameters without weight decay, by name or shell pattern.", ["*bias"], default=()
     )
-    freeze: Patterns = Field(
-        (),
-        description="Parameters that are not trained, by name or shell pattern.",
-        examples=[["bert.encoder.*"]],
+    freeze: Patterns = key(
+        "Parameters that are not trained, by name or shell pattern.", ["bert.encoder.*"], default=()
     )
-    clip_norm: Positive | None = Field(
-        None, description="Limit of the norm of all gradients together.", examples=[1]
+    clip_norm: Positive | None = key(
+        "Limit of the norm of all gradients together.", 1, default=None
     )
-    batch_sizes: BatchSizes = Field(
-        description="Examples in a step; the source's size first.", examples=[[128]]
+    batch_sizes: BatchSizes = key("Examples in a step; the source's size first.", [128])
+    examples_per_epoch: PositiveInt = key(
+        "Examples in an epoch; an incomplete last batch is left out.", 50000
     )
-    examples_per_epoch: PositiveInt = Field(
-        description="Examples in an epoch; an incomplete last batch is left out.",
-        examples=[50000],
-    )
-    epochs: PositiveInt = Field(description="Epochs of the whole training.", examples=[12])
-    augmentation: Augmentation | None = Field(
-        None,
-        description="Random changes of real images; timed steps use generated images unchanged.",
+    epochs: PositiveInt = key("Epochs of the whole training.", 12)
+    augmentation: Augmentation | None = key(
+        "Random changes of real images; timed steps use generated images unchanged.", default=None
     )
 
     @property
@@ -146,11 +127,9 @@ class Training(LossTerm):
 class Inference(Spec):
     """Batch sizes and latency bound for serving the model."""
 
-    batch_sizes: BatchSizes = Field(description="Examples in a run of the model.", examples=[[1]])
-    server_latency_ms: Positive | None = Field(
-        None,
-        description="Latency bound of the scenario server, in milliseconds.",
-        examples=[15],
+    batch_sizes: BatchSizes = key("Examples in a run of the model.", [1])
+    server_latency_ms: Positive | None = key(
+        "Latency bound of the scenario server, in milliseconds.", 15, default=None
     )
 
 
@@ -163,9 +142,9 @@ class DeclaredModel(Spec):
     2020, arXiv 2001.08361).
     """
 
-    parameters: PositiveInt = Field(description="Parameters of the model.", examples=[11000000000])
-    training_tokens: PositiveInt = Field(
-        description="Tokens of the training, repetitions included.", examples=[1000000000000]
+    parameters: PositiveInt = key("Parameters of the model.", 11000000000)
+    training_tokens: PositiveInt = key(
+        "Tokens of the training, repetitions included.", 1000000000000
     )
 
     @property
@@ -177,45 +156,35 @@ class DeclaredModel(Spec):
 class Model(NamedSpec):
     """A model: its graph and inputs, its training and its serving."""
 
-    name: Text = Field(description="Name for people.", examples=["ResNet-44 for CIFAR-10"])
-    task: Text = Field(
-        description="Task of the model, in a few words.", examples=["image classification"]
-    )
-    example: Text = Field(
-        description="Description of an example.", examples=["a colour image of 32 x 32 pixels"]
-    )
-    dataset: Identifier | None = Field(
-        None, description="Training data, by id in datasets/.", examples=["cifar-10"]
-    )
-    graph: GraphFile | None = Field(
-        None, description="Its ONNX file in the folder models/.", examples=["cifar_resnet44.onnx"]
+    name: Text = key("Name for people.", "ResNet-44 for CIFAR-10")
+    task: Text = key("Task of the model, in a few words.", "image classification")
+    example: Text = key("Description of an example.", "a colour image of 32 x 32 pixels")
+    dataset: Identifier | None = key("Training data, by id in datasets/.", "cifar-10", default=None)
+    graph: GraphFile | None = key(
+        "Its ONNX file in the folder models/.", "cifar_resnet44.onnx", default=None
     )
     declared: DeclaredModel | None = None
-    inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = (
-        Field((), description="Inputs of the graph, a table for each.")
+    inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = key(
+        "Inputs of the graph, a table for each.", default=()
     )
-    dimensions: Mapping[str, PositiveInt] = Field(
-        {}, description="Sizes of the graph's symbolic dimensions other than the batch, by name."
+    dimensions: Mapping[str, PositiveInt] = key(
+        "Sizes of the graph's symbolic dimensions other than the batch, by name.", default={}
     )
     carried: Annotated[tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)] = (
-        Field((), description="State that goes from one step or run to the next.")
+        key("State that goes from one step or run to the next.", default=())
     )
-    decoder: Decoder | None = Field(
-        None,
-        description="Form of a model that generates tokens with a cache of keys and values; no "
+    decoder: Decoder | None = key(
+        "Form of a model that generates tokens with a cache of keys and values; no "
         "graph is needed if it has hidden and parameters.",
+        default=None,
     )
-    tokens_per_example: PositiveInt | None = Field(
-        None, description="Tokens in an example.", examples=[128]
-    )
+    tokens_per_example: PositiveInt | None = key("Tokens in an example.", 128, default=None)
     training: Training | None = None
     inference: Inference | None = None
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = Field(
-        None,
-        description=(
-            "Accuracy that the source reports on its held-out data after all epochs, in percent."
-        ),
-        examples=[91.6],
+    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = key(
+        "Accuracy that the source reports on its held-out data after all epochs, in percent.",
+        91.6,
+        default=None,
     )
     source: Source
     notes: Notes | None = None

@@ -9,7 +9,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from epochcost.specs.base import (
     DOUBTED,
@@ -25,6 +25,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     distinct,
+    key,
 )
 from epochcost.specs.reference_data import Currency
 from epochcost.specs.terms import (
@@ -102,12 +103,8 @@ _USED = ("hour", "run")
 class Range(Spec):
     """The lowest and highest possible value of an uncertain figure."""
 
-    low: Bounded = Field(
-        description="Lowest possible value, in the unit of the key.", examples=[0.1]
-    )
-    high: Bounded = Field(
-        description="Highest possible value, in the unit of the key.", examples=[0.5]
-    )
+    low: Bounded = key("Lowest possible value, in the unit of the key.", 0.1)
+    high: Bounded = key("Highest possible value, in the unit of the key.", 0.5)
 
     @model_validator(mode="after")
     def _low_below_high(self) -> Range:
@@ -123,74 +120,56 @@ class Price(PricedSpec):
     that or replace it; an owned machine has the table ``owned``.
     """
 
-    hardware: Identifier = Field(
-        description="The machine, by id in hardware/.", examples=["g6.xlarge"]
+    hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
+    plan: Plan = key("Kind of plan: rented by use, committed to, or owned.")
+    provider: Text = key("Company with this price.", "AWS EC2")
+    sku: Text | None = key("The provider's name of the product.", "g6.xlarge", default=None)
+    region: Text | None = key(
+        "The provider's region of the price; all regions by default.", "us-east-1", default=None
     )
-    plan: Plan = Field(description="Kind of plan: rented by use, committed to, or owned.")
-    provider: Text = Field(description="Company with this price.", examples=["AWS EC2"])
-    sku: Text | None = Field(
-        None, description="The provider's name of the product.", examples=["g6.xlarge"]
+    amount: Positive | None = key(
+        "Price of an hour of use, in the plan's currency.", 3.06, default=None
     )
-    region: Text | None = Field(
-        None,
-        description="The provider's region of the price; all regions by default.",
-        examples=["us-east-1"],
-    )
-    amount: Positive | None = Field(
-        None, description="Price of an hour of use, in the plan's currency.", examples=[3.06]
-    )
-    per: Literal["hour"] = Field("hour", description="Unit of the amount, always an hour.")
+    per: Literal["hour"] = key("Unit of the amount, always an hour.", default="hour")
     commitment: Commitment | None = None
     components: Annotated[
         tuple[Component, ...], FROM_LIST, distinct(lambda component: component.label)
-    ] = Field((), description="Parts that are added to the amount or replace it.")
-    currency: Currency = Field(
-        "USD",
-        description="Currency of every amount in this spec, by its code in ISO 4217.",
-        examples=["USD"],
+    ] = key("Parts that are added to the amount or replace it.", default=())
+    currency: Currency = key(
+        "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
     )
-    billing: BillingNameOrTable = Field(
+    billing: BillingNameOrTable = key(
+        "Rule from used time to billed time: the name of a rule, or a table.",
         "per-second",
-        description="Rule from used time to billed time: the name of a rule, or a table.",
-        examples=["per-second"],
+        default="per-second",
     )
-    sustained_use: SustainedUseName | None = Field(
-        None,
-        description=(
-            "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
-            " hourly price in the four quarters of its 730 hours."
-        ),
-        examples=["gce-n1"],
+    sustained_use: SustainedUseName | None = key(
+        "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
+        " hourly price in the four quarters of its 730 hours.",
+        "gce-n1",
+        default=None,
     )
     start: Start = Start()
     interruptions: Interruptions | None = None
-    free_if_taken_back_seconds: NonNegative = Field(
-        Decimal(0),
-        description=(
-            "A start that the provider ends within these seconds is free; 0: no start is free."
-        ),
-        examples=[3600],
+    free_if_taken_back_seconds: NonNegative = key(
+        "A start that the provider ends within these seconds is free; 0: no start is free.",
+        3600,
+        default=Decimal(0),
     )
-    maximum_lifetime_seconds: Positive | None = Field(
-        None,
-        description="Longest billed time of a start, after which the provider ends it, in seconds.",
-        examples=[86400],
+    maximum_lifetime_seconds: Positive | None = key(
+        "Longest billed time of a start, after which the provider ends it, in seconds.",
+        86400,
+        default=None,
     )
     credit: Credit | None = None
     owned: Owned | None = None
-    ranges: Mapping[str, Range] = Field(
-        {}, description="Ranges of uncertain values by key, such as owned.utilisation."
+    ranges: Mapping[str, Range] = key(
+        "Ranges of uncertain values by key, such as owned.utilisation.", default={}
     )
-    assumed: bool = Field(
-        False, description="Whether the price is an assumption and not a market price."
-    )
+    assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
     source: Source
-    as_of: dt.date = Field(
-        description="The day on which the source states the price.", examples=["2026-11-01"]
-    )
-    valid_until: dt.date | None = Field(
-        None, description="The last day of the price.", examples=["2017-10-01"]
-    )
+    as_of: dt.date = key("The day on which the source states the price.", "2026-11-01")
+    valid_until: dt.date | None = key("The last day of the price.", "2017-10-01", default=None)
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 

@@ -27,6 +27,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     distinct,
+    key,
     matching,
 )
 from epochcost.units import SECONDS_PER_HOUR
@@ -69,27 +70,21 @@ class Claim(Spec):
     ``relation`` is ``at-least`` if the source only says that the number is larger.
     """
 
-    label: Text = Field(description="Quantity of the value.", examples=["cost of 12 epochs"])
-    printed: Printed = Field(
-        description="The digits that the source shows, in quotes.", examples=["4.3"]
+    label: Text = key("Quantity of the value.", "cost of 12 epochs")
+    printed: Printed = key("The digits that the source shows, in quotes.", "4.3")
+    unit: Unit = key("The unit of the value.")
+    price: Identifier | None = key("Price that replaces the row's, by id in prices/.", default=None)
+    relation: Literal["equal", "at-least"] = key(
+        "Whether our figure should be equal, or at least as large.", default="equal"
     )
-    unit: Unit = Field(description="The unit of the value.")
-    price: Identifier | None = Field(
-        None, description="Price that replaces the row's, by id in prices/."
+    shown: Literal["printed", "drawn", "derived"] = key(
+        "Whether the source prints the value, shows it in a chart, or prints figures from "
+        "which it follows.",
+        default="printed",
     )
-    relation: Literal["equal", "at-least"] = Field(
-        "equal", description="Whether our figure should be equal, or at least as large."
-    )
-    shown: Literal["printed", "drawn", "derived"] = Field(
-        "printed",
-        description=(
-            "Whether the source prints the value, shows it in a chart, or prints figures from "
-            "which it follows."
-        ),
-    )
-    confirmed: bool = Field(True, description="False if we could not check the value in a source.")
-    differs: Text | None = Field(
-        None, description="Reason if our figure differs at the printed precision, else left out."
+    confirmed: bool = key("False if we could not check the value in a source.", default=True)
+    differs: Text | None = key(
+        "Reason if our figure differs at the printed precision, else left out.", default=None
     )
 
     @property
@@ -105,67 +100,46 @@ class Timing(Spec):
     its last digit.
     """
 
-    id: Identifier = Field(
-        description="The name of the row, for claims of other rows.",
-        examples=["p3.2xlarge"],
+    id: Identifier = key("The name of the row, for claims of other rows.", "p3.2xlarge")
+    name: Text | None = key("The row's name in the source.", "AWS p3.2xlarge", default=None)
+    hardware: Identifier = key("The machine, by its id in hardware/.", "p3.2xlarge")
+    count: PositiveInt = key("Number of machines.", 1, default=1)
+    price: Identifier | None = key(
+        "Price of the machine, by the id of a plan in prices/.",
+        "p3.2xlarge-on-demand-2017-11",
+        default=None,
     )
-    name: Text | None = Field(
-        None, description="The row's name in the source.", examples=["AWS p3.2xlarge"]
+    batch_size: PositiveInt | None = key("Examples in a step.", 128, default=None)
+    seconds_per_epoch: Positive | None = key(
+        "The source's time of one epoch, in seconds.", 46, default=None
     )
-    hardware: Identifier = Field(
-        description="The machine, by its id in hardware/.", examples=["p3.2xlarge"]
+    seconds: Positive | None = key(
+        "The source's time of the whole work, in seconds.", 428, default=None
     )
-    count: PositiveInt = Field(1, description="Number of machines.", examples=[1])
-    price: Identifier | None = Field(
-        None,
-        description="Price of the machine, by the id of a plan in prices/.",
-        examples=["p3.2xlarge-on-demand-2017-11"],
+    hours: Positive | None = key(
+        "The source's time of the whole work, in hours.", 8.21, default=None
     )
-    batch_size: PositiveInt | None = Field(None, description="Examples in a step.", examples=[128])
-    seconds_per_epoch: Positive | None = Field(
-        None, description="The source's time of one epoch, in seconds.", examples=[46]
+    spread_hours: Positive | None = key("Spread of the source's runs, in hours.", 0.1, default=None)
+    runs: PositiveInt | None = key("Number of the source's runs.", 5, default=None)
+    steps_per_epoch: PositiveInt | None = key("Steps in an epoch.", 390, default=None)
+    steps: PositiveInt | None = key("Steps of the whole work.", 64000, default=None)
+    epochs: Positive | None = key("Epochs of the whole work.", 25, default=None)
+    power_watts: Positive | None = key(
+        "Power of all machines together, in watts.", 1415.78, default=None
     )
-    seconds: Positive | None = Field(
-        None,
-        description="The source's time of the whole work, in seconds.",
-        examples=[428],
+    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = key(
+        "Accuracy that the source's training reached, in percent.", 91.6, default=None
     )
-    hours: Positive | None = Field(
-        None,
-        description="The source's time of the whole work, in hours.",
-        examples=[8.21],
+    accuracy_spread: Positive | None = key(
+        "Spread of the accuracies of the source's runs, in percentage points.", 0.3, default=None
     )
-    spread_hours: Positive | None = Field(
-        None, description="Spread of the source's runs, in hours.", examples=[0.1]
+    framework: Text | None = key(
+        "Framework of the source's training.", "TensorFlow 1.4", default=None
     )
-    runs: PositiveInt | None = Field(None, description="Number of the source's runs.", examples=[5])
-    steps_per_epoch: PositiveInt | None = Field(
-        None, description="Steps in an epoch.", examples=[390]
+    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = key(
+        "The source's other values of this row.", default=()
     )
-    steps: PositiveInt | None = Field(
-        None, description="Steps of the whole work.", examples=[64000]
-    )
-    epochs: Positive | None = Field(None, description="Epochs of the whole work.", examples=[25])
-    power_watts: Positive | None = Field(
-        None, description="Power of all machines together, in watts.", examples=[1415.78]
-    )
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = Field(
-        None,
-        description="Accuracy that the source's training reached, in percent.",
-        examples=[91.6],
-    )
-    accuracy_spread: Positive | None = Field(
-        None,
-        description="Spread of the accuracies of the source's runs, in percentage points.",
-        examples=[0.3],
-    )
-    framework: Text | None = Field(
-        None, description="Framework of the source's training.", examples=["TensorFlow 1.4"]
-    )
-    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
-        (), description="The source's other values of this row."
-    )
-    confirmed: bool = Field(True, description="False if we could not check the row in a source.")
+    confirmed: bool = key("False if we could not check the row in a source.", default=True)
     notes: Notes | None = None
 
     @model_validator(mode="after")
@@ -213,52 +187,43 @@ class Timing(Spec):
 class Remark(Spec):
     """A statement that the source makes outside its table, and how we interpret it."""
 
-    said: Text = Field(description="The source's statement, in our words.")
-    ours: Text | None = Field(None, description="Our reading of it.")
-    price: Identifier | None = Field(
-        None, description="The price plan made from it, by id in prices/."
+    said: Text = key("The source's statement, in our words.")
+    ours: Text | None = key("Our reading of it.", default=None)
+    price: Identifier | None = key("The price plan made from it, by id in prices/.", default=None)
+    hardware: Identifier | None = key(
+        "The machine that it is about, if no price is known, by id in hardware/.", default=None
     )
-    hardware: Identifier | None = Field(
-        None,
-        description="The machine that it is about, if no price is known, by id in hardware/.",
+    model: Identifier | None = key(
+        "The model that it is about, by its id in models/.", default=None
     )
-    model: Identifier | None = Field(
-        None, description="The model that it is about, by its id in models/."
-    )
-    confirmed: bool = Field(True, description="False if we could not check it in a source.")
+    confirmed: bool = key("False if we could not check it in a source.", default=True)
 
 
 class Published(NamedSpec):
     """A source's table of measurements and claims."""
 
-    source_id: Identifier | None = Field(
-        None,
-        description=(
-            "The name of the source, equal for tables that share a page; the id by default."
-        ),
-        examples=["malta-2019"],
+    source_id: Identifier | None = key(
+        "The name of the source, equal for tables that share a page; the id by default.",
+        "malta-2019",
+        default=None,
     )
-    title: Text = Field(description="The title of the source.")
-    authors: Text = Field(description="Authors of the source.")
-    year: Annotated[int, Field(ge=1950, le=2100)] = Field(
-        description="Year of publication.", examples=[2019]
-    )
-    workload: Text = Field(description="The work that was run, in words.")
-    model: Identifier | None = Field(
-        None,
-        description="The model, by id in models/, if the catalogue has it.",
-        examples=["cifar-resnet44"],
+    title: Text = key("The title of the source.")
+    authors: Text = key("Authors of the source.")
+    year: Annotated[int, Field(ge=1950, le=2100)] = key("Year of publication.", 2019)
+    workload: Text = key("The work that was run, in words.")
+    model: Identifier | None = key(
+        "The model, by id in models/, if the catalogue has it.", "cifar-resnet44", default=None
     )
     source: Source
-    as_of: dt.date = Field(description="The day of the source.", examples=["2019-12-01"])
-    timings: Annotated[tuple[Timing, ...], FROM_LIST, distinct(lambda timing: timing.id)] = Field(
-        (), description="The rows of the source's table."
+    as_of: dt.date = key("The day of the source.", "2019-12-01")
+    timings: Annotated[tuple[Timing, ...], FROM_LIST, distinct(lambda timing: timing.id)] = key(
+        "The rows of the source's table.", default=()
     )
-    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
-        (), description="The source's values that belong to no row."
+    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = key(
+        "The source's values that belong to no row.", default=()
     )
-    remarks: Annotated[tuple[Remark, ...], FROM_LIST] = Field(
-        (), description="Further statements of the source, outside its table."
+    remarks: Annotated[tuple[Remark, ...], FROM_LIST] = key(
+        "Further statements of the source, outside its table.", default=()
     )
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -281,52 +246,44 @@ class ObservationTable(NamedSpec):
     It also states what the source's licence demands of pages that show the rows.
     """
 
-    name: Text = Field(description="Name of the source.", examples=["timm results"])
-    kind: Literal["examples", "tokens"] = Field(
-        "examples",
-        description="Unit of the rows' rates: examples of any model, or tokens of language models.",
+    name: Text = key("Name of the source.", "timm results")
+    kind: Literal["examples", "tokens"] = key(
+        "Unit of the rows' rates: examples of any model, or tokens of language models.",
+        default="examples",
     )
-    table: TableName = Field(
-        description="The CSV file with the rows, in this folder.", examples=["timm.csv"]
+    table: TableName = key("The CSV file with the rows, in this folder.", "timm.csv")
+    columns: Mapping[str, Text] = key(
+        "Values of columns that are equal in all rows of a table of tokens.",
+        {"precision": "Q4_K_M"},
+        default={},
     )
-    columns: Mapping[str, Text] = Field(
-        {},
-        description="Values of columns that are equal in all rows of a table of tokens.",
-        examples=[{"precision": "Q4_K_M"}],
+    decoders: TableName | None = key(
+        "The file with the forms of the rows' language models, in this folder.",
+        "decoders.csv",
+        default=None,
     )
-    decoders: TableName | None = Field(
-        None,
-        description="The file with the forms of the rows' language models, in this folder.",
-        examples=["decoders.csv"],
+    machines: TableName | None = key(
+        "The file with the processors of the rows' machines, in this folder.",
+        "sparecores-machines.csv",
+        default=None,
     )
-    machines: TableName | None = Field(
-        None,
-        description="The file with the processors of the rows' machines, in this folder.",
-        examples=["sparecores-machines.csv"],
+    profiles: TableName | None = key(
+        "The file with the arithmetic of its models' graphs, by model and size, in this folder.",
+        "timm-profiles.csv",
+        default=None,
     )
-    profiles: TableName | None = Field(
-        None,
-        description=(
-            "The file with the arithmetic of its models' graphs, by model and size, in this folder."
-        ),
-        examples=["timm-profiles.csv"],
+    tuned: bool = key(
+        "Whether vendors tuned the programs for each device, as in MLPerf.", default=False
     )
-    tuned: bool = Field(
-        False,
-        description="Whether vendors tuned the programs for each device, as in MLPerf.",
+    cpus: Mapping[str, PositiveInt] = key(
+        "Number of threads of each CPU that the rows name as accelerator.",
+        {"i9_10940x": 28},
+        default={},
     )
-    cpus: Mapping[str, PositiveInt] = Field(
-        {},
-        description="Number of threads of each CPU that the rows name as accelerator.",
-        examples=[{"i9_10940x": 28}],
+    licence: Text = key("Licence of the rows, as an SPDX identifier.", "Apache-2.0")
+    notice: Text | None = key(
+        "Text that must be shown with its rows: trademarks, terms.", default=None
     )
-    licence: Text = Field(
-        description="Licence of the rows, as an SPDX identifier.",
-        examples=["Apache-2.0"],
-    )
-    notice: Text | None = Field(
-        None, description="Text that must be shown with its rows: trademarks, terms."
-    )
-    retrieved: date = Field(description="The day on which the rows were read.")
+    retrieved: date = key("The day on which the rows were read.")
     source: Source
     notes: Notes | None = None

@@ -25,6 +25,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     distinct,
+    key,
     matching,
 )
 
@@ -57,21 +58,14 @@ Currency = Annotated[
 class Grid(NamedSpec):
     """The carbon intensity of an electricity grid, as a source states it."""
 
-    name: Text = Field(
-        description="The country or region that the grid supplies.", examples=["France"]
+    name: Text = key("The country or region that the grid supplies.", "France")
+    kg_co2e_per_kwh: NonNegative = key(
+        "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.", 0.056
     )
-    kg_co2e_per_kwh: NonNegative = Field(
-        description="Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.",
-        examples=[0.056],
+    pue: Annotated[Positive, Field(ge=1)] | None = key(
+        "Power usage effectiveness, if the source states it with the grid.", 1.58, default=None
     )
-    pue: Annotated[Positive, Field(ge=1)] | None = Field(
-        None,
-        description="Power usage effectiveness, if the source states it with the grid.",
-        examples=[1.58],
-    )
-    year: Annotated[int, Field(ge=1950, le=2100)] = Field(
-        description="The year of the value.", examples=[2023]
-    )
+    year: Annotated[int, Field(ge=1950, le=2100)] = key("The year of the value.", 2023)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -86,33 +80,27 @@ FileName = Annotated[
 class DataFile(Spec):
     """A file of a data set; size and hash are left out if no source states them."""
 
-    name: FileName = Field(description="The file's name.", examples=["train-labels-idx1-ubyte.gz"])
-    part: Literal["training", "held-out", "both"] = Field(
-        description="Use of its examples; `both` is split as the data set says."
+    name: FileName = key("The file's name.", "train-labels-idx1-ubyte.gz")
+    part: Literal["training", "held-out", "both"] = key(
+        "Use of its examples; `both` is split as the data set says."
     )
-    holds: Literal["examples", "labels", "both"] = Field(
-        "both", description="The part of each example in the file."
+    holds: Literal["examples", "labels", "both"] = key(
+        "The part of each example in the file.", default="both"
     )
-    members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(
-        (),
-        description="Members of an archive to read, in order.",
-        examples=[["data_batch_1.bin"]],
+    members: Annotated[tuple[FileName, ...], FROM_LIST] = key(
+        "Members of an archive to read, in order.", ["data_batch_1.bin"], default=()
     )
-    held_out_members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(
-        (),
-        description="Held-out members, if an archive has both parts; `members` are then those to "
-        "train on.",
-        examples=[["test_batch.bin"]],
+    held_out_members: Annotated[tuple[FileName, ...], FROM_LIST] = key(
+        "Held-out members, if an archive has both parts; `members` are then those to train on.",
+        ["test_batch.bin"],
+        default=(),
     )
-    size_bytes: PositiveInt | None = Field(None, description="Its length.", examples=[28881])
+    size_bytes: PositiveInt | None = key("Its length.", 28881, default=None)
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
-    ) = Field(None, description="Its SHA-256, if a source has it.")
-    address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
-        Field(
-            None,
-            description="Address at its publisher, or at a host with the publisher's permission.",
-        )
+    ) = key("Its SHA-256, if a source has it.", default=None)
+    address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = key(
+        "Address at its publisher, or at a host with the publisher's permission.", default=None
     )
 
     @model_validator(mode="after")
@@ -138,26 +126,26 @@ class DataFile(Spec):
 class Files(Spec):
     """The files of a data set on this machine, in the folder with the data set's name."""
 
-    format: DataFormat = Field(description="The format of every file.")
+    format: DataFormat = key("The format of every file.")
     files: Annotated[
         tuple[DataFile, ...], FROM_LIST, Field(min_length=1), distinct(lambda file: file.name)
-    ] = Field(description="The files, in the order of their examples.")
-    package: Text | None = Field(
-        None,
-        description="Folder in an installed Python package with the files.",
-        examples=["sklearn/datasets/data"],
+    ] = key("The files, in the order of their examples.")
+    package: Text | None = key(
+        "Folder in an installed Python package with the files.",
+        "sklearn/datasets/data",
+        default=None,
     )
-    shape: Annotated[tuple[PositiveInt, ...], FROM_LIST] = Field(
-        (), description="The shape of an example, if the format has none.", examples=[[8, 8]]
+    shape: Annotated[tuple[PositiveInt, ...], FROM_LIST] = key(
+        "The shape of an example, if the format has none.", [8, 8], default=()
     )
-    largest_value: Positive = Field(
-        Decimal(255), description="The largest number in an example; the smallest is 0."
+    largest_value: Positive = key(
+        "The largest number in an example; the smallest is 0.", default=Decimal(255)
     )
-    stride: PositiveInt | None = Field(
-        None,
-        description="Characters from the start of an example of a text to the next; the length of "
+    stride: PositiveInt | None = key(
+        "Characters from the start of an example of a text to the next; the length of "
         "an example by default.",
-        examples=[3],
+        3,
+        default=None,
     )
 
 
@@ -167,60 +155,49 @@ class Generated(Spec):
     The best possible result of a training on them is known.
     """
 
-    generator: Literal["markov-text", "textured-shapes"] = Field(
-        description="Characters of a Markov chain of order 2, or coloured images of shapes."
+    generator: Literal["markov-text", "textured-shapes"] = key(
+        "Characters of a Markov chain of order 2, or coloured images of shapes."
     )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
-        0, description="Seed of all random numbers."
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = key("Seed of all random numbers.", default=0)
+    characters: Annotated[int, Field(ge=2, le=256)] | None = key(
+        "Markov chain: number of different characters.", 16, default=None
     )
-    characters: Annotated[int, Field(ge=2, le=256)] | None = Field(
-        None, description="Markov chain: number of different characters.", examples=[16]
+    concentration: Positive = key(
+        "Markov chain: a smaller value gives less entropy.", default=Decimal("0.3")
     )
-    concentration: Positive = Field(
-        Decimal("0.3"), description="Markov chain: a smaller value gives less entropy."
+    side: Annotated[int, Field(ge=12, le=512)] | None = key(
+        "Images: height and width in pixels.", 32, default=None
     )
-    side: Annotated[int, Field(ge=12, le=512)] | None = Field(
-        None, description="Images: height and width in pixels.", examples=[32]
-    )
-    channels: Literal[1, 3] = Field(3, description="Images: grey or colour.")
-    wrong_labels: Annotated[Share, Field(lt=1)] = Field(
-        Decimal(0),
-        description="Images: the share of wrong labels, in held-out examples too.",
-        examples=[0.05],
+    channels: Literal[1, 3] = key("Images: grey or colour.", default=3)
+    wrong_labels: Annotated[Share, Field(lt=1)] = key(
+        "Images: the share of wrong labels, in held-out examples too.", 0.05, default=Decimal(0)
     )
 
     @model_validator(mode="after")
     def _has_what_it_draws(self) -> Generated:
-        key = "characters" if self.generator == "markov-text" else "side"
-        if getattr(self, key) is None:
-            raise ValueError(f"should have {key}, which {self.generator} needs")
+        needed = "characters" if self.generator == "markov-text" else "side"
+        if getattr(self, needed) is None:
+            raise ValueError(f"should have {needed}, which {self.generator} needs")
         return self
 
 
 class Dataset(NamedSpec):
     """A data set: what its examples are, how many there are, and where they come from."""
 
-    name: Text = Field(description="Name for people.", examples=["CIFAR-10"])
-    example: Text = Field(
-        description="Description of an example.",
-        examples=["a colour photograph of one of ten things"],
+    name: Text = key("Name for people.", "CIFAR-10")
+    example: Text = key("Description of an example.", "a colour photograph of one of ten things")
+    shape: Text = key("Size of an example, in words.", "32 x 32 pixels of 3 channels")
+    training_examples: PositiveInt = key("Examples to learn from.", 50000)
+    held_out_examples: PositiveInt | None = key("Examples to test with.", 10000, default=None)
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = key(
+        "Number of classes, if examples have one.", 10, default=None
     )
-    shape: Text = Field(
-        description="Size of an example, in words.", examples=["32 x 32 pixels of 3 channels"]
+    licence: Text | None = key(
+        "The licence, as an SPDX identifier if it has one.", "MIT", default=None
     )
-    training_examples: PositiveInt = Field(description="Examples to learn from.", examples=[50000])
-    held_out_examples: PositiveInt | None = Field(
-        None, description="Examples to test with.", examples=[10000]
-    )
-    classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
-        None, description="Number of classes, if examples have one.", examples=[10]
-    )
-    licence: Text | None = Field(
-        None, description="The licence, as an SPDX identifier if it has one.", examples=["MIT"]
-    )
-    address: Text | None = Field(None, description="Web page of the data set.")
-    data: Files | None = Field(None, description="Its files, if trainings can read them.")
-    generated: Generated | None = Field(None, description="Its generator, if it is generated.")
+    address: Text | None = key("Web page of the data set.", default=None)
+    data: Files | None = key("Its files, if trainings can read them.", default=None)
+    generated: Generated | None = key("Its generator, if it is generated.", default=None)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import Field
-
 from epochcost.specs.base import (
     Identifier,
     NamedSpec,
@@ -15,6 +13,7 @@ from epochcost.specs.base import (
     Positive,
     Source,
     Text,
+    key,
     matching,
 )
 
@@ -30,38 +29,33 @@ class ReplayedJob(NamedSpec):
     It saves checkpoints and may move between zones.
     """
 
-    name: Text = Field(description="Name for people.", examples=["Three zones, made"])
-    trace: TraceName = Field(
-        description="The CSV file with prices and availability, in this folder.",
-        examples=["made-three-zones.csv"],
+    name: Text = key("Name for people.", "Three zones, made")
+    trace: TraceName = key(
+        "The CSV file with prices and availability, in this folder.", "made-three-zones.csv"
     )
-    model: Identifier = Field(description="The model to train, by id.", examples=["resnet50"])
-    hardware: Identifier = Field(
-        description="The machine whose step time is used, by id.", examples=["a2-highgpu-1g"]
+    model: Identifier = key("The model to train, by id.", "resnet50")
+    hardware: Identifier = key("The machine whose step time is used, by id.", "a2-highgpu-1g")
+    deadline_hours: Positive | None = key(
+        "Longest time from start to end, in hours.", 48, default=None
     )
-    deadline_hours: Positive | None = Field(
-        None, description="Longest time from start to end, in hours.", examples=[48]
+    state_gb: Positive | None = key(
+        "Size of a checkpoint, in GB; parameters and optimizer by default.", 1.3, default=None
     )
-    state_gb: Positive | None = Field(
-        None,
-        description="Size of a checkpoint, in GB; parameters and optimizer by default.",
-        examples=[1.3],
+    disk_gb_per_second: Positive = key("GB saved in a second.", default=Decimal("0.5"))
+    network_gb_per_second: Positive = key(
+        "GB moved to another zone in a second.", default=Decimal("0.1")
     )
-    disk_gb_per_second: Positive = Field(Decimal("0.5"), description="GB saved in a second.")
-    network_gb_per_second: Positive = Field(
-        Decimal("0.1"), description="GB moved to another zone in a second."
+    transfer_price_per_gb: NonNegative = key(
+        "Price of moving a GB to another zone.", default=Decimal(0)
     )
-    transfer_price_per_gb: NonNegative = Field(
-        Decimal(0), description="Price of moving a GB to another zone."
+    restart_seconds: NonNegative = key(
+        "Time from a start to the first step, in seconds.", default=Decimal(300)
     )
-    restart_seconds: NonNegative = Field(
-        Decimal(300), description="Time from a start to the first step, in seconds."
-    )
-    interval_seconds: Positive | None = Field(
-        None, description="Work between checkpoints, in seconds; Daly's optimum by default."
+    interval_seconds: Positive | None = key(
+        "Work between checkpoints, in seconds; Daly's optimum by default.", default=None
     )
     source: Source
-    licence: Text | None = Field(
-        None, description="The trace's licence, as an SPDX identifier if it has one."
+    licence: Text | None = key(
+        "The trace's licence, as an SPDX identifier if it has one.", default=None
     )
     notes: Notes | None = None

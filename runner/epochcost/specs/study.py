@@ -17,6 +17,7 @@ from epochcost.specs.base import (
     Positive,
     Spec,
     Text,
+    key,
 )
 from epochcost.specs.decoder import Generation
 from epochcost.specs.model import BatchSizes
@@ -34,29 +35,22 @@ class BudgetLimit(Spec):
     ``accuracy_percent``, it applies only to trainings whose source states at least this accuracy.
     """
 
-    model: Identifier = Field(description="A model of the study, by id.", examples=["mnist-cnn"])
-    goal: BudgetGoal = Field(
-        description="Work to pay for: an epoch, all epochs, or a million inferences.",
-        examples=["full-training"],
+    model: Identifier = key("A model of the study, by id.", "mnist-cnn")
+    goal: BudgetGoal = key(
+        "Work to pay for: an epoch, all epochs, or a million inferences.", "full-training"
     )
-    at_most: Positive = Field(description="Highest cost, in the currency.", examples=[1])
-    currency: Currency = Field(
-        "USD", description="Code of the currency in ISO 4217.", examples=["USD"]
+    at_most: Positive = key("Highest cost, in the currency.", 1)
+    currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
+    accuracy_percent: Annotated[Positive, Field(le=100)] | None = key(
+        "Accuracy that the training reaches in its source, in percent.", 91, default=None
     )
-    accuracy_percent: Annotated[Positive, Field(le=100)] | None = Field(
-        None,
-        description="Accuracy that the training reaches in its source, in percent.",
-        examples=[91],
+    hardware: Identifier | None = key(
+        "The machine, by id; the cheapest by default.", "p2.xlarge", default=None
     )
-    hardware: Identifier | None = Field(
-        None,
-        description="The machine, by id; the cheapest by default.",
-        examples=["p2.xlarge"],
-    )
-    price: Identifier | None = Field(
-        None,
-        description="The price plan, by id; the cheapest by default.",
-        examples=["p2.xlarge-on-demand-2026-07"],
+    price: Identifier | None = key(
+        "The price plan, by id; the cheapest by default.",
+        "p2.xlarge-on-demand-2026-07",
+        default=None,
     )
 
 
@@ -66,8 +60,8 @@ class Budget(Spec):
     `epochcost check --budgets` fails if a cost is higher.
     """
 
-    limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="A table for each limit; an unknown cost exceeds every limit."
+    limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = key(
+        "A table for each limit; an unknown cost exceeds every limit."
     )
 
 
@@ -104,20 +98,18 @@ class Sampling(Spec):
     The time budget does not include the time to build the graph and to start the worker process.
     """
 
-    relative_half_width: Annotated[Positive, Field(lt=1)] = Field(
-        Decimal("0.02"),
-        description=(
-            "Demanded precision of the mean step time: half its 95 % interval over the mean."
-        ),
-        examples=[0.02],
+    relative_half_width: Annotated[Positive, Field(lt=1)] = key(
+        "Demanded precision of the mean step time: half its 95 % interval over the mean.",
+        0.02,
+        default=Decimal("0.02"),
     )
-    minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = Field(
-        30, description="Least number of timed steps.", examples=[30]
+    minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = key(
+        "Least number of timed steps.", 30, default=30
     )
-    budget_seconds: Positive = Field(
-        Decimal(20),
-        description="Longest time of a trial's warm-up and samples together, in seconds.",
-        examples=[20],
+    budget_seconds: Positive = key(
+        "Longest time of a trial's warm-up and samples together, in seconds.",
+        20,
+        default=Decimal(20),
     )
 
 
@@ -128,42 +120,34 @@ class Serving(Spec):
     or the oldest sample has waited for ``maximum_delay_ms``.
     """
 
-    server_latency_ms: Positive | None = Field(
-        None,
-        description=(
-            "Bound of the latency percentile in the scenario server, in "
-            "milliseconds; the model's by default."
-        ),
-        examples=[15],
+    server_latency_ms: Positive | None = key(
+        "Bound of the latency percentile in the scenario server, in "
+        "milliseconds; the model's by default.",
+        15,
+        default=None,
     )
-    latency_percentile: Annotated[Positive, Field(lt=1)] = Field(
-        Decimal("0.99"), description="The share of answers that keep the bound.", examples=[0.99]
+    latency_percentile: Annotated[Positive, Field(lt=1)] = key(
+        "The share of answers that keep the bound.", 0.99, default=Decimal("0.99")
     )
-    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = Field(
-        None,
-        description=(
-            "Largest batch of the server, in samples; the largest inference batch size by default."
-        ),
-        examples=[32],
+    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = key(
+        "Largest batch of the server, in samples; the largest inference batch size by default.",
+        32,
+        default=None,
     )
-    maximum_delay_ms: NonNegative = Field(
-        Decimal(0),
-        description="Longest wait of a sample for others, in milliseconds.",
-        examples=[5],
+    maximum_delay_ms: NonNegative = key(
+        "Longest wait of a sample for others, in milliseconds.", 5, default=Decimal(0)
     )
 
 
 class Cuda(Spec):
     """Settings of ONNX Runtime's CUDA provider."""
 
-    device: Annotated[int, Field(ge=0, le=63)] = Field(
-        0, description="CUDA's number of the GPU.", examples=[0]
+    device: Annotated[int, Field(ge=0, le=63)] = key("CUDA's number of the GPU.", 0, default=0)
+    graphs: bool = key(
+        "Whether a step is recorded once as a CUDA graph and replayed.", default=False
     )
-    graphs: bool = Field(
-        False, description="Whether a step is recorded once as a CUDA graph and replayed."
-    )
-    memory_limit_gib: Positive | None = Field(
-        None, description="Limit of ONNX Runtime's arena on the device, in GiB.", examples=[8]
+    memory_limit_gib: Positive | None = key(
+        "Limit of ONNX Runtime's arena on the device, in GiB.", 8, default=None
     )
 
 
@@ -175,79 +159,63 @@ class Study(NamedSpec):
     number of CPUs, which emulates a smaller machine of the same family.
     """
 
-    name: Text = Field(description="Title of the study.", examples=["First results"])
-    models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
-        description="The models, by their ids in models/.", examples=[["mnist-cnn"]]
+    name: Text = key("Title of the study.", "First results")
+    models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
+        "The models, by their ids in models/.", ["mnist-cnn"]
     )
-    hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
-        (AT_HAND,),
-        description=(
-            "The machines, by their ids in hardware/; local is the machine that runs the study."
-        ),
-        examples=[["local"]],
+    hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
+        "The machines, by their ids in hardware/; local is the machine that runs the study.",
+        ["local"],
+        default=(AT_HAND,),
     )
-    modes: Modes = Field(
-        ("training", "inference"),
-        description="Whether models are trained, served, or both.",
-        examples=[["training"]],
+    modes: Modes = key(
+        "Whether models are trained, served, or both.",
+        ["training"],
+        default=("training", "inference"),
     )
-    providers: Providers = Field(
-        ("cpu", "cuda"),
-        description="ONNX Runtime's execution providers; those that a machine lacks are left out.",
-        examples=[["cpu"]],
+    providers: Providers = key(
+        "ONNX Runtime's execution providers; those that a machine lacks are left out.",
+        ["cpu"],
+        default=("cpu", "cuda"),
     )
-    training_batch_sizes: AskedBatchSizes | None = Field(
-        None,
-        description=(
-            'Examples in a training step, or "auto" for the largest; each model\'s by default.'
-        ),
+    training_batch_sizes: AskedBatchSizes | None = key(
+        'Examples in a training step, or "auto" for the largest; each model\'s by default.',
+        default=None,
     )
-    inference_batch_sizes: AskedBatchSizes | None = Field(
-        None,
-        description=('Examples in a run, or "auto" to find the largest; each model\'s by default.'),
+    inference_batch_sizes: AskedBatchSizes | None = key(
+        'Examples in a run, or "auto" to find the largest; each model\'s by default.', default=None
     )
-    scenarios: Scenarios = Field(
-        ("batch",),
-        description=(
-            "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios."
-        ),
-        examples=[["server"]],
+    scenarios: Scenarios = key(
+        "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios.",
+        ["server"],
+        default=("batch",),
     )
     serving: Serving = Serving()
-    generation: Generation | None = Field(
-        None, description="Phases of decoders to measure; each model's by default."
+    generation: Generation | None = key(
+        "Phases of decoders to measure; each model's by default.", default=None
     )
-    requests: Requests | None = Field(
-        None,
-        description=(
-            "Requests to decoders in an engine; phases are then measured only with a table "
-            "generation."
-        ),
+    requests: Requests | None = key(
+        "Requests to decoders in an engine; phases are then measured only with a table generation.",
+        default=None,
     )
-    threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = Field(
-        0, description="Threads of the CPU provider; 0 takes all cores.", examples=[0]
+    threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
+        "Threads of the CPU provider; 0 takes all cores.", 0, default=0
     )
-    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = Field(
-        None,
-        description="Numbers of CPUs to pin trials to, as in smaller machines.",
-        examples=[[2]],
+    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = key(
+        "Numbers of CPUs to pin trials to, as in smaller machines.", [2], default=None
     )
-    precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
-        ("fp32",),
-        description="Precisions of the models, each a separate trial.",
-        examples=[["fp32"]],
+    precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
+        "Precisions of the models, each a separate trial.", ["fp32"], default=("fp32",)
     )
     cuda: Cuda = Cuda()
-    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = Field(
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = key(
+        "Number of rounds of each trial, each in a new process and order; one round is too few "
+        "to compare results.",
         3,
-        description=(
-            "Number of rounds of each trial, each in a new process and order; one round is too few "
-            "to compare results."
-        ),
-        examples=[3],
+        default=3,
     )
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
-        0, description="Seed of all random numbers.", examples=[20161101]
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = key(
+        "Seed of all random numbers.", 20161101, default=0
     )
     sampling: Sampling = Sampling()
     budget: Budget | None = None

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, NonNegative, Positive, Share, Spec, Text
+from epochcost.specs.base import DISTINCT, FROM_LIST, NonNegative, Positive, Share, Spec, Text, key
 from epochcost.units import HOURS_PER_BILLED_MONTH
 
 
@@ -38,12 +38,11 @@ class Billing(Spec):
     start of a machine is rounded separately. The smallest allowed increment is a millisecond.
     """
 
-    increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
-        description="Billed time is a multiple of this, in seconds; 0 bills the time as used.",
-        examples=[60],
+    increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = key(
+        "Billed time is a multiple of this, in seconds; 0 bills the time as used.", 60
     )
-    minimum_seconds: NonNegative = Field(
-        Decimal(0), description="Shortest billed time of a start, in seconds.", examples=[600]
+    minimum_seconds: NonNegative = key(
+        "Shortest billed time of a start, in seconds.", 600, default=Decimal(0)
     )
 
 
@@ -103,46 +102,34 @@ class Owned(Spec):
     With ``per_vcpu``, amounts and watts are those of one vCPU, for machines of any size.
     """
 
-    purchase: Positive = Field(
-        description="Price of buying the machine, in the plan's currency.", examples=[3000]
+    purchase: Positive = key("Price of buying the machine, in the plan's currency.", 3000)
+    residual: NonNegative = key(
+        "Value at the end of its life, in the plan's currency.", 300, default=Decimal(0)
     )
-    residual: NonNegative = Field(
-        Decimal(0),
-        description="Value at the end of its life, in the plan's currency.",
-        examples=[300],
+    years: Positive = key("Its life, in years.", 4)
+    utilisation: Annotated[Share, Field(gt=0)] = key("Share of its life in which it is used.", 0.3)
+    power_watts: Positive = key("Power drawn in use, before pue, in watts.", 350)
+    idle_watts: NonNegative = key(
+        "Power drawn in the rest of its life, before pue, in watts.", 60, default=Decimal(0)
     )
-    years: Positive = Field(description="Its life, in years.", examples=[4])
-    utilisation: Annotated[Share, Field(gt=0)] = Field(
-        description="Share of its life in which it is used.", examples=[0.3]
+    pue: Annotated[Positive, Field(ge=1)] = key(
+        "Power usage effectiveness: energy of the building over energy of the machine.",
+        1.5,
+        default=Decimal(1),
     )
-    power_watts: Positive = Field(
-        description="Power drawn in use, before pue, in watts.", examples=[350]
+    electricity_per_kwh: NonNegative = key(
+        "Price of a kilowatt-hour, in the plan's currency.", 0.15
     )
-    idle_watts: NonNegative = Field(
-        Decimal(0),
-        description="Power drawn in the rest of its life, before pue, in watts.",
-        examples=[60],
+    rack_per_month: NonNegative = key(
+        "Rent of its rack space for a month, used or not, in the plan's currency.",
+        40,
+        default=Decimal(0),
     )
-    pue: Annotated[Positive, Field(ge=1)] = Field(
-        Decimal(1),
-        description="Power usage effectiveness: energy of the building over energy of the machine.",
-        examples=[1.5],
+    maintenance_per_year: NonNegative = key(
+        "Maintenance for a year, used or not, in the plan's currency.", 100, default=Decimal(0)
     )
-    electricity_per_kwh: NonNegative = Field(
-        description="Price of a kilowatt-hour, in the plan's currency.", examples=[0.15]
-    )
-    rack_per_month: NonNegative = Field(
-        Decimal(0),
-        description="Rent of its rack space for a month, used or not, in the plan's currency.",
-        examples=[40],
-    )
-    maintenance_per_year: NonNegative = Field(
-        Decimal(0),
-        description="Maintenance for a year, used or not, in the plan's currency.",
-        examples=[100],
-    )
-    per_vcpu: bool = Field(
-        False, description="Whether amounts and watts are for one vCPU instead of the machine."
+    per_vcpu: bool = key(
+        "Whether amounts and watts are for one vCPU instead of the machine.", default=False
     )
 
     @model_validator(mode="after")
@@ -166,30 +153,26 @@ class Component(Spec):
     its commitment as ``commitment``. A premium is never a percentage of another premium.
     """
 
-    label: Text = Field(description="Text of its line in the bill.", examples=["NVIDIA T4"])
-    amount: Positive | None = Field(
-        None, description="Price of a unit, in the plan's currency.", examples=[0.35]
+    label: Text = key("Text of its line in the bill.", "NVIDIA T4")
+    amount: Positive | None = key("Price of a unit, in the plan's currency.", 0.35, default=None)
+    count: Positive = key("Number of units.", 1, default=Decimal(1))
+    per: Literal["hour", "gb-month", "gb", "run"] = key(
+        "Unit of the amount: an hour of use, a gigabyte-month of 730 hours,"
+        " a gigabyte moved, or a run.",
+        default="hour",
     )
-    count: Positive = Field(Decimal(1), description="Number of units.", examples=[1])
-    per: Literal["hour", "gb-month", "gb", "run"] = Field(
-        "hour",
-        description=(
-            "Unit of the amount: an hour of use, a gigabyte-month of 730 hours,"
-            " a gigabyte moved, or a run."
-        ),
+    billing: BillingNameOrTable | None = key(
+        "Rule from used to billed time of a gigabyte-month: a name or a table.",
+        "per-second",
+        default=None,
     )
-    billing: BillingNameOrTable | None = Field(
-        None,
-        description="Rule from used to billed time of a gigabyte-month: a name or a table.",
-        examples=["per-second"],
+    percent: NonNegative | None = key(
+        "A premium on other hourly parts, in percent of them.", 10, default=None
     )
-    percent: NonNegative | None = Field(
-        None, description="A premium on other hourly parts, in percent of them.", examples=[10]
-    )
-    of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = Field(
-        (),
-        description="Labels of the parts with this premium; all hourly parts by default.",
-        examples=[["compute"]],
+    of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = key(
+        "Labels of the parts with this premium; all hourly parts by default.",
+        ["compute"],
+        default=(),
     )
 
     @model_validator(mode="after")
@@ -215,35 +198,27 @@ class Commitment(Spec):
     machine costs that price; without it, every machine needs a commitment.
     """
 
-    term_months: Positive = Field(
-        description="Length of the term, in months of 730 hours.", examples=[12]
+    term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
+    payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key("Times of payment.")
+    upfront: NonNegative = key("Paid at once, in the plan's currency.", 5000, default=Decimal(0))
+    hourly: NonNegative = key(
+        "Paid for every hour of the term, used or not, in the plan's currency.",
+        1.2,
+        default=Decimal(0),
     )
-    payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = Field(
-        description="Times of payment."
+    utilisation: Annotated[Share, Field(gt=0)] = key(
+        "The share of the term that is used.", 0.8, default=Decimal(1)
     )
-    upfront: NonNegative = Field(
-        Decimal(0), description="Paid at once, in the plan's currency.", examples=[5000]
+    on_demand_hourly: Positive | None = key(
+        "Price of an hour of a machine beyond the commitment, in the plan's currency.",
+        1.9,
+        default=None,
     )
-    hourly: NonNegative = Field(
-        Decimal(0),
-        description="Paid for every hour of the term, used or not, in the plan's currency.",
-        examples=[1.2],
-    )
-    utilisation: Annotated[Share, Field(gt=0)] = Field(
-        Decimal(1), description="The share of the term that is used.", examples=[0.8]
-    )
-    on_demand_hourly: Positive | None = Field(
-        None,
-        description="Price of an hour of a machine beyond the commitment, in the plan's currency.",
-        examples=[1.9],
-    )
-    machines: Positive = Field(
-        Decimal(1),
-        description=(
-            "Number of machines that it covers at once, each for both payments; of a commitment to"
-            " spend, the committed spend over that of one machine."
-        ),
-        examples=[8],
+    machines: Positive = key(
+        "Number of machines that it covers at once, each for both payments; of a commitment to"
+        " spend, the committed spend over that of one machine.",
+        8,
+        default=Decimal(1),
     )
 
     @property
@@ -277,46 +252,38 @@ class Start(Spec):
     A failed start takes as long as a successful start, but costs only ``failure_charge``.
     """
 
-    seconds: NonNegative = Field(
-        Decimal(0), description="Duration of a start, in seconds.", examples=[90]
+    seconds: NonNegative = key("Duration of a start, in seconds.", 90, default=Decimal(0))
+    billed: bool = key("Whether that time is billed.", default=True)
+    failure_probability: Annotated[Share, Field(lt=1)] = key(
+        "Share of starts that fail; a failed start is repeated.", 0.02, default=Decimal(0)
     )
-    billed: bool = Field(True, description="Whether that time is billed.")
-    failure_probability: Annotated[Share, Field(lt=1)] = Field(
-        Decimal(0),
-        description="Share of starts that fail; a failed start is repeated.",
-        examples=[0.02],
-    )
-    failure_charge: NonNegative = Field(
-        Decimal(0), description="Price of a failed start, in the plan's currency.", examples=[0.01]
+    failure_charge: NonNegative = key(
+        "Price of a failed start, in the plan's currency.", 0.01, default=Decimal(0)
     )
 
 
 class Interruptions(Spec):
     """How often the provider takes the machine back, and how long checkpoints and restarts take."""
 
-    rate_per_hour: NonNegative = Field(
-        description="Interruptions in an hour, on average.", examples=[0.05]
+    rate_per_hour: NonNegative = key("Interruptions in an hour, on average.", 0.05)
+    notice_seconds: NonNegative = key(
+        "Time between notice and interruption, in seconds.", 120, default=Decimal(0)
     )
-    notice_seconds: NonNegative = Field(
-        Decimal(0), description="Time between notice and interruption, in seconds.", examples=[120]
+    checkpoint_seconds: NonNegative = key(
+        "Duration of writing a checkpoint, in seconds.", 10, default=Decimal(0)
     )
-    checkpoint_seconds: NonNegative = Field(
-        Decimal(0), description="Duration of writing a checkpoint, in seconds.", examples=[10]
+    checkpoint_interval_seconds: Positive | None = key(
+        "Work between checkpoints, in seconds; Young's and Daly's optimum by default.",
+        600,
+        default=None,
     )
-    checkpoint_interval_seconds: Positive | None = Field(
-        None,
-        description="Work between checkpoints, in seconds; Young's and Daly's optimum by default.",
-        examples=[600],
-    )
-    restart_seconds: NonNegative = Field(
-        Decimal(0),
-        description="Billed time from a complete start to the next step, in seconds.",
-        examples=[60],
+    restart_seconds: NonNegative = key(
+        "Billed time from a complete start to the next step, in seconds.", 60, default=Decimal(0)
     )
 
 
 class Credit(Spec):
     """Free credit that a provider gives to new customers; it pays a bill first."""
 
-    amount: Positive = Field(description="The credit, in the plan's currency.", examples=[300])
-    label: Text = Field("free credit", description="Text of its line in the bill.")
+    amount: Positive = key("The credit, in the plan's currency.", 300)
+    label: Text = key("Text of its line in the bill.", default="free credit")

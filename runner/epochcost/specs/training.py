@@ -20,30 +20,22 @@ from epochcost.specs.base import (
     Share,
     Spec,
     Text,
+    key,
 )
 
 Below1 = Annotated[Share, Field(lt=1)]
-Momentum = Annotated[
-    Below1,
-    Field(description="Share of the last step in the next step.", examples=[0.9]),
-]
-WeightDecay = Annotated[
-    NonNegative,
-    Field(description="Share of a parameter added to its gradient.", examples=[0.0001]),
-]
-WarmUpSteps = Annotated[
-    int,
-    Field(ge=0, le=10**9, description="Steps of linear growth at the start.", examples=[1000]),
-]
+Momentum = Annotated[Below1, key("Share of the last step in the next step.", 0.9)]
+WeightDecay = Annotated[NonNegative, key("Share of a parameter added to its gradient.", 0.0001)]
+WarmUpSteps = Annotated[int, key("Steps of linear growth at the start.", 1000, ge=0, le=10**9)]
 
 
 class Sgd(Spec):
     """Stochastic gradient descent: plain, with momentum, or with Nesterov momentum."""
 
-    name: Literal["sgd"] = Field(description="The optimizer.")
-    learning_rate: Positive = Field(description="The size of a step.", examples=[0.1])
+    name: Literal["sgd"] = key("The optimizer.")
+    learning_rate: Positive = key("The size of a step.", 0.1)
     momentum: Momentum = Decimal(0)
-    nesterov: bool = Field(False, description="Whether to use Nesterov's momentum.")
+    nesterov: bool = key("Whether to use Nesterov's momentum.", default=False)
     weight_decay: WeightDecay = Decimal(0)
 
     @model_validator(mode="after")
@@ -59,19 +51,13 @@ class RmsProp(Spec):
     As in PyTorch, ``epsilon`` is added to the root; TensorFlow 1 adds it under the root.
     """
 
-    name: Literal["rmsprop"] = Field(description="The optimizer.")
-    learning_rate: Positive = Field(
-        Decimal("0.001"), description="The size of a step.", examples=[0.001]
+    name: Literal["rmsprop"] = key("The optimizer.")
+    learning_rate: Positive = key("The size of a step.", 0.001, default=Decimal("0.001"))
+    rho: Below1 = key(
+        "The share of the running mean square that is kept.", 0.9, default=Decimal("0.9")
     )
-    rho: Below1 = Field(
-        Decimal("0.9"),
-        description="The share of the running mean square that is kept.",
-        examples=[0.9],
-    )
-    epsilon: Positive = Field(
-        Decimal("1e-7"),
-        description="Number added to the root of the mean square.",
-        examples=[1e-07],
+    epsilon: Positive = key(
+        "Number added to the root of the mean square.", 1e-07, default=Decimal("1e-7")
     )
     momentum: Momentum = Decimal(0)
     weight_decay: WeightDecay = Decimal(0)
@@ -80,18 +66,12 @@ class RmsProp(Spec):
 class Adagrad(Spec):
     """Adagrad: a step is the gradient divided by the root of the sum of all squared gradients."""
 
-    name: Literal["adagrad"] = Field(description="The optimizer.")
-    learning_rate: Positive = Field(
-        Decimal("0.01"), description="The size of a step.", examples=[0.01]
+    name: Literal["adagrad"] = key("The optimizer.")
+    learning_rate: Positive = key("The size of a step.", 0.01, default=Decimal("0.01"))
+    epsilon: Positive = key(
+        "Number added to the root of the sum of squares.", 1e-10, default=Decimal("1e-10")
     )
-    epsilon: Positive = Field(
-        Decimal("1e-10"),
-        description="Number added to the root of the sum of squares.",
-        examples=[1e-10],
-    )
-    initial_accumulator: NonNegative = Field(
-        Decimal(0), description="Initial sum of squares.", examples=[0.1]
-    )
+    initial_accumulator: NonNegative = key("Initial sum of squares.", 0.1, default=Decimal(0))
     weight_decay: WeightDecay = Decimal(0)
 
 
@@ -101,45 +81,33 @@ class Adadelta(Spec):
     They are that of the steps and that of the gradients.
     """
 
-    name: Literal["adadelta"] = Field(description="The optimizer.")
-    learning_rate: Positive = Field(Decimal(1), description="Factor of the step.", examples=[1])
-    rho: Below1 = Field(
-        Decimal("0.95"),
-        description="The share of the running mean squares that is kept.",
-        examples=[0.95],
+    name: Literal["adadelta"] = key("The optimizer.")
+    learning_rate: Positive = key("Factor of the step.", 1, default=Decimal(1))
+    rho: Below1 = key(
+        "The share of the running mean squares that is kept.", 0.95, default=Decimal("0.95")
     )
-    epsilon: Positive = Field(
-        Decimal("1e-7"), description="Number added to the mean squares.", examples=[1e-07]
-    )
+    epsilon: Positive = key("Number added to the mean squares.", 1e-07, default=Decimal("1e-7"))
     weight_decay: WeightDecay = Decimal(0)
 
 
 class Adam(Spec):
     """Adam; as ``adamw``, it decays the weights separately from the gradient."""
 
-    name: Literal["adam", "adamw"] = Field(
-        description="The optimizer; adamw decays weights separately from the gradient."
+    name: Literal["adam", "adamw"] = key(
+        "The optimizer; adamw decays weights separately from the gradient."
     )
-    learning_rate: Positive = Field(
-        Decimal("0.001"), description="The size of a step.", examples=[0.001]
+    learning_rate: Positive = key("The size of a step.", 0.001, default=Decimal("0.001"))
+    beta1: Below1 = key("The share of the running mean that is kept.", 0.9, default=Decimal("0.9"))
+    beta2: Below1 = key(
+        "The share of the running mean square that is kept.", 0.999, default=Decimal("0.999")
     )
-    beta1: Below1 = Field(
-        Decimal("0.9"), description="The share of the running mean that is kept.", examples=[0.9]
+    epsilon: Positive = key(
+        "Number added to the root of the mean square.", 1e-08, default=Decimal("1e-8")
     )
-    beta2: Below1 = Field(
-        Decimal("0.999"),
-        description="The share of the running mean square that is kept.",
-        examples=[0.999],
-    )
-    epsilon: Positive = Field(
-        Decimal("1e-8"),
-        description="Number added to the root of the mean square.",
-        examples=[1e-08],
-    )
-    weight_decay: NonNegative = Field(
-        Decimal(0),
-        description="Share of a parameter subtracted by adamw, or added to its gradient by adam.",
-        examples=[0.01],
+    weight_decay: NonNegative = key(
+        "Share of a parameter subtracted by adamw, or added to its gradient by adam.",
+        0.01,
+        default=Decimal(0),
     )
 
 
@@ -160,27 +128,17 @@ class Target(Spec):
     ``label_smoothing`` is defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
     """
 
-    classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
-        None, description="Number of classes; indices are from 0 to below it.", examples=[10]
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = key(
+        "Number of classes; indices are from 0 to below it.", 10, default=None
     )
-    ignored_share: Annotated[Share, Field(lt=1)] = Field(
-        Decimal(0),
-        description="Share of positions without a class, which do not count.",
-        examples=[0.85],
+    ignored_share: Annotated[Share, Field(lt=1)] = key(
+        "Share of positions without a class, which do not count.", 0.85, default=Decimal(0)
     )
-    label_smoothing: Annotated[Share, Field(lt=1)] = Field(
-        Decimal(0),
-        description="Share of the target that is spread evenly over the classes.",
-        examples=[0.1],
+    label_smoothing: Annotated[Share, Field(lt=1)] = key(
+        "Share of the target that is spread evenly over the classes.", 0.1, default=Decimal(0)
     )
-    low: Bounded | None = Field(
-        None, description="Lower end of the target numbers, included.", examples=[0]
-    )
-    high: Bounded | None = Field(
-        None,
-        description="Upper end of the target numbers, excluded.",
-        examples=[1],
-    )
+    low: Bounded | None = key("Lower end of the target numbers, included.", 0, default=None)
+    high: Bounded | None = key("Upper end of the target numbers, excluded.", 1, default=None)
 
     @property
     def softmax_only(self) -> str | None:
@@ -208,12 +166,10 @@ class LossTerm(Spec):
     A step of training minimises the sum of all losses, each multiplied by its ``weight``.
     """
 
-    loss: LossName = Field(description="The loss function.")
-    output: Text = Field(description="The graph's output that the loss reads.", examples=["logits"])
+    loss: LossName = key("The loss function.")
+    output: Text = key("The graph's output that the loss reads.", "logits")
     target: Target | None = None
-    weight: Positive = Field(
-        Decimal(1), description="Factor of the term in the sum.", examples=[0.3]
-    )
+    weight: Positive = key("Factor of the term in the sum.", 0.3, default=Decimal(1))
 
     @model_validator(mode="after")
     def _target_of_the_loss(self) -> LossTerm:
@@ -240,33 +196,30 @@ class LossTerm(Spec):
 class Augmentation(Spec):
     """Random changes of the images before each step; a seed makes them repeatable."""
 
-    pad: Annotated[int, Field(ge=0, le=256)] = Field(
-        0,
-        description="Largest random shift of an image in each direction, in pixels.",
-        examples=[4],
+    pad: Annotated[int, Field(ge=0, le=256)] = key(
+        "Largest random shift of an image in each direction, in pixels.", 4, default=0
     )
-    flip: bool = Field(
-        False, description="Whether to mirror images left to right with probability one half."
+    flip: bool = key(
+        "Whether to mirror images left to right with probability one half.", default=False
     )
 
 
 class Constant(Spec):
     """A constant learning rate, after a linear rise over ``warm_up_steps``."""
 
-    name: Literal["constant"] = Field(description="The schedule.")
+    name: Literal["constant"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
 
 
 class Steps(Spec):
     """The optimizer's learning rate times a factor that changes at the start of certain epochs."""
 
-    name: Literal["step"] = Field(description="The schedule.")
-    epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="The epochs at which each factor begins, ascending.", examples=[[82]]
+    name: Literal["step"] = key("The schedule.")
+    epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = key(
+        "The epochs at which each factor begins, ascending.", [82]
     )
-    factors: Annotated[tuple[NonNegative, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="Factor of the optimizer's rate from each of the epochs.",
-        examples=[[0.1]],
+    factors: Annotated[tuple[NonNegative, ...], FROM_LIST, Field(min_length=1)] = key(
+        "Factor of the optimizer's rate from each of the epochs.", [0.1]
     )
     warm_up_steps: WarmUpSteps = 0
 
@@ -282,56 +235,42 @@ class Steps(Spec):
 class Exponential(Spec):
     """A linear rise of the rate, then a multiplication by ``factor`` every ``epochs`` epochs."""
 
-    name: Literal["exponential"] = Field(description="The schedule.")
-    factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
-        description="Factor of the rate.", examples=[0.94]
-    )
-    epochs: Positive = Field(
-        Decimal(1), description="Epochs between two multiplications.", examples=[2]
-    )
+    name: Literal["exponential"] = key("The schedule.")
+    factor: Annotated[Share, Field(gt=0, lt=1)] = key("Factor of the rate.", 0.94)
+    epochs: Positive = key("Epochs between two multiplications.", 2, default=Decimal(1))
     warm_up_steps: WarmUpSteps = 0
 
 
 class Cosine(Spec):
     """A linear rise of the rate, then half a cosine down to ``final_factor`` at the last step."""
 
-    name: Literal["cosine"] = Field(description="The schedule.")
+    name: Literal["cosine"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
-    final_factor: Share = Field(
-        Decimal(0),
-        description="Share of the rate at the last step.",
-        examples=[0.1],
-    )
+    final_factor: Share = key("Share of the rate at the last step.", 0.1, default=Decimal(0))
 
 
 class Linear(Spec):
     """A linear rise of the rate, then a linear fall to ``final_factor`` at the last step (BERT)."""
 
-    name: Literal["linear"] = Field(description="The schedule.")
-    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Steps of linear growth at the start.", examples=[10000]
+    name: Literal["linear"] = key("The schedule.")
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = key(
+        "Steps of linear growth at the start.", 10000, default=0
     )
-    final_factor: Share = Field(
-        Decimal(0), description="Share of the rate at the last step.", examples=[0]
-    )
+    final_factor: Share = key("Share of the rate at the last step.", 0, default=Decimal(0))
 
 
 class InverseSquareRoot(Spec):
     """A linear rise of the rate, then a fall with 1 / √step (Vaswani et al. 2017, section 5.3)."""
 
-    name: Literal["inverse-square-root"] = Field(description="The schedule.")
-    warm_up_steps: PositiveInt = Field(
-        description="Steps of linear growth at the start.", examples=[4000]
-    )
+    name: Literal["inverse-square-root"] = key("The schedule.")
+    warm_up_steps: PositiveInt = key("Steps of linear growth at the start.", 4000)
 
 
 class InverseTime(Spec):
     """The rate divided by 1 + decay × step, like the ``decay`` of Keras in 2017."""
 
-    name: Literal["inverse-time"] = Field(description="The schedule.")
-    decay: Positive = Field(
-        description="Number that a step adds to the divisor of the rate.", examples=[1e-06]
-    )
+    name: Literal["inverse-time"] = key("The schedule.")
+    decay: Positive = key("Number that a step adds to the divisor of the rate.", 1e-06)
 
 
 class OnPlateau(Spec):
@@ -341,20 +280,18 @@ class OnPlateau(Spec):
     "halve on plateau"; training ends once the rate is below ``minimum_rate``.
     """
 
-    name: Literal["on-plateau"] = Field(description="The schedule.")
-    factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
-        Decimal("0.5"), description="Factor of the rate on a plateau.", examples=[0.5]
+    name: Literal["on-plateau"] = key("The schedule.")
+    factor: Annotated[Share, Field(gt=0, lt=1)] = key(
+        "Factor of the rate on a plateau.", 0.5, default=Decimal("0.5")
     )
-    threshold: NonNegative = Field(
-        Decimal(0),
-        description="Least fall of the measure in an epoch that is no plateau.",
-        examples=[0],
+    threshold: NonNegative = key(
+        "Least fall of the measure in an epoch that is no plateau.", 0, default=Decimal(0)
     )
-    measure: Literal["perplexity", "loss", "accuracy"] = Field(
-        "loss", description="Measure on held-out data."
+    measure: Literal["perplexity", "loss", "accuracy"] = key(
+        "Measure on held-out data.", default="loss"
     )
-    minimum_rate: NonNegative = Field(
-        Decimal(0), description="The learning rate below which training ends.", examples=[1e-05]
+    minimum_rate: NonNegative = key(
+        "The learning rate below which training ends.", 1e-05, default=Decimal(0)
     )
 
 
