@@ -87,21 +87,6 @@ def test_what_cannot_be_overwritten_is_held_twice() -> None:
     assert (step.in_place_bytes, step.second_set_bytes) == (0, step.carried_bytes)
 
 
-def test_a_sweep_is_that_of_its_batches_one_by_one() -> None:
-    """Between the smallest and the largest nothing is built, and nothing differs."""
-    sweep = size_of(tiny(), linear_model(), {"training": [2, 4, 8]})
-    alone = size_of(tiny(), linear_model(), {"training": [4]})
-    assert footprint(sweep, "training", 4) == footprint(alone, "training", 4)
-
-
-def test_a_batch_of_one_takes_a_graph_of_its_own() -> None:
-    """Its step has no sums over the batch axis; the others are still interpolated."""
-    sweep = size_of(tiny(), linear_model(), {"training": [1, 2, 4, 8]})
-    for batch in (1, 4):
-        alone = size_of(tiny(), linear_model(), {"training": [batch]})
-        assert footprint(sweep, "training", batch) == footprint(alone, "training", batch)
-
-
 def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
     """A split that is read at once has a size; what is read anywhere has none."""
     shape = "g (float[batch,16] x) => (float[batch,16] logits) "

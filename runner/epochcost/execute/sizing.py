@@ -1,15 +1,13 @@
 """Count a model's operations and memory at each batch size from its graph, without running it.
 
-Graphs are built for one example, for the smallest batch of several examples and for the largest;
-for batch sizes between the last two, shapes are interpolated. No weights are drawn. ``plan.size``
-defines the figures, ``graphs.counting`` counts them.
+The graph is built for each batch size. No weights are drawn. ``plan.size`` defines the figures,
+``graphs.counting`` counts them.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -17,7 +15,7 @@ import onnx
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import without_sequences
 from epochcost.execute.step import build_step, in_place_inputs
-from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
+from epochcost.graphs.counting import Shapes, flops, static_shapes
 from epochcost.graphs.peak_memory import execution_plan, item_bytes, peak_activation_bytes
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
@@ -54,7 +52,8 @@ def size_of(
     uncounted: list[Uncounted] = []
     for mode, sizes in batch_sizes.items():
         try:
-            footprints += _footprints(_SizedModel(model, graph, mode, provider), sorted(sizes))
+            work = _SizedModel(model, graph, mode, provider)
+            footprints += list(_footprints(work, sorted(sizes)))
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
     return ModelSize(
@@ -83,57 +82,19 @@ class _BuiltGraph:
     overwritten: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class _Sweep:
-    """Graphs at the smallest and the largest batch of several examples.
-
-    Shapes at batch sizes between them are interpolated.
-    """
-
-    build: Callable[[int], _BuiltGraph]
-    ends: Mapping[int, _BuiltGraph]
-    between: BatchInterpolation
-
-    def at(self, batch: int) -> tuple[_BuiltGraph, Shapes]:
-        """The graph and its shapes at a batch size.
-
-        The graph is built for this size if shapes cannot be interpolated.
-        """
-        if batch in self.ends:
-            return self.ends[batch], static_shapes(self.ends[batch].graph)
-        shapes = self.between.shapes(batch) if batch > min(self.ends) else None
-        if shapes is not None:
-            return self.ends[max(self.ends)], shapes
-        run = self.build(batch)
-        return run, static_shapes(run.graph)
-
-
-def _sweep(build: Callable[[int], _BuiltGraph], batch_sizes: Sequence[int]) -> _Sweep:
-    # The graph of one example cannot be an end: it lacks the sums over an axis of size 1.
-    several = [batch for batch in batch_sizes if batch > 1] or batch_sizes
-    low, high = several[0], several[-1]
-    ends = {batch: build(batch) for batch in {low, high}}
-    return _Sweep(build, ends, BatchInterpolation(ends[low].graph, low, ends[high].graph, high))
-
-
-def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint]:
-    @functools.cache
-    def forward_at(batch: int) -> _BuiltGraph:
+def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> Iterator[Footprint]:
+    for batch in batch_sizes:
         graph = without_sequences(bind_model(work.graph, work.model, batch))
-        return _BuiltGraph(graph, _names(carried_state(graph, work.model)))
+        forward = _BuiltGraph(graph, _names(carried_state(graph, work.model)))
+        yield _footprint(work, batch, forward, _built_step(work, graph))
 
-    forward = _sweep(forward_at, batch_sizes)
-    training = work.model.training
-    if work.mode == "inference" or training is None:
-        return [_footprint(work, batch, forward, None) for batch in batch_sizes]
 
-    def step_at(batch: int) -> _BuiltGraph:
-        graph = forward_at(batch).graph
-        step = build_step(graph, work.model, training, work.provider)
-        return _BuiltGraph(step.model, _names(step.carried), in_place_inputs(step, work.provider))
-
-    step = _sweep(step_at, batch_sizes)
-    return [_footprint(work, batch, forward, step) for batch in batch_sizes]
+def _built_step(work: _SizedModel, graph: onnx.ModelProto) -> _BuiltGraph | None:
+    """The training step of a graph with a fixed batch size; None in inference."""
+    if work.mode == "inference" or work.model.training is None:
+        return None
+    step = build_step(graph, work.model, work.model.training, work.provider)
+    return _BuiltGraph(step.model, _names(step.carried), in_place_inputs(step, work.provider))
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
@@ -141,9 +102,11 @@ def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
-def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | None) -> Footprint:
-    model, model_shapes = forward.at(batch)
-    run, shapes = (model, model_shapes) if step is None else step.at(batch)
+def _footprint(
+    work: _SizedModel, batch: int, forward: _BuiltGraph, step: _BuiltGraph | None
+) -> Footprint:
+    run = step or forward
+    shapes = static_shapes(run.graph)
     weights = (*parameters(work.graph), *state(work.graph))
     weight_names = {tensor.name for tensor in weights}
     inputs = {value.name for value in run.graph.graph.input}
@@ -156,7 +119,7 @@ def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | No
     return Footprint(
         mode=work.mode,
         batch_size=batch,
-        forward_flops=flops(model.graph, model_shapes),
+        forward_flops=flops(forward.graph),
         step_flops=None if step is None else flops(run.graph, shapes),
         weight_bytes=_bytes(weights),
         fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried),

@@ -2,8 +2,7 @@
 
 Matrix products, convolutions, recurrent layers and attention count, with two operations for each
 multiply-add, as in the literature. Elementwise operators do not count. A convolution whose kernels
-are one-hot only moves data and does not count either. ``BatchInterpolation`` computes the shapes at
-other batch sizes.
+are one-hot only moves data and does not count either.
 """
 
 from __future__ import annotations
@@ -237,74 +236,3 @@ _COUNTS: Mapping[tuple[str, str], Count] = {
     **_by_domain(CONTRIBUTED, _CONTRIBUTED),
     (BLOCKED, "Conv"): _conv,
 }
-
-
-class BatchInterpolation:
-    """Shapes of a graph at any batch size, interpolated from the graph at two batch sizes.
-
-    Tensors have the names of the graph with the larger batch. ``shapes`` returns None if the nodes
-    of the two graphs differ, or if a dimension is not a linear function of the batch size.
-    """
-
-    def __init__(
-        self, small: onnx.ModelProto, small_batch: int, large: onnx.ModelProto, large_batch: int
-    ) -> None:
-        self._batches = small_batch, large_batch
-        self._models = small, large
-        self._small, self._large = static_shapes(small), static_shapes(large)
-
-    @functools.cached_property
-    def _names(self) -> Mapping[str, str] | None:
-        return _counterparts(*self._models, self._small)
-
-    def shapes(self, batch: int) -> Shapes | None:
-        """Shapes of all tensors at a batch size; None if they cannot be interpolated."""
-        if batch == self._batches[1]:
-            return self._large
-        if self._names is None:
-            return None
-        between: dict[str, tuple[int, ...]] = {}
-        for name, large in self._large.items():
-            shape = self._between(self._small[self._names.get(name, name)], large, batch)
-            if shape is None:
-                return None
-            between[name] = shape
-        return between
-
-    def _between(
-        self, small: tuple[int, ...], large: tuple[int, ...], batch: int
-    ) -> tuple[int, ...] | None:
-        if small == large:
-            return small
-        low, high = self._batches
-        grown = [(b - a) * (batch - low) for a, b in zip(small, large, strict=False)]
-        if len(small) != len(large) or any(growth % (high - low) for growth in grown):
-            return None
-        return tuple(a + growth // (high - low) for a, growth in zip(small, grown, strict=True))
-
-
-def _counterparts(
-    small: onnx.ModelProto, large: onnx.ModelProto, small_shapes: Shapes
-) -> Mapping[str, str] | None:
-    """Names of the smaller graph's tensors by the names of the larger's; None if the nodes differ.
-
-    The names can differ, because equal constants share an initializer and equality may depend on
-    the batch size.
-    """
-    if len(small.graph.node) != len(large.graph.node):
-        return None
-    names = {value.name: value.name for value in large.graph.input}
-    written: set[str] = set(names)
-    for small_node, large_node in zip(small.graph.node, large.graph.node, strict=True):
-        if (small_node.op_type, len(small_node.input)) != (
-            large_node.op_type,
-            len(large_node.input),
-        ):
-            return None
-        for a, b in zip(small_node.input, large_node.input, strict=True):
-            first = names.setdefault(b, a)
-            if a != first and (b in written or small_shapes.get(a) != small_shapes.get(first)):
-                return None
-        names.update(zip(large_node.output, small_node.output, strict=False))
-        written.update(large_node.output)
-    return names if all(name in small_shapes for name in filter(None, names.values())) else None
