@@ -13,26 +13,26 @@ from epochcost.execute.assignment import Assignment, Event, Finished, Started
 from epochcost.execute.patience import Patience, disturbance, is_imprecise, look_at_host
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
-from epochcost.measure.host import HostChange
 from epochcost.plan.make import Plan, RunRequest
+from epochcost.results.conditions import Conditions
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
-CALM = HostChange(1.0, 0.0, 0.0, None, None)
-BUSY = HostChange(1.0, 1.2, 0.0, None, None)
+CALM = Conditions(seconds=1.0, others_cpus=0.0, steal_share=0.0)
+BUSY = Conditions(seconds=1.0, others_cpus=1.2, steal_share=0.0)
 
 
 class Machine:
     """A clock that sleeping and looking move, and what is seen at each look, the last for ever."""
 
-    def __init__(self, *seen: HostChange) -> None:
+    def __init__(self, *seen: Conditions) -> None:
         self.now = 0.0
-        self._seen: Iterator[HostChange] = iter(seen)
+        self._seen: Iterator[Conditions] = iter(seen)
         self._last = seen[-1]
 
-    def look(self) -> HostChange:
+    def look(self) -> Conditions:
         """Look for a second."""
         self.now += 1
         return next(self._seen, self._last)
@@ -78,11 +78,14 @@ def test_without_patience_nobody_looks() -> None:
     [
         (CALM, None),
         (BUSY, "other programs keep 1.2 of 2 CPUs busy"),
-        (HostChange(1.0, 0.0, 0.08, None, None), "the host takes 8% of the CPU time"),
-        (HostChange(1.0, None, None, None, None), None),
+        (
+            Conditions(seconds=1.0, others_cpus=0.0, steal_share=0.08),
+            "the host takes 8% of the CPU time",
+        ),
+        (Conditions(seconds=1.0), None),
     ],
 )
-def test_what_disturbs_is_told(change: HostChange, words: str | None) -> None:
+def test_what_disturbs_is_told(change: Conditions, words: str | None) -> None:
     """Other programs, the host, or nothing that the system counts."""
     assert disturbance(change, 2) == words
 

@@ -6,7 +6,7 @@ import pytest
 
 from epochcost.measure.gpus import (
     DeviceWatch,
-    VisibleGpu,
+    is_part,
     list_gpus,
     shown_gpus,
     visible_gpus,
@@ -80,15 +80,10 @@ def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) ->
 MIB = 2**20
 
 
-def boards(*devices: Device) -> tuple[VisibleGpu, ...]:
-    """All of these, as CUDA shows them without a variable."""
-    return visible_gpus(FakeNvml(*devices), devices, None)
-
-
 def watch_of(device: Device, *processes: int) -> DeviceWatch:
     """A watch of the only GPU, made before these processes of a trial began."""
     library = FakeNvml(device)
-    watch = DeviceWatch(library, boards(device)[0])
+    watch = DeviceWatch(library, device, 0)
     watch.processes = frozenset(processes)
     return watch
 
@@ -153,60 +148,38 @@ def test_a_silent_driver_leaves_everything_unknown() -> None:
     assert (watch.memory, watch.throttles) == (None, None)
 
 
-def test_a_part_of_a_board_has_its_own_memory_and_the_boards_throttling() -> None:
-    """MIG: NVML answers each question at one of the two only."""
-    part = Device({"nvmlDeviceGetComputeRunningProcesses": [[process(42, 10 * MIB)]]})
-    board = Device({"nvmlDeviceGetCurrentClocksThrottleReasons": 0x4})
-    watch = DeviceWatch(FakeNvml(board), VisibleGpu(0, part, board))
-    watch.processes = frozenset({42})
-    watch.read()
-    assert watch.memory == ("NVML, of the worker", 10 * MIB)
-    assert watch.throttles == ("gpu-power-cap",)
-
-
-PART = Device({"nvmlDeviceGetUUID": "MIG-aaaa"})
+PART = Device({"nvmlDeviceGetUUID": "MIG-aaaa", "nvmlDeviceIsMigDeviceHandle": 1})
 
 
 def board(uuid: str, *parts: Device) -> Device:
     """A GPU with a UUID and perhaps parts."""
-    made = Device({"nvmlDeviceGetUUID": uuid, "parts": parts})
-    for part in parts:
-        part.answers["nvmlDeviceGetDeviceHandleFromMigDeviceHandle"] = made
-    return made
+    return Device({"nvmlDeviceGetUUID": uuid, "parts": parts})
 
 
 BOARDS = (board("GPU-11ab"), board("GPU-11cd", PART), board("GPU-22ef"))
 
 
 @pytest.mark.parametrize(
-    ("shown", "numbers"),
+    ("shown", "handles"),
     [
-        (None, [0, 1, 2]),
-        ("", []),
-        ("2,0", [2, 0]),
-        (" 1 , 2", [1, 2]),
-        ("1,7,2", [1]),
-        ("0,-1,2", [0]),
-        ("2,2", []),
-        ("GPU-22", [2]),
-        ("GPU-11", []),
-        ("GPU-11cd,0", [1, 0]),
-        ("0,GPU-11ab", []),
-        ("MIG-aaaa", [1]),
-        ("MIG-bbbb", []),
-        ("NoDevFiles", []),
+        (None, BOARDS),
+        ("", ()),
+        ("2,0", (BOARDS[2], BOARDS[0])),
+        (" 1 , 2", BOARDS[1:]),
+        ("1,7,2", BOARDS[1:2]),
+        ("0,-1,2", BOARDS[:1]),
+        ("GPU-11cd,0", (BOARDS[1], BOARDS[0])),
+        ("MIG-aaaa", (PART,)),
+        ("MIG-bbbb", ()),
+        ("NoDevFiles", ()),
     ],
 )
-def test_the_variable_chooses_and_orders(shown: str | None, numbers: list[int]) -> None:
-    """Numbers, begins of UUIDs and parts; what is invalid hides the rest, what is double all."""
-    gpus = visible_gpus(FakeNvml(*BOARDS), BOARDS, shown)
-    assert [gpu.number for gpu in gpus] == numbers
-    assert [gpu.board for gpu in gpus] == [BOARDS[number] for number in numbers]
+def test_the_variable_chooses_and_orders(shown: str | None, handles: tuple[Device, ...]) -> None:
+    """An entry is a number or a UUID; an invalid entry hides all later ones."""
+    assert visible_gpus(FakeNvml(*BOARDS), BOARDS, shown) == handles
 
 
-def test_a_part_is_told_from_its_board() -> None:
-    """Its handle is of the part: memory and processes; power and clocks are of the board."""
-    ((gpu,), (whole,)) = (visible_gpus(FakeNvml(*BOARDS), BOARDS, one) for one in ("MIG-aaaa", "1"))
-    assert gpu.handle is PART
-    assert gpu.board is BOARDS[1]
-    assert (gpu.partial, whole.partial) == (True, False)
+def test_a_part_is_recognised() -> None:
+    """A result says that others may use the same GPU."""
+    library = FakeNvml(*BOARDS)
+    assert (is_part(library, PART), is_part(library, BOARDS[1])) == (True, False)

@@ -15,7 +15,6 @@ from epochcost.measure.host import (
     host_change,
     own_processes,
     read_host,
-    unknown_reasons,
 )
 from epochcost.measure.kernel_files import ControlGroups
 
@@ -42,8 +41,8 @@ def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
     assert changed.others_cpus == pytest.approx(0.5)
     assert changed.steal_share == pytest.approx(0.05)
     assert changed.frozen_seconds == pytest.approx(0.5)
-    assert changed.throttled is False
-    assert list(unknown_reasons(changed)) == []
+    assert changed.throttles == ()
+    assert changed.unknown == {}
 
 
 def test_what_is_not_counted_is_unknown() -> None:
@@ -57,8 +56,8 @@ def test_what_is_not_counted_is_unknown() -> None:
         BEFORE, replace(BEFORE, at=51.0, working=101.0, own_seconds=None, steal=None)
     )
     assert (ended.others_cpus, ended.steal_share) == (None, None)
-    assert sandboxed.throttled is None
-    assert [name for name, _ in unknown_reasons(sandboxed)] == [
+    assert sandboxed.throttles is None
+    assert [*sandboxed.unknown] == [
         "others_cpus",
         "steal_share",
         "frozen_seconds",

@@ -62,7 +62,7 @@ def test_a_gpu_is_watched_through_the_phase() -> None:
             "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700 * 2**20)]],
             "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4,
             "nvmlDeviceGetClockInfo": 1410,
-            "nvmlDeviceGetTotalEnergyConsumption": [0, 10_000, 60_000],
+            "nvmlDeviceGetTotalEnergyConsumption": [10_000, 60_000],
         }
     )
     library = FakeNvml(device)
@@ -138,7 +138,7 @@ def test_the_chosen_gpu_is_watched_and_no_other(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if shown is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
-    library = FakeNvml(working("a", [0, 0, 10_000]), working("b", [0, 0, 20_000]))
+    library = FakeNvml(working("a", [0, 10_000]), working("b", [0, 20_000]))
     done = watched(library, device)
     assert done.conditions is not None
     assert done.energy is not None
@@ -148,12 +148,12 @@ def test_the_chosen_gpu_is_watched_and_no_other(
 
 def test_a_part_of_a_gpu_has_no_energy_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The board's counter would bill the work of its other parts."""
-    board = working("a", [0, 0, 10_000])
+    board = working("a", [0, 10_000])
     part = Device(
         board.answers
         | {
             "nvmlDeviceGetUUID": "MIG-1",
-            "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": board,
+            "nvmlDeviceIsMigDeviceHandle": 1,
         }
     )
     board.answers["parts"] = (part,)
@@ -164,3 +164,18 @@ def test_a_part_of_a_gpu_has_no_energy_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert done.conditions.device_memory_bytes == 700 * 2**20
     assert done.energy.readings == ()
     assert "MIG" in done.energy.unknown["NVML"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [([7, 7], "stood still"), ([7_000, 2_000], "stood still"), ([], "counts no energy")],
+)
+def test_an_energy_that_was_not_counted_is_unknown(counts: list[int], reason: str) -> None:
+    """A device that computes draws power: zero would be untrue, and a reset loses energy."""
+    device = working("a", counts)
+    if not counts:
+        del device.answers["nvmlDeviceGetTotalEnergyConsumption"]
+    done = watched(FakeNvml(device), 0)
+    assert done.energy is not None
+    assert done.energy.readings == ()
+    assert reason in done.energy.unknown["NVML"]

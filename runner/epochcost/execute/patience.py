@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from epochcost.measure.host import HostChange, host_change, own_processes, read_host
+from epochcost.measure.host import host_change, own_processes, read_host
 from epochcost.plan.rounds import Visit
+from epochcost.results.conditions import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE
@@ -18,10 +19,10 @@ from epochcost.statistics import relative_half_width
 
 _LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 5.0
-Look = Callable[[], HostChange]
+Look = Callable[[], Conditions]
 
 
-def look_at_host() -> HostChange:
+def look_at_host() -> Conditions:
     """Measure, during a second, how much CPU time other programs and the hypervisor take."""
     processes = own_processes()
     before = read_host(processes)
@@ -29,7 +30,7 @@ def look_at_host() -> HostChange:
     return host_change(before, read_host(processes))
 
 
-def disturbance(change: HostChange, cpus: int) -> str | None:
+def disturbance(change: Conditions, cpus: int) -> str | None:
     """A phrase for the CPU time that other programs or the hypervisor take; None if negligible."""
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:

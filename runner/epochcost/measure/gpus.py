@@ -5,9 +5,9 @@ counts the GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both cou
 the PCI bus (``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA
 programming guide, "CUDA environment variables".
 
-Energy comes from the device's counter (Volta and later), else from its power integrated over time.
-If a meter cannot be read, or does not count while the device computes, the energy is unknown and
-the reason is stored. ``watch`` decides when to read.
+Energy comes from the counter of the device (Volta and later). If it cannot be read, or does not
+count while the device computes, the energy is unknown and the reason is stored. ``watch`` decides
+when to read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pynvml
 
-from epochcost.results.conditions import MeteredEnergy, Throttle
+from epochcost.results.conditions import Energy, MeteredEnergy, Throttle
 from epochcost.results.environment import Gpu
 
 AnswerT = TypeVar("AnswerT")
@@ -70,6 +69,8 @@ _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
         0x80: "gpu-power-brake",
     }
 )
+_WATTS_PER_MILLIWATT = 1e-3
+_JOULES_PER_MILLIJOULE = 1e-3
 # A CUDA context alone takes more: with less growth of its memory a device is not in use.
 _CONTEXT_BYTES = 64 * 2**20
 _BY_PROCESS = "NVML, of the worker"
@@ -79,15 +80,17 @@ _BY_GROWTH = "NVML, growth of the whole device"
 class DeviceWatch:
     """Reads the state of a trial's GPU repeatedly; it must be created before the worker starts.
 
-    ``processes`` are the process ids of the trial, set when the worker has started.
+    ``number`` is CUDA's number of the GPU, and ``handle`` its handle of NVML. ``processes`` are the
+    process ids of the trial, set when the worker has started.
     """
 
-    def __init__(self, library: Library, gpu: VisibleGpu) -> None:
-        self.gpu, self._library = gpu, library
+    def __init__(self, library: Library, handle: Handle, number: int) -> None:
+        self._library, self._handle, self._number = library, handle, number
         self.processes: frozenset[int] = frozenset()
-        self._used_before = _used(library, gpu)
+        self._used_before = self._used()
         self._reasons: int | None = None
         self._memory = {_BY_PROCESS: 0, _BY_GROWTH: 0}
+        self._energies: list[int | None] = []
 
     @property
     def in_use(self) -> bool:
@@ -100,12 +103,31 @@ class DeviceWatch:
 
     def read(self) -> None:
         """Read the used memory, and the reasons why clocks are lowered now."""
-        library, board = self._library, self.gpu.board
         for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
-        reasons = ask(library, library.nvmlDeviceGetCurrentClocksThrottleReasons, board)
+        reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
         if reasons is not None:
             self._reasons = (self._reasons or 0) | reasons
+
+    def read_energy(self) -> None:
+        """Read the energy counter; this is called at the start and at the end of the sampling."""
+        self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
+
+    def energy(self, seconds: float) -> Energy:
+        """The energy between the first and the last reading, or the reason why it is unknown."""
+        first, last = self._energies[0], self._energies[-1]
+        if is_part(self._library, self._handle):
+            reason = "a part of a GPU (MIG) has no energy meter"
+        elif first is None or last is None:
+            reason = "the driver counts no energy of this device"
+        elif last <= first:
+            reason = f"the energy counter stood still for {seconds:.3g} s"
+        else:
+            name = f"NVML energy counter of GPU {self._number}"
+            joules = (last - first) * _JOULES_PER_MILLIJOULE
+            metered = MeteredEnergy(meter=name, of="gpu", joules=joules, seconds=seconds)
+            return Energy(readings=(metered,))
+        return Energy(unknown={"NVML": reason})
 
     @property
     def memory(self) -> tuple[str, int] | None:
@@ -115,7 +137,7 @@ class DeviceWatch:
     @property
     def addresses(self) -> tuple[str, ...] | None:
         """The GPU's address on the PCI bus; None if the driver does not state it."""
-        address = pci_address(self._library, self.gpu)
+        address = pci_address(self._library, self._handle)
         return None if address is None else (address,)
 
     @property
@@ -128,7 +150,7 @@ class DeviceWatch:
 
     def _growth(self) -> int:
         """Bytes by which the GPU's used memory has grown since the trial began; 0 if unknown."""
-        used, before = _used(self._library, self.gpu), self._used_before
+        used, before = self._used(), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 
     def _process_bytes(self) -> int:
@@ -136,104 +158,54 @@ class DeviceWatch:
 
         0 if the driver lists none of them.
         """
-        library = self._library
-        running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, self.gpu.handle) or ()
+        running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
         return sum(
             process.usedGpuMemory or 0 for process in running if process.pid in self.processes
         )
 
+    def _used(self) -> int | None:
+        memory = self._ask("nvmlDeviceGetMemoryInfo")
+        return None if memory is None else int(memory.used)
 
-def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
+    def _ask(self, function: str) -> Any:
+        return ask(self._library, getattr(self._library, function), self._handle)
+
+
+def pci_address(library: Library, handle: Handle) -> str | None:
     """The GPU's PCI address, such as ``00000000:17:00.0``; None if the driver does not state it."""
-    place = ask(library, library.nvmlDeviceGetPciInfo, gpu.board)
+    place = ask(library, library.nvmlDeviceGetPciInfo, handle)
     return None if place is None else decode(place.busId)
 
 
-def _used(library: Library, gpu: VisibleGpu) -> int | None:
-    memory = ask(library, library.nvmlDeviceGetMemoryInfo, gpu.handle)
-    return None if memory is None else int(memory.used)
+def is_part(library: Library, handle: Handle) -> bool:
+    """Whether a handle is a part of a GPU (MIG), so that others may use the same GPU."""
+    return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-@dataclass(frozen=True)
-class VisibleGpu:
-    """A GPU that CUDA shows; ``number`` is its board's position on the PCI bus.
-
-    ``handle`` is the board, or the part of it (MIG) that a process uses. Power and clocks are those
-    of ``board``.
-    """
-
-    number: int
-    handle: Handle
-    board: Handle
-
-    @property
-    def partial(self) -> bool:
-        """Whether the GPU is a part of a board, so that other processes may use the same board."""
-        return self.handle is not self.board
-
-
 def visible_gpus(
     library: Library, boards: Sequence[Handle], visible_devices: str | None
-) -> tuple[VisibleGpu, ...]:
-    """The GPUs that CUDA shows, in its order; ``visible_devices`` is CUDA_VISIBLE_DEVICES or None.
+) -> tuple[Handle, ...]:
+    """The handles of the GPUs that CUDA shows, in its order.
 
-    If an entry names no GPU, CUDA ignores it and all later entries; if an entry is repeated, CUDA
-    shows no GPU.
+    ``visible_devices`` is CUDA_VISIBLE_DEVICES or None. An entry of it is a number, or the whole
+    UUID of a GPU or of a part of one (MIG). If an entry names no GPU, CUDA ignores it and all later
+    entries.
     """
     if visible_devices is None:
-        return tuple(VisibleGpu(number, board, board) for number, board in enumerate(boards))
-    gpus: list[VisibleGpu] = []
-    for entry in visible_devices.split(","):
-        gpu = _named(library, boards, entry.strip())
-        if gpu is None:
+        return tuple(boards)
+    handles: list[Handle] = []
+    for entry in map(str.strip, visible_devices.split(",")):
+        if entry.isdecimal():
+            handle = boards[int(entry)] if int(entry) < len(boards) else None
+        else:
+            handle = ask(library, library.nvmlDeviceGetHandleByUUID, entry)
+        if handle is None:
             break
-        if any(gpu.handle is earlier.handle for earlier in gpus):
-            return ()
-        gpus.append(gpu)
-    return tuple(gpus)
-
-
-def _named(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    """The GPU that an entry of CUDA_VISIBLE_DEVICES names.
-
-    An entry is a number, the start of a GPU's UUID, or the UUID of a part (MIG) of a GPU.
-    """
-    if entry.isdecimal():
-        number = int(entry)
-        return _board(boards, number) if number < len(boards) else None
-    if entry.startswith("MIG-"):
-        return _part(library, boards, entry)
-    uuids = [_uuid(library, board) for board in boards]
-    matches = [number for number, uuid in enumerate(uuids) if entry and uuid.startswith(entry)]
-    return _board(boards, matches[0]) if len(matches) == 1 else None
-
-
-def _board(boards: Sequence[Handle], number: int) -> VisibleGpu:
-    return VisibleGpu(number, boards[number], boards[number])
-
-
-def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    part = ask(library, library.nvmlDeviceGetHandleByUUID, entry)
-    if part is None:
-        return None
-    parent = ask(library, library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, part)
-    uuids = [_uuid(library, board) for board in boards]
-    uuid = "" if parent is None else _uuid(library, parent)
-    if not uuid or uuid not in uuids:
-        return None
-    number = uuids.index(uuid)
-    return VisibleGpu(number, part, boards[number])
-
-
-def _uuid(library: Library, handle: Handle) -> str:
-    """The UUID of a device; empty if the driver does not state it."""
-    return decode(ask(library, library.nvmlDeviceGetUUID, handle)) or ""
-
-
-_WATTS_PER_MILLIWATT = 1e-3
+        handles.append(handle)
+    return tuple(handles)
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
@@ -260,75 +232,23 @@ def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
         return ()
 
 
-def _described(library: Library, list_gpus: tuple[VisibleGpu, ...]) -> tuple[Gpu, ...]:
+def _described(library: Library, handles: Sequence[Handle]) -> tuple[Gpu, ...]:
     driver = decode(ask(library, library.nvmlSystemGetDriverVersion))
-    return tuple(_gpu(library, gpu, driver) for gpu in list_gpus)
+    return tuple(_gpu(library, handle, driver) for handle in handles)
 
 
-def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
-    handle, board = gpu.handle, gpu.board
+def _gpu(library: Library, handle: Handle, driver: str | None) -> Gpu:
     memory = ask(library, library.nvmlDeviceGetMemoryInfo, handle)
-    limit = ask(library, library.nvmlDeviceGetEnforcedPowerLimit, board)
-    mig = ask(library, library.nvmlDeviceGetMigMode, board)
-    capability = ask(library, library.nvmlDeviceGetCudaComputeCapability, board)
+    limit = ask(library, library.nvmlDeviceGetEnforcedPowerLimit, handle)
+    mig = ask(library, library.nvmlDeviceGetMigMode, handle)
+    capability = ask(library, library.nvmlDeviceGetCudaComputeCapability, handle)
     return Gpu(
         name=decode(ask(library, library.nvmlDeviceGetName, handle)),
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
         # A pair: the present mode, and the mode after the next reset.
-        mig=bool(mig[0]) if mig is not None else None,
-        pci_address=pci_address(library, gpu),
+        mig=bool(mig[0]) if mig is not None else is_part(library, handle) or None,
+        pci_address=pci_address(library, handle),
         compute_capability=None if capability is None else ".".join(map(str, capability)),
     )
-
-
-_JOULES_PER_MILLIJOULE = 1e-3
-
-
-class GpuMeter:
-    """Measures the energy that a GPU uses from the first reading on."""
-
-    def __init__(self, library: Library, handle: Handle, number: int) -> None:
-        self._library, self._handle = library, handle
-        self._counts = self._sense(library.nvmlDeviceGetTotalEnergyConsumption) is not None
-        name = f"NVML energy counter of GPU {number}"
-        self.name = name if self._counts else f"NVML power of GPU {number}, integrated"
-        self._joules, self._seconds = 0.0, 0.0
-        self._before: tuple[float, float] | None = None
-        self._failed = False
-
-    def _sense(self, question: Callable[..., float]) -> float | None:
-        return ask(self._library, question, self._handle)
-
-    def read(self, now_seconds: float) -> None:
-        """Take a reading at ``now_seconds``, on a clock that is the same for all readings."""
-        library = self._library
-        present = self._sense(
-            library.nvmlDeviceGetTotalEnergyConsumption
-            if self._counts
-            else library.nvmlDeviceGetPowerUsage
-        )
-        if present is None:
-            self._failed = True
-            return
-        if self._before is not None:
-            then, value = self._before
-            passed = now_seconds - then
-            self._seconds += passed
-            if self._counts:
-                # A lower count follows a reset, which loses the energy before it.
-                self._joules += max(present - value, 0.0) * _JOULES_PER_MILLIJOULE
-            else:
-                self._joules += (value + present) / 2 * passed * _WATTS_PER_MILLIWATT
-        self._before = now_seconds, present
-
-    def energy(self) -> MeteredEnergy | str:
-        """The energy from the first to the last reading, or the reason why it is unknown."""
-        if self._failed:
-            return "NVML gives neither energy nor power of this device"
-        if self._seconds <= 0:
-            return "read less than twice"
-        if self._joules <= 0:
-            return f"stood still for {self._seconds:.3g} s"
-        return MeteredEnergy(meter=self.name, of="gpu", joules=self._joules, seconds=self._seconds)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
 from epochcost.measure.cpu import SYSTEM, throttle_count
 from epochcost.measure.kernel_files import ControlGroups, parse_cpu_list, read_text
+from epochcost.results.conditions import Conditions
 
 # Without `guest`, which is part of `user`.
 _WORKING = ("user", "nice", "system", "irq", "softirq")
@@ -43,23 +45,6 @@ class HostCounters:
     own_seconds: float | None
     frozen: float | None
     throttled: int | None
-
-
-@dataclass(frozen=True)
-class HostChange:
-    """Disturbances between two readings of the counters.
-
-    ``seconds`` is the time between the readings, ``others_cpus`` the number of CPUs that other
-    programs kept busy, ``steal_share`` the part of CPU time that the hypervisor gave away.
-    ``frozen_seconds`` is the time for which a quota stopped this process; ``throttled`` says
-    whether heat lowered the clocks. A field is None if a reading lacks its counter.
-    """
-
-    seconds: float
-    others_cpus: float | None
-    steal_share: float | None
-    frozen_seconds: float | None
-    throttled: bool | None
 
 
 def own_processes() -> tuple[psutil.Process, ...]:
@@ -152,36 +137,41 @@ def _stopped(text: str) -> float | None:
     return int(counts["throttled_time"]) * _NANOSECONDS if "throttled_time" in counts else None
 
 
-def host_change(before: HostCounters, after: HostCounters) -> HostChange:
-    """The disturbances between two readings of the counters."""
+# The reason for each figure that is None, by its name in ``Conditions``.
+_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "others_cpus": "the system does not give the CPU time of all processes",
+        "steal_share": "the system does not count steal time",
+        "frozen_seconds": "no control group with a CPU quota",
+    }
+)
+
+
+def host_change(before: HostCounters, after: HostCounters) -> Conditions:
+    """The disturbances between two readings of the counters.
+
+    A figure is None, and its reason in ``unknown``, if a reading lacks its counter.
+    """
     seconds = after.at - before.at
-    working, waiting = after.working - before.working, after.waiting - before.waiting
-    own_seconds, counted = _difference(before.own_seconds, after.own_seconds), working + waiting > 0
+    counted = after.working + after.waiting - before.working - before.waiting
+    own_seconds = _difference(before.own_seconds, after.own_seconds)
     steal = _difference(before.steal, after.steal)
     throttled = _difference(before.throttled, after.throttled)
-    return HostChange(
-        seconds=seconds,
+    figures: dict[str, float | None] = {
         # The kernel's ticks make small differences negative.
-        others_cpus=max(0.0, working - own_seconds) / seconds
-        if own_seconds is not None and counted
+        "others_cpus": max(0.0, after.working - before.working - own_seconds) / seconds
+        if own_seconds is not None and counted > 0
         else None,
-        steal_share=min(1.0, steal / (working + waiting))
-        if steal is not None and counted
-        else None,
-        frozen_seconds=_difference(before.frozen, after.frozen),
-        throttled=None if throttled is None else throttled > 0,
+        "steal_share": min(1.0, steal / counted) if steal is not None and counted > 0 else None,
+        "frozen_seconds": _difference(before.frozen, after.frozen),
+    }
+    return Conditions(
+        seconds=seconds,
+        **figures,
+        throttles=None if throttled is None else ("cpu-heat",) * (throttled > 0),
+        unknown={name: _REASONS[name] for name, figure in figures.items() if figure is None},
     )
 
 
 def _difference(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else max(0.0, after - before)
-
-
-def unknown_reasons(changed: HostChange) -> Iterator[tuple[str, str]]:
-    """The reason for each field that is None, by the name in ``results.conditions.Conditions``."""
-    if changed.others_cpus is None:
-        yield "others_cpus", "the system does not give the CPU time of all processes"
-    if changed.steal_share is None:
-        yield "steal_share", "the system does not count steal time"
-    if changed.frozen_seconds is None:
-        yield "frozen_seconds", "no control group with a CPU quota"
