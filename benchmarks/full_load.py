@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.rows import TokenRow, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
+from epochcost.specs.hardware import Device
 from epochcost.specs.loader import load_catalogue
 
 _GIB = 2**30
@@ -60,14 +62,17 @@ def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
     loads = [
         row
         for row in rows
-        if row.device is not None and row.kind == "token" and row.tokens_per_second and row.output
-        if row.sequences is None or (row.interleaved and row.task.startswith("online"))
+        if isinstance(row.question.device, Device) and row.tokens_per_second and row.question.output
+        if row.question.kind == "token"
+        if row.seconds is None
+        or (row.question.interleaved and row.line.cells["task"].startswith("online"))
     ]
     groups = group_by(
         loads,
         lambda row: (
-            row.software, row.version, row.model, row.machine, row.chip, row.tensor_parallel,
-            row.precision, row.prompt, row.output,
+            *(row.line.cells[name] for name in ("software", "model", "machine", "chip")),
+            row.question.software, row.question.count, row.question.precision, row.question.prompt,
+            row.question.output,
         ),
     )  # fmt: skip
     return [max(group, key=lambda row: row.tokens_per_second or 0) for group in groups.values()]
@@ -79,27 +84,35 @@ def compared(
     """Each row with the prediction for the same devices."""
     engines = {engine.name: engine for engine in ENGINES}
     for row in rows:
-        if row.software not in engines or row.device is None:
+        question = row.question
+        device, form, lengths = question.device, question.form, (question.prompt, question.output)
+        if question.software not in engines or not isinstance(device, Device):
             continue
-        machine = Machine("published", None, row.machine, "cuda", None)
-        memory = float(row.device.memory_gib) * _GIB
-        place = Place(machine, row.device, row.tensor_parallel, memory, None)
-        spare = 0.9 * memory * row.tensor_parallel - row.weight_bytes
-        room = spare / (2 * row.form.cached_numbers_per_token)
-        if room < row.prompt + row.output:
+        engine = engines[question.software]
+        machine = Machine("published", None, row.line.cells["machine"], "cuda", None)
+        memory = float(device.memory_gib) * _GIB
+        place = Place(machine, device, question.count, memory, None)
+        spare = 0.9 * memory * question.count - question.weight_bytes
+        room = spare / (2 * form.cached_numbers_per_token)
+        if room < sum(lengths):
             continue
-        layout = Layout(place, engines[row.software], row.tensor_parallel, room)
-        requests = Requests(Decimal(1), row.prompt, row.output)
-        model = ServedModel(row.model, row.form, row.precision, row.tensor_parallel)
+        layout = Layout(place, engine, question.count, room)
+        requests = Requests(Decimal(1), *map(int, lengths))
+        precision: Any = question.precision
+        model = ServedModel(question.model, form, precision, question.count)
         capacities, _ = predicted_capacities(forecaster, model, [layout], requests)
         for _, capacity in capacities:
             ends = capacity.request.high, capacity.request.mean, capacity.request.low
-            low, mean, high = (row.output / float(seconds) for seconds in ends)
+            low, mean, high = (question.output / float(seconds) for seconds in ends)
             comparison = Comparison(
-                row.software, row.model, row.device.chip, row.tensor_parallel, row.prompt,
-                row.output, row.tokens_per_second or 0, mean, low, high, capacity.sequences,
+                question.software, question.model, device.chip, question.count, requests.prompt,
+                requests.output, row.tokens_per_second or 0, mean, low, high, capacity.sequences,
             )  # fmt: skip
             yield comparison, row
+
+
+def _chip(row: TokenRow) -> str:
+    return row.question.device.chip
 
 
 def main() -> None:
@@ -111,13 +124,15 @@ def main() -> None:
     options = parser.parse_args()
     rows = sound_rows(token_rows(load_catalogue(Path())))
     loads = [
-        row for row in full_loads(rows) if row.software in (options.software or [row.software])
+        row
+        for row in full_loads(rows)
+        if row.question.software in (options.software or [row.question.software])
     ]
     comparisons: list[Comparison] = []
-    chips = sorted({row.device.chip for row in loads if row.device})
+    chips = sorted({_chip(row) for row in loads})
     for chip in chips if options.leave_out else [""]:
-        chip_loads = [row for row in loads if not chip or (row.device and row.device.chip == chip)]
-        learnt = [row for row in rows if row.device is None or row.device.chip != chip]
+        chip_loads = [row for row in loads if chip in ("", _chip(row))]
+        learnt = [row for row in rows if _chip(row) != chip]
         comparisons += [each for each, _ in compared(ServingForecaster(learnt), chip_loads)]
     groups = {
         **group_by(comparisons, lambda each: each.software),

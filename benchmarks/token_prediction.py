@@ -26,19 +26,19 @@ import numpy as np
 from full_load import compared, full_loads
 
 from epochcost.errors import InputError
-from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.chips import CpuForm, chip_of
 from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import (
-    Names,
     TokenRow,
     catalogue_lines,
     names_of,
+    placed_on,
     read_lines,
-    read_token_rows,
     token_rows,
+    token_rows_of,
 )
-from epochcost.predict.decoders.serving import ServingForecaster, serving_question
+from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.decoders.training import (
     TrainingForecaster,
     family_of,
@@ -118,13 +118,15 @@ def main() -> None:
         observed, trainings, names = learnt, trained, names_of(catalogue)
         lines = [line for table in catalogue_lines(catalogue, names) for line in table]
         if options.observations:
-            observed, trainings = _observed(options.observations, names)
             lines = [line for path in options.observations for line in read_lines(path, names, {})]
+            observed = tuple(token_rows_of(lines, names))
+            trainings = tuple(training_rows_of(lines, names))
         unknown = Counter(line.cells["model"] for line in lines if line.form is None)
     except InputError as error:
         parser.exit(1, f"{error}\n")
-    skipped = Counter(row.chip for row in observed if not (row.device or row.cpu))
-    skipped.update(row.chip for row in trainings if row.device is None)
+    skipped = Counter(
+        line.cells["chip"] for line in lines if line.form and placed_on(line.cells, names) is None
+    )
     left_out = options.held_out or options.leave_out
     if options.held_out:
         cases = list(_full_load_cases(learnt, observed))
@@ -146,26 +148,12 @@ def main() -> None:
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
 
 
-def _observed(
-    paths: Sequence[Path], names: Names
-) -> tuple[tuple[TokenRow, ...], tuple[TrainingRow, ...]]:
-    return (
-        tuple(row for path in paths for row in read_token_rows(path, names)),
-        tuple(
-            row for path in paths for row in training_rows_of(read_lines(path, names, {}), names)
-        ),
-    )
-
-
 def _label(row: TokenRow, kind: str) -> object:
     """The value by which a row is left out."""
-    device = row.device or row.cpu
-    assert device is not None, "rows of unknown chips are left out before"
-    if kind == "device":
-        return chip_of(device, row.precision).kind
-    if kind == "generation":
-        return chip_of(device, row.precision).generation
-    return row.form if kind == "model" else row.software
+    question = row.question
+    chip = chip_of(question.device, question.precision)
+    labels = {"device": chip.kind, "generation": chip.generation, "model": question.form}
+    return labels.get(kind, question.software)
 
 
 def _cases(
@@ -174,25 +162,24 @@ def _cases(
     """Each observed time, predicted from the rows with other labels."""
     groups: dict[tuple[object, bool], list[TokenRow]] = defaultdict(list)
     for row in observed:
-        if row.seconds is not None and (row.device or row.cpu):
-            groups[_label(row, leave_out), row.device is None].append(row)
-    usable = [row for row in learnt if row.seconds is not None and (row.device or row.cpu)]
+        if row.seconds is not None:
+            groups[_label(row, leave_out), isinstance(row.question.device, CpuForm)].append(row)
+    usable = [row for row in learnt if row.seconds is not None]
     for (label, on_processors), rows in groups.items():
         remaining = [
             row
             for row in usable
-            if (row.device is None) == on_processors and _label(row, leave_out) != label
+            if isinstance(row.question.device, CpuForm) == on_processors
+            and _label(row, leave_out) != label
         ]
-        forecasts = ServingForecaster(remaining).forecasts([serving_question(row) for row in rows])
+        forecasts = ServingForecaster(remaining).forecasts([row.question for row in rows])
         rooflines = _Roofline(remaining)
         for row, forecast in zip(rows, forecasts, strict=True):
-            device = row.device or row.cpu
-            assert device is not None
             assert row.seconds is not None
             yield Case(
                 kind_of(row),
-                chip_of(device, row.precision).generation,
-                row.software,
+                chip_of(row.question.device, row.question.precision).generation,
+                row.question.software,
                 row.seconds,
                 forecast.seconds,
                 forecast.low,
@@ -203,37 +190,36 @@ def _cases(
 
 def _full_load_cases(learnt: Sequence[TokenRow], observed: Sequence[TokenRow]) -> Iterator[Case]:
     """Seconds a token of all sequences at full load, from other pairs of model and chip."""
-    loads = [row for row in full_loads(sound_rows(observed)) if row.device is not None]
+    loads = full_loads(sound_rows(observed))
     pairs = sorted({_pair(row) for row in loads}, key=str)
+    on_devices = [row for row in learnt if not isinstance(row.question.device, CpuForm)]
     for fold in range(_FOLDS):
         held_out = set(pairs[fold::_FOLDS])
-        remaining = [row for row in learnt if row.device and _pair(row) not in held_out]
+        remaining = [row for row in on_devices if _pair(row) not in held_out]
         rooflines = _Roofline([row for row in remaining if row.seconds is not None])
         rows = [row for row in loads if _pair(row) in held_out]
         for rate, row in compared(ServingForecaster(remaining), rows):
-            assert row.device is not None
-            roofline = rooflines.seconds(replace(row, sequences=rate.sequences, interleaved=True))
+            question = replace(row.question, sequences=rate.sequences, interleaved=True)
             yield Case(
                 f"{rate.software}, {rate.model}",
-                row.device.generation,
+                chip_of(question.device, question.precision).generation,
                 rate.software,
                 1 / rate.published,
                 1 / rate.predicted,
                 1 / rate.high,
                 1 / rate.low,
-                roofline / rate.sequences,
+                rooflines.seconds(replace(row, question=question)) / rate.sequences,
             )
 
 
 def _pair(row: TokenRow) -> tuple[str, DecoderForm]:
-    assert row.device is not None, "full load is of accelerators"
-    return row.device.chip, row.form
+    return chip_of(row.question.device, row.question.precision).kind, row.question.form
 
 
 def _training_label(row: TrainingRow, kind: str) -> object:
     assert row.device is not None, "rows of unknown chips are left out before"
     labels = {"device": row.device.chip, "generation": row.device.generation, "model": row.form}
-    return labels.get(kind, family_of(row.software))
+    return labels.get(kind, family_of(row.line.cells["software"]))
 
 
 def _training_cases(
@@ -254,11 +240,11 @@ def _training_cases(
             yield Case(
                 "training",
                 row.device.generation,
-                family_of(row.software),
+                family_of(row.line.cells["software"]),
                 ratio * least,
-                1 / forecast.tokens_per_second,
-                1 / forecast.high,
-                1 / forecast.low,
+                forecast.seconds,
+                forecast.low,
+                forecast.high,
                 factor * least,
             )
 
@@ -273,15 +259,16 @@ def _training_roofline(row: TrainingRow) -> tuple[float, float]:
 
 def kind_of(row: TokenRow) -> str:
     """The kind of work under which a row's errors are reported."""
-    if row.device is None:
+    question = row.question
+    if isinstance(question.device, CpuForm):
         return "processors"
-    if row.count > 1:
+    if row.line.count_of("count", 1) > 1:
         return "several accelerators"
-    if row.kind == "first":
+    if question.kind == "first":
         return "first token"
-    if row.interleaved and (row.sequences or 1) >= _LOAD:
+    if question.interleaved and question.sequences >= _LOAD:
         return "load of 8 and more"
-    return "decode" if row.software in _SERVERS else "decode of other software"
+    return "decode" if question.software in _SERVERS else "decode of other software"
 
 
 class _Roofline:
@@ -291,8 +278,8 @@ class _Roofline:
         ratios: dict[str, list[float]] = defaultdict(list)
         for row in rows:
             read, products = _roofline_parts(row)
-            ratios[row.kind].append(
-                (row.seconds or 1.0) / (read if row.kind == "token" else products)
+            ratios[row.question.kind].append(
+                (row.seconds or 1.0) / (read if row.question.kind == "token" else products)
             )
         self._factors = {kind: float(np.median(values)) for kind, values in ratios.items()}
 
@@ -304,16 +291,16 @@ class _Roofline:
 
 def _roofline_parts(row: TokenRow) -> tuple[float, float]:
     """Seconds to read all bytes at the bandwidth, and of all products at the peak."""
-    device = row.device or row.cpu
-    assert device is not None
-    chip, form, sequences = chip_of(device, row.precision), row.form, row.sequences or 1.0
-    tokens = sequences * (row.prompt if row.kind == "first" else 1)
-    if row.interleaved:
-        tokens += sequences * row.prompt / max(row.output, 1)
-    cache = sequences * (row.prompt + row.output / 2) * 2 * form.cached_numbers_per_token
-    read = row.weight_bytes * form.active_parameters / form.parameters
-    read += cache if row.kind == "token" else 0
-    split = row.tensor_parallel
+    question, form, sequences = row.question, row.question.form, row.question.sequences
+    chip = chip_of(question.device, question.precision)
+    tokens = sequences * (question.prompt if question.kind == "first" else 1)
+    if question.interleaved:
+        tokens += sequences * question.prompt / max(question.output, 1)
+    context = question.prompt + question.output / 2
+    cache = sequences * context * 2 * form.cached_numbers_per_token
+    read = question.weight_bytes * form.active_parameters / form.parameters
+    read += cache if question.kind == "token" else 0
+    split = 1 if question.software == "llama.cpp" else question.count
     return (
         read / (split * chip.bandwidth),
         2 * form.active_parameters * tokens / (split * chip.products),

@@ -22,12 +22,9 @@ from epochcost.analysis.serving_capacity import (
     predicted_capacities,
 )
 from epochcost.analysis.tokens import Capacity, Deployment, Requests, machines_for
-from epochcost.predict.decoders.serving import (
-    SecondsForecast,
-    ServingForecaster,
-    ServingQuestion,
-)
-from epochcost.predict.joint import DRAWS, Draws
+from epochcost.predict.decoders.rows import ServingQuestion
+from epochcost.predict.decoders.serving import ServingForecaster
+from epochcost.predict.joint import DRAWS, Draws, Forecast
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device
 
@@ -74,17 +71,17 @@ def place(count: int = 1, gib: float = 4, capability: str = "8.0") -> Place:
 class Made:
     """Synthetic forecasts: a prompt takes 0.1 s, a token 10 ms plus 1 ms for each more sequence."""
 
-    def forecasts(self, questions: Sequence[ServingQuestion]) -> list[SecondsForecast]:
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Ranges of a fifth to either side; two devices take three fifths of the time."""
         return [self._forecast(question) for question in questions]
 
-    def _forecast(self, question: ServingQuestion) -> SecondsForecast:
+    def _forecast(self, question: ServingQuestion) -> Forecast:
         seconds = 0.1 if question.kind == "first" else 0.009 + 0.001 * question.sequences
         if question.sequences > 1:
             seconds += 0.1 * question.sequences / question.output
         seconds *= 0.6 ** np.log2(question.count)
         draws = Draws(0, (), np.linspace(-0.1, 0.1, DRAWS))
-        return SecondsForecast(seconds, seconds / 1.2, seconds * 1.2, draws)
+        return Forecast(seconds, seconds / 1.2, seconds * 1.2, draws)
 
 
 REQUESTS = Requests(Decimal(1), 1000, 100)

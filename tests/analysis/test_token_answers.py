@@ -16,8 +16,8 @@ from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.token_answers import TokenMarket, name_of, reservation_of, token_answer
 from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.errors import InputError
-from epochcost.predict.decoders.serving import SecondsForecast, ServingQuestion
-from epochcost.predict.joint import DRAWS, Draws, standard_normals
+from epochcost.predict.decoders.rows import ServingQuestion
+from epochcost.predict.joint import DRAWS, Draws, Forecast, standard_normals
 from epochcost.specs.loader import load_catalogue
 from report_project import REPOSITORY
 from tiny_project import price_text
@@ -47,10 +47,10 @@ REQUESTS = Requests(Decimal("0.1"), 100, 50)
 class Made:
     """Every phase of vLLM takes 10 ms, also on the box `quick`; draws differ by a tenth."""
 
-    def forecasts(self, questions: Sequence[ServingQuestion]) -> list[SecondsForecast]:
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """The same time for every question."""
         draws = Draws(0, (), 0.1 * standard_normals(1, 1)[:, 0])
-        return [SecondsForecast(0.01, 0.008, 0.0125, draws) for _ in questions]
+        return [Forecast(0.01, 0.008, 0.0125, draws) for _ in questions]
 
 
 @pytest.fixture(name="root")

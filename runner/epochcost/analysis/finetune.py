@@ -31,12 +31,9 @@ from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import Precision
-from epochcost.predict.decoders.training import (
-    TrainingForecast,
-    TrainingForecaster,
-    TrainingQuestion,
-)
+from epochcost.predict.decoders.training import TrainingForecaster, TrainingQuestion
 from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
+from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.decoder import Decoder
@@ -74,12 +71,15 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A layout of a training on a kind of machine, with its time and the memory on each device."""
+    """A layout of a training on a kind of machine, with its time and the memory on each device.
+
+    ``forecast`` is of the seconds per token.
+    """
 
     hardware: Hardware
     setting: TrainingQuestion
     needed_bytes: float
-    forecast: TrainingForecast
+    forecast: Forecast
     time: Time
 
     @property
@@ -224,10 +224,15 @@ class TuningMarket:
             shortages.append((min(sizes) / room, Refusal(name, "too little memory", needs)))
         if not chosen:
             raise InputError(_nowhere(demand, shortages))
+        total = float(demand.total)
         forecasts = self._forecaster.forecasts([setting for _, setting, _ in chosen])
         ways = [
-            Way(*choice, forecast, _time(demand, forecast))
-            for choice, forecast in zip(chosen, forecasts, strict=True)
+            Way(
+                *choice,
+                each,
+                Time.from_floats(total * each.low, total * each.seconds, total * each.high),
+            )
+            for choice, each in zip(chosen, forecasts, strict=True)
         ]
         refused += [refusal for _, refusal in shortages]
         return [way for way in ways if way.time.high <= MAX_DURATION_SECONDS], refused
@@ -286,12 +291,6 @@ def _settings(
 
 def _devices(count: int) -> str:
     return "its device, which has" if count == 1 else f"each of {count} devices, which have"
-
-
-def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
-    total = float(demand.total)
-    rates = forecast.high, forecast.tokens_per_second, forecast.low
-    return Time.from_floats(*(total / rate for rate in rates))
 
 
 def _nowhere(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:

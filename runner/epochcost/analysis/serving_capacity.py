@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeVar
@@ -19,13 +19,16 @@ import numpy as np
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.tokens import Capacity, Deployment, Requests
 from epochcost.cost import Time
-from epochcost.predict.decoders.chips import generation_of
+from epochcost.predict.decoders.chips import (
+    CpuForm,
+    catalogue_processors,
+    cpu_form_of,
+    generation_of,
+)
 from epochcost.predict.decoders.forms import DecoderForm, form_of
-from epochcost.predict.decoders.processors import CpuForm, catalogue_processors, cpu_form_of
-from epochcost.predict.decoders.rows import BITS, Kind
-from epochcost.predict.decoders.serving import SecondsForecast, ServingQuestion
+from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
 from epochcost.predict.design import Devices
-from epochcost.predict.joint import NINE_OF_TEN, seed_of, standard_normals
+from epochcost.predict.joint import NINE_OF_TEN, Forecast, seed_of, standard_normals
 from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.decoder import Decoder
@@ -88,7 +91,7 @@ ENGINES = (
 class Forecaster(Protocol):
     """An object that forecasts the seconds of a decoder's phases."""
 
-    def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[SecondsForecast]:
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[Forecast]:
         """Forecast the seconds that each question asks for, in order."""
 
 
@@ -199,9 +202,9 @@ class _Option:
     layout: Layout
     sequences: int
     output: int
-    first: SecondsForecast
-    alone: SecondsForecast
-    token: SecondsForecast
+    first: Forecast
+    alone: Forecast
+    token: Forecast
 
     @property
     def copies(self) -> int:
@@ -265,38 +268,24 @@ def at_full_load(end: float) -> float:
     return math.exp(math.copysign(width, math.log(end)))
 
 
-class _Questions:
-    """Questions about phases to forecast, each only once."""
-
-    def __init__(self, model: ServedModel, requests: Requests) -> None:
-        self._model, self._requests = model, requests
-        self._numbers: dict[tuple[object, ...], int] = {}
-        self.questions: list[ServingQuestion] = []
-
-    def number(self, layout: Layout, kind: Kind, sequences: int, cached: float) -> int:
-        """Add a question unless it is known, and return its index."""
-        device, engine, model = layout.place.device, layout.engine.name, self._model
-        name = device.id if isinstance(device, Device) else device
-        key = (name, layout.devices, engine, kind, sequences, cached)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.questions)
-            self.questions.append(
-                ServingQuestion(
-                    form=model.form,
-                    model=model.name,
-                    software=engine,
-                    precision=model.precision,
-                    weight_bytes=model.weight_bytes,
-                    device=device,
-                    count=layout.devices,
-                    kind=kind,
-                    prompt=self._requests.prompt,
-                    output=self._requests.output,
-                    sequences=sequences,
-                    cached=cached,
-                )
-            )
-        return self._numbers[key]
+def question_of(
+    model: ServedModel, requests: Requests, layout: Layout, kind: Kind, sequences: int
+) -> ServingQuestion:
+    """The question for the time of a phase on a layout with ``sequences`` at once."""
+    return ServingQuestion(
+        form=model.form,
+        model=model.name,
+        software=layout.engine.name,
+        precision=model.precision,
+        weight_bytes=model.weight_bytes,
+        device=layout.place.device,
+        count=layout.devices,
+        kind=kind,
+        prompt=requests.prompt,
+        output=requests.output,
+        sequences=sequences,
+        interleaved=sequences > 1,
+    )
 
 
 def predicted_capacities(
@@ -306,22 +295,30 @@ def predicted_capacities(
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """The best capacity of each machine and engine within the bounds, and the refused machines."""
-    questions = _Questions(model, requests)
-    layouts_by_engine: dict[tuple[str, str], list[tuple[Layout, int, list[int]]]] = {}
+    questions: dict[object, ServingQuestion] = {}
+    layouts_by_engine: dict[tuple[str, str], list[tuple[Layout, int, list[object]]]] = {}
     for layout in layouts:
         numbered = layouts_by_engine.setdefault((layout.place.machine.name, layout.engine.name), [])
         for sequences in layout.sequences(requests):
             cached = layout.cached_tokens(requests, sequences)
             phases: tuple[tuple[Kind, int], ...]
             phases = ("first", 1), ("token", 1), ("token", sequences)
-            numbers = [questions.number(layout, kind, many, cached) for kind, many in phases]
-            numbered.append((layout, sequences, numbers))
-    forecasts = forecaster.forecasts(questions.questions)
+            keys: list[object] = []
+            for kind, many in phases:
+                device = layout.place.device
+                name = device.id if isinstance(device, Device) else device
+                keys.append((name, layout.devices, layout.engine.name, kind, many, cached))
+                if keys[-1] not in questions:
+                    question = question_of(model, requests, layout, kind, many)
+                    questions[keys[-1]] = replace(question, cached=cached)
+            numbered.append((layout, sequences, keys))
+    answers = forecaster.forecasts([*questions.values()])
+    forecasts = dict(zip(questions, answers, strict=True))
     capacities, refusals = [], []
     for (machine, _), rows in layouts_by_engine.items():
         options = [
-            _Option(layout, sequences, requests.output, *(forecasts[at] for at in numbers))
-            for layout, sequences, numbers in rows
+            _Option(layout, sequences, requests.output, *(forecasts[key] for key in keys))
+            for layout, sequences, keys in rows
         ]
         sufficient = [option for option in options if option.keeps(requests)]
         if sufficient:

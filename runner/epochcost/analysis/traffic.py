@@ -24,10 +24,11 @@ from epochcost.analysis.serving_capacity import (
     ServedModel,
     at_full_load,
     fitting,
+    question_of,
 )
 from epochcost.analysis.token_answers import TokenMarket
 from epochcost.analysis.tokens import Requests
-from epochcost.predict.decoders.serving import ServingQuestion
+from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.results.kept import Keep
 
 # Powers of two, which capacities try; prompts that determine a quadratic.
@@ -100,19 +101,7 @@ def _device(layout: Layout) -> tuple[object, ...]:
 
 def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
     """Yield the questions whose answers give the times of a layout, in the order of ``_timing``."""
-    first = ServingQuestion(
-        form=model.form,
-        model=model.name,
-        software=layout.engine.name,
-        precision=model.precision,
-        weight_bytes=model.weight_bytes,
-        device=layout.place.device,
-        count=layout.devices,
-        kind="first",
-        prompt=0,
-        output=1,
-        sequences=1,
-    )
+    first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)
     yield from (replace(first, prompt=prompt) for prompt in (_PROMPTS[0], _PROMPTS[-1]))

@@ -48,8 +48,9 @@ _HEADER = (
 _DROP = ("region", "how known", "price of", "at once", "memory", "between")
 _MOST_SHOWN = 10
 _MOST_PUBLISHED = 3
-# Fields of a published row that readers do not need: its place here, and the facts of the chip.
-_UNPUBLISHED = frozenset({"form", "device", "path", "line"})
+# Columns of a published row for JSON, and fields that readers do not need.
+_TEXTS = ("source", "date", "software", "model", "chip", "machine", "file", "licence")
+_INTERNAL = frozenset({"line", "form", "device"})
 _METHODS = {
     "lora": "LoRA fine-tuning",
     "qlora": "QLoRA fine-tuning",
@@ -145,8 +146,8 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
     yield (
         f"{best}: {way.hardware.name}, {choice.key.price.plan_words}: "
         f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, "
-        f"{forecast.tokens_per_second:,.0f} tokens a second (likely {forecast.low:,.0f} to "
-        f"{forecast.high:,.0f})."
+        f"{1 / forecast.seconds:,.0f} tokens a second (likely {1 / forecast.high:,.0f} to "
+        f"{1 / forecast.low:,.0f})."
     )
     yield (
         f"How sure: {cost.between or 'the whole range of times has one bill'}; predicted from "
@@ -173,11 +174,12 @@ def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
     if not rows:
         yield f"Published: no {_METHODS[answer.demand.method]} of this model."
     for row in rows[:_MOST_PUBLISHED]:
-        name = row.device.name if row.device else row.chip
+        cells = row.line.cells
+        name = row.device.name if row.device else cells["chip"]
         length = f", sequences of {row.sequence:,}" if row.sequence else ""
         yield (
             f"Published: {row.tokens_per_second:,.0f} tokens a second on {row.count} {name}, "
-            f"{row.software}, {row.precision}{length} ({row.source})"
+            f"{cells['software']}, {row.precision}{length} ({cells['source']})"
         )
     if rows[_MOST_PUBLISHED:]:
         yield f"  … {len(rows) - _MOST_PUBLISHED} more published: --format json"
@@ -203,7 +205,8 @@ def _as_json(answer: FinetuneAnswer) -> dict[str, Any]:
         "memory_of_choice": answer.memory,
         "left_out": answer.refused,
         "published": [
-            {name: getattr(row, name) for name in row.__slots__ if name not in _UNPUBLISHED}
+            {name: row.line.cells[name] for name in _TEXTS}
+            | {name: getattr(row, name) for name in row.__slots__ if name not in _INTERNAL}
             for row in answer.published
         ],
     }
@@ -223,9 +226,9 @@ def _offer(candidate: Candidate[TuningOffer]) -> dict[str, Any]:
         "sharded": setting.sharded,
         "needed_bytes_of_device": way.needed_bytes,
         "tokens_per_second": {
-            "low": forecast.low,
-            "mean": forecast.tokens_per_second,
-            "high": forecast.high,
+            "low": 1 / forecast.high,
+            "mean": 1 / forecast.seconds,
+            "high": 1 / forecast.low,
         },
         "elapsed_seconds": candidate.seconds,
         "seconds": way.time,

@@ -13,6 +13,7 @@ of the draws, and ``site_templates/assets/odds.js`` computes the same draws.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -54,6 +55,36 @@ class Draws:
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
         values = np.maximum(self.values + shift, least)
         return replace(self, values=values, shift=shift, least=least)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Predicted seconds; 90 % of true times lie between ``low`` and ``high``.
+
+    ``draws`` are samples of the time's logarithm, relative to ``seconds``. Draws of one model on
+    several machines are correlated.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    draws: Draws = field(compare=False, repr=False)
+
+
+def forecasts_of(
+    levels: Vector, cells: NDArray[np.int64], covariance: Matrix, factors: Vector, seed: str
+) -> list[Forecast]:
+    """Make forecasts of times from their logarithms ``levels`` [m].
+
+    Forecast i has the error of cell ``cells[i]``; the other arguments are as in ``joint_draws``.
+    """
+    spread = factors * np.sqrt(np.diag(covariance))
+    draws = list(joint_draws(covariance, factors, seed))
+    forecasts = []
+    for level, at in zip(levels, cells, strict=True):
+        seconds, ratio = math.exp(level), math.exp(spread[at])
+        forecasts.append(Forecast(seconds, seconds / ratio, seconds * ratio, draws[at]))
+    return forecasts
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:

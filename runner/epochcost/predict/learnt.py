@@ -20,8 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
+from epochcost.predict.decoders.chips import read_processors
 from epochcost.predict.decoders.forms import read_forms
-from epochcost.predict.decoders.processors import read_processors
 from epochcost.predict.decoders.rows import columns_of, read_lines
 from epochcost.predict.design import Devices, Placed, content_of, designed
 from epochcost.predict.process import (

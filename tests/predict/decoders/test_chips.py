@@ -1,13 +1,21 @@
-"""Rates of devices and processors for the law."""
+"""Rates of devices and processors for the law, and processors of machines."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from epochcost.predict.decoders.chips import chip_of, generation_of
-from epochcost.predict.decoders.processors import CpuForm
+from epochcost.predict.decoders.chips import (
+    CpuForm,
+    catalogue_processors,
+    chip_of,
+    cpu_form_of,
+    generation_of,
+    is_processor,
+    processor_of,
+)
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -62,3 +70,87 @@ def test_a_processor_by_name_alone_has_rates() -> None:
     assert named.bandwidth > 0
     assert named.instructions == "sve"
     assert measured.bandwidth == 300e9
+
+
+@pytest.fixture(scope="module")
+def processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
+    """Processors of the machines in the rows."""
+    return catalogue_processors(catalogue)
+
+
+def test_machine_with_rows_has_their_facts(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm]
+) -> None:
+    """Its read rate is the measured one."""
+    form = cpu_form_of(catalogue.machine("c6i.32xlarge"), processors)
+    assert form == processors["aws c6i.32xlarge"]
+    assert form.cores == 64
+    assert form.sockets == 2
+    assert form.read_gb_per_second == pytest.approx(336.9)
+
+
+def test_machine_of_a_family_with_rows_has_its_chip(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm]
+) -> None:
+    """A smaller machine of the family has the chip and its instructions, without read rate."""
+    smaller = catalogue.machine("c6i.32xlarge").model_copy(
+        update={"id": "c6i.4xlarge", "vcpus": 16, "cores": None}
+    )
+    assert cpu_form_of(smaller, processors) == CpuForm(
+        "xeon-8375c", 16, 8, instructions=("avx2", "avx512f")
+    )
+
+
+def test_machine_without_rows_has_what_its_spec_says(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm]
+) -> None:
+    """Chip and cores come from the spec; Arm has a core for each vCPU."""
+    assert cpu_form_of(catalogue.machine("c8g.48xlarge"), processors) == CpuForm(
+        "graviton4", 192, 192
+    )
+    genoa = cpu_form_of(catalogue.machine("genoa-vm-2"), processors)
+    assert genoa is not None
+    assert "genoa" in genoa.chip
+
+
+@pytest.mark.parametrize("machine", ["g6.xlarge", "cloud-ml-basic"])
+def test_machines_without_a_processor_of_their_own_have_none(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm], machine: str
+) -> None:
+    """Machines with accelerators, and specs without a processor."""
+    assert cpu_form_of(catalogue.machine(machine), processors) is None
+
+
+def test_cores_that_are_shown_as_sockets_are_of_one(
+    processors: Mapping[str, CpuForm],
+) -> None:
+    """No machine has more than eight sockets, despite virtual machines' reports."""
+    assert max(form.sockets or 1 for form in processors.values()) == 8
+
+
+@pytest.mark.parametrize(
+    ("machine", "threads"),
+    [
+        ("aws c9i.metal-24xl", 96),
+        ("alicloud ecs.r9.xlarge", 4),
+        ("azure Standard_E48s_v9", 48),
+        ("azure Standard_D4_v2", None),
+        ("gcp c9-standard-44-lssd", 44),
+        ("upcloud PREMIUM-64xCPU-384GB", 64),
+    ],
+)
+def test_sizes_of_providers_tell_threads(
+    processors: Mapping[str, CpuForm], machine: str, threads: int | None
+) -> None:
+    """A machine without a spec has the threads in its name."""
+    form = processor_of("xeon-8481c", machine, "", processors)
+    assert form.threads == threads
+    assert form.cores == (threads // 2 if threads else None)
+    assert "amx_bf16" in form.instructions
+
+
+def test_processors_are_told_from_accelerators_by_name() -> None:
+    """Also for names that are in no list."""
+    assert is_processor("xeon-9999z")
+    assert is_processor("graviton9")
+    assert not is_processor("h100-sxm5")

@@ -13,9 +13,16 @@ from epochcost.predict.decoders.doubts import (
     sound_rows,
     sound_training_rows,
 )
-from epochcost.predict.decoders.rows import TokenRow, names_of, read_token_rows, token_rows
+from epochcost.predict.decoders.rows import (
+    TokenRow,
+    names_of,
+    read_lines,
+    token_rows,
+    token_rows_of,
+)
 from epochcost.predict.decoders.training_rows import training_rows
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Device
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +43,8 @@ def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow, ...]) -> None:
     """Rows faster than bandwidth or peak, known by hand, are among the doubted."""
-    impossible = read_token_rows(IMPLAUSIBLE, names_of(catalogue))
+    names = names_of(catalogue)
+    impossible = tuple(token_rows_of(read_lines(IMPLAUSIBLE, names, {}), names))
     doubts = doubted_token_rows((*rows, *impossible))
     assert len(impossible) > 10
     assert all(at in doubts for at in range(len(rows), len(rows) + len(impossible)))
@@ -53,16 +61,21 @@ def test_sound_rows_are_learnt_from(rows: tuple[TokenRow, ...]) -> None:
 
 def test_row_that_was_entered_twice_is_doubted_once(rows: tuple[TokenRow, ...]) -> None:
     """The doubt of the second entry names the first."""
-    again = replace(rows[0], path="own.csv", line=7)
+    again = replace(rows[0], line=replace(rows[0].line, path=Path("own.csv"), number=7))
     doubts = doubted_token_rows((*rows[:50], again))
     assert set(doubts) == {50}
     assert doubts[50].where == "own.csv:7"
-    assert doubts[50].reason == f"the same as {rows[0].where}"
+    assert doubts[50].reason == f"the same as {rows[0].line.where}"
 
 
 def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...]) -> None:
     """A large model's time that is a thousand times too short is impossible."""
-    large = [row for row in rows if row.device and row.seconds and row.form.parameters > 2e9]
+    large = [
+        row
+        for row in rows
+        if isinstance(row.question.device, Device) and row.seconds
+        if row.question.form.parameters > 2e9
+    ]
     wrong = [replace(row, seconds=(row.seconds or 0) / 1000) for row in large[::50]]
     doubts = doubted_token_rows(wrong)
     assert len(doubts) >= 0.9 * len(wrong)
@@ -72,5 +85,5 @@ def test_training_near_the_peak_is_doubted(catalogue: Catalogue) -> None:
     """Torchtune's rows on one RTX A6000 need nine tenths of its peak; most others are sound."""
     rows = training_rows(catalogue)
     doubts = doubted_training_rows(rows)
-    assert {rows[at].chip for at in doubts} == {"rtx-a6000"}
+    assert {rows[at].line.cells["chip"] for at in doubts} == {"rtx-a6000"}
     assert len(sound_training_rows(rows)) == len(rows) - len(doubts)

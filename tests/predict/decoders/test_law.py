@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.predict.decoders.chips import Chip
+from epochcost.predict.decoders.chips import Chip, CpuForm
 from epochcost.predict.decoders.forms import DecoderForm
-from epochcost.predict.decoders.law import ON_DEVICES, SPREAD_ON_DEVICES, Law, Work, step_of
+from epochcost.predict.decoders.law import ON_DEVICES, SPREAD_ON_DEVICES, Law, step_of
+from epochcost.predict.decoders.rows import Kind, ServingQuestion
 
 _DENSE = DecoderForm(32, 4096, 8_030_261_248, 8_030_261_248, 65536, 128256)
 _EXPERTS = DecoderForm(48, 2048, 30_532_122_624, 3_353_032_704, 49152, 151936, 128, 8)
@@ -21,28 +22,34 @@ _CHIP = Chip(
     bandwidth=3e12, memory=80 * 2.0**30, products=9e14, operations=6e13, unpacking=1, link=4.5e11,
     hops=1, cores=0, sockets=1,
 )  # fmt: skip
-_WORK = Work("vLLM", "bf16", 16e9, 1, 1, True, True, 1000, 200, 8)
+_QUESTION = ServingQuestion(
+    form=_DENSE, model="some", software="vLLM", precision="bf16", weight_bytes=16e9,
+    device=CpuForm("unused"), count=1, kind="token", prompt=1000, output=200, sequences=8,
+    interleaved=True,
+)  # fmt: skip
 _FORMS = st.sampled_from((_DENSE, _EXPERTS))
 _DEVIATIONS = st.lists(st.floats(-2, 2), min_size=len(ON_DEVICES), max_size=len(ON_DEVICES))
 
 
-def _seconds(form: DecoderForm, chip: Chip, work: Work, deviations: list[float]) -> float:
+def _seconds(
+    form: DecoderForm, chip: Chip, question: ServingQuestion, deviations: list[float]
+) -> float:
     efficiencies = np.log(ON_DEVICES) + np.array(SPREAD_ON_DEVICES) * np.array(deviations)
-    return float(np.exp(Law([step_of(form, chip, work)])(efficiencies))[0])
+    return float(np.exp(Law([step_of(replace(question, form=form), chip)])(efficiencies))[0])
 
 
 @given(
     form=_FORMS,
     deviations=_DEVIATIONS,
-    token=st.booleans(),
+    kind=st.sampled_from(("first", "token")),
     split=st.sampled_from((1, 2, 8)),
     faster=st.floats(1, 10),
 )
 def test_more_bandwidth_takes_no_longer(
-    form: DecoderForm, deviations: list[float], token: bool, split: int, faster: float
+    form: DecoderForm, deviations: list[float], kind: Kind, split: int, faster: float
 ) -> None:
     """Neither phase takes longer on a device with more bandwidth."""
-    work = replace(_WORK, token=token, count=split, tensor_parallel=split)
+    work = replace(_QUESTION, kind=kind, count=split)
     quick = replace(_CHIP, bandwidth=faster * _CHIP.bandwidth)
     slow = _seconds(form, _CHIP, work, deviations)
     assert _seconds(form, quick, work, deviations) <= slow * (1 + 1e-9)
@@ -59,7 +66,7 @@ def test_more_sequences_take_no_less_time(
     form: DecoderForm, deviations: list[float], sequences: float, more: float, interleaved: bool
 ) -> None:
     """A step of more sequences takes at least as long, within the memory and in waves."""
-    work = replace(_WORK, sequences=sequences, interleaved=interleaved)
+    work = replace(_QUESTION, sequences=sequences, interleaved=interleaved)
     fewer = _seconds(form, _CHIP, work, deviations)
     many = _seconds(form, _CHIP, replace(work, sequences=more * sequences), deviations)
     assert many >= fewer * (1 - 1e-9)
@@ -68,7 +75,7 @@ def test_more_sequences_take_no_less_time(
 def test_sequences_beyond_the_memory_run_in_waves() -> None:
     """Twice as many sequences as fit take twice as long."""
     small = replace(_CHIP, memory=20 * 2.0**30)
-    many = replace(_WORK, sequences=10_000)
+    many = replace(_QUESTION, sequences=10_000)
     ratio = _seconds(_DENSE, small, replace(many, sequences=20_000), [0.0] * 17) / _seconds(
         _DENSE, small, many, [0.0] * 17
     )
@@ -77,7 +84,7 @@ def test_sequences_beyond_the_memory_run_in_waves() -> None:
 
 def test_experts_are_read_that_the_tokens_touch() -> None:
     """One token of a mixture reads few experts; many tokens read nearly all weights."""
-    plain = replace(_WORK, interleaved=False, prompt=1, output=1, weight_bytes=60e9)
+    plain = replace(_QUESTION, interleaved=False, prompt=1, output=1, weight_bytes=60e9)
     single = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), [0.0] * 17)
     many = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=256), [0.0] * 17)
     assert single < 60e9 / _CHIP.bandwidth < many
@@ -85,8 +92,8 @@ def test_experts_are_read_that_the_tokens_touch() -> None:
 
 def test_layers_of_llama_cpp_take_turns() -> None:
     """A stream decodes on one device at a time, so more devices do not help."""
-    work = replace(_WORK, software="llama.cpp", sequences=1, interleaved=False)
-    four = replace(work, count=4, tensor_parallel=4)
+    work = replace(_QUESTION, software="llama.cpp", sequences=1, interleaved=False)
+    four = replace(work, count=4)
     assert _seconds(_DENSE, _CHIP, work, [0.0] * 17) == pytest.approx(
         _seconds(_DENSE, _CHIP, four, [0.0] * 17)
     )
@@ -94,14 +101,14 @@ def test_layers_of_llama_cpp_take_turns() -> None:
 
 def test_splitting_a_model_exchanges_its_hidden_states() -> None:
     """Two devices with a slow link take longer than two with a fast one."""
-    work = replace(_WORK, count=2, tensor_parallel=2, token=False)
+    work = replace(_QUESTION, count=2, kind="first")
     slow = replace(_CHIP, link=1e10, hops=2)
     assert _seconds(_DENSE, slow, work, [0.0] * 17) > _seconds(_DENSE, _CHIP, work, [0.0] * 17)
 
 
 def test_a_long_prompt_costs_more_than_its_share() -> None:
     """Attention grows with the square of the prompt."""
-    work = replace(_WORK, token=False, sequences=1)
+    work = replace(_QUESTION, kind="first", sequences=1)
     short, long = (
         _seconds(_DENSE, _CHIP, replace(work, prompt=tokens), [0.0] * 17)
         for tokens in (10_000, 100_000)

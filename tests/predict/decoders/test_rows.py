@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import SpecError
-from epochcost.predict.decoders.processors import CpuForm
+from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.rows import (
     Names,
     TokenRow,
     names_of,
     precision_of,
-    read_token_rows,
+    read_lines,
     software_of,
     token_rows,
+    token_rows_of,
 )
 from epochcost.predict.learnt import table_faults
 from epochcost.specs.catalogue import Catalogue
@@ -80,12 +81,12 @@ def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
         writer = csv.DictWriter(file, list(row))
         writer.writeheader()
         writer.writerow(row)
-    return read_token_rows(path, names)
+    return tuple(token_rows_of(read_lines(path, names, {}), names))
 
 
 def test_tables_of_tokens_give_rows_of_both_kinds(rows: tuple[TokenRow, ...]) -> None:
     """Thousands of rows of both kinds, on accelerators and on processors."""
-    kinds = Counter((row.kind, row.device is not None) for row in rows if row.device or row.cpu)
+    kinds = Counter((row.question.kind, isinstance(row.question.device, CpuForm)) for row in rows)
     assert len(kinds) == 4
     assert min(kinds.values()) > 1000
 
@@ -96,23 +97,27 @@ def test_prefill_rate_is_seconds_of_its_prompt(tmp_path: Path, names: Names) -> 
         tmp_path, names, metric="prefill throughput", value="2048", input_tokens="512",
         output_tokens="0", concurrency="1",
     )  # fmt: skip
-    assert (row.kind, row.seconds, row.sequences, row.prompt) == ("first", 0.25, 1.0, 512)
+    assert (row.question.kind, row.seconds, row.question.sequences, row.question.prompt) == (
+        "first",
+        0.25,
+        1.0,
+        512,
+    )
 
 
 def test_decode_rate_is_seconds_between_tokens(tmp_path: Path, names: Names) -> None:
     """Eight sequences with 400 tokens a second together have 20 ms between tokens."""
     (row,) = _read(tmp_path, names, metric="decode throughput", value="400", batch="8")
-    assert (row.kind, row.seconds, row.sequences) == ("token", 0.02, 8.0)
-    assert not row.interleaved
+    assert (row.question.kind, row.seconds, row.question.sequences) == ("token", 0.02, 8.0)
+    assert not row.question.interleaved
 
 
 def test_rate_at_load_is_seconds_with_prompts(tmp_path: Path, names: Names) -> None:
     """Output of 16 users at once is sequences over seconds."""
     (row,) = _read(tmp_path, names, value="800", concurrency="16")
-    assert row.interleaved
-    assert row.sequences is not None
+    assert row.question.interleaved
     assert row.seconds is not None
-    assert row.sequences / row.seconds == row.tokens_per_second == 800
+    assert row.question.sequences / row.seconds == row.tokens_per_second == 800
 
 
 def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: Names) -> None:
@@ -128,7 +133,7 @@ def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: 
 def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
     """A source that sends all requests at once does not state the batch."""
     (row,) = _read(tmp_path, names, task="maximum load", value="5000", request_rate="inf")
-    assert (row.sequences, row.seconds, row.tokens_per_second) == (None, None, 5000)
+    assert (row.seconds, row.tokens_per_second) == (None, 5000)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +145,13 @@ def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
         {"metric": "request throughput", "unit": "requests/s"},
         {"model": "Unheard-Of-9B"},
         {"mode": "train"},
+        {"chip": "unheard-of"},
     ],
 )
 def test_figures_of_no_kind_are_left_out(
     tmp_path: Path, names: Names, cells: dict[str, str]
 ) -> None:
-    """Times with waiting, duplicates, models without a form, and trainings."""
+    """Times with waiting, duplicates, unknown models and chips, and trainings."""
     assert _read(tmp_path, names, **cells) == ()
 
 
@@ -170,8 +176,8 @@ def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
     """A file's bytes, else bits by precision: 16 for each parameter in bf16."""
     (stated,) = _read(tmp_path, names, value="8", concurrency="4", weight_bytes="5000000000")
     (usual,) = _read(tmp_path, names, value="8", concurrency="4")
-    assert stated.weight_bytes == 5e9
-    assert usual.weight_bytes == 2 * usual.form.parameters
+    assert stated.question.weight_bytes == 5e9
+    assert usual.question.weight_bytes == 2 * usual.question.form.parameters
 
 
 def test_software_is_a_family_without_its_version() -> None:
@@ -179,13 +185,6 @@ def test_software_is_a_family_without_its_version() -> None:
     assert software_of("Ollama (llama.cpp)") == "llama.cpp"
     assert software_of("vllm (June 2026)") == "vLLM"
     assert software_of("Own engine 3") == "Own engine 3"
-
-
-def test_llama_cpp_splits_layers(rows: tuple[TokenRow, ...]) -> None:
-    """Each device holds whole layers."""
-    splits = {row.tensor_parallel for row in rows if row.software == "llama.cpp"}
-    assert splits == {1}
-    assert any(row.tensor_parallel == 8 for row in rows if row.software == "vLLM")
 
 
 def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
@@ -203,10 +202,15 @@ def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
         shutil.copy(ROOT / "specs" / spec, tmp_path / "specs" / spec)
     (observations / "own-tokens.toml").write_text(_OWN_SPEC, encoding="utf-8")
     (observations / "own-tokens.csv").write_text(_OWN_TABLE, encoding="utf-8")
-    first, loaded = token_rows(load_catalogue(tmp_path))
-    assert (first.kind, first.seconds, first.licence) == ("first", 0.182, "none stated")
+    catalogue = load_catalogue(tmp_path)
+    first, loaded = token_rows(catalogue)
+    assert (first.question.kind, first.seconds, first.line.cells["licence"]) == (
+        "first",
+        0.182,
+        "none stated",
+    )
     assert loaded.tokens_per_second == 231
-    assert (loaded.device and loaded.device.id, loaded.software) == ("l4", "vLLM")
+    assert (loaded.question.device, loaded.question.software) == (catalogue.devices["l4"], "vLLM")
     assert table_faults(observations / "own-tokens.toml") == ()
 
 
@@ -218,5 +222,4 @@ def test_row_of_a_machine_that_nobody_described_keeps_its_chip(
         tmp_path, names, chip="xeon-9999z", machine="aws z9.metal", metric="decode throughput",
         note="12 threads; spread 3 %",
     )  # fmt: skip
-    assert row.device is None
-    assert row.cpu == CpuForm("xeon-9999z", cores=12)
+    assert row.question.device == CpuForm("xeon-9999z", cores=12)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.forms import DecoderForm, form_of
-from epochcost.predict.decoders.processors import CpuForm
-from epochcost.predict.decoders.rows import TokenRow, token_rows
-from epochcost.predict.decoders.serving import ServingForecaster, ServingQuestion, serving_question
+from epochcost.predict.decoders.rows import ServingQuestion, TokenRow, token_rows
+from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -31,7 +31,7 @@ def catalogue() -> Catalogue:
 def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
     """A few hundred rows of three programs on some devices and a few processors."""
     chips = {"l4", "h100-sxm5", "b200", "a10", "a100-pcie-80-gb", "xeon-8481c", "graviton3"}
-    return tuple([row for row in token_rows(catalogue) if row.chip in chips][::12])
+    return tuple([row for row in token_rows(catalogue) if row.line.cells["chip"] in chips][::12])
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def question(catalogue: Catalogue) -> ServingQuestion:
     assert form is not None
     return ServingQuestion(
         form, "llama-3.1-8b", "vLLM", "bf16", 2.0 * form.parameters, catalogue.devices["l4"],
-        1, "token", 1000, 200, 4,
+        1, "token", 1000, 200, 4, interleaved=True,
     )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
 ) -> None:
     """Most ranges contain their row, even if few chips are known."""
     timed = [row for row in rows if row.seconds is not None]
-    forecasts = forecaster.forecasts([serving_question(row) for row in timed])
+    forecasts = forecaster.forecasts([row.question for row in timed])
     in_range = [
         forecast.low <= (row.seconds or 0) <= forecast.high
         for row, forecast in zip(timed, forecasts, strict=True)
@@ -180,11 +180,8 @@ def test_rates_at_full_load_are_learnt_from(
 ) -> None:
     """A rate without a batch counts as that of all sequences that fit into memory."""
     (now,) = forecaster.forecasts([question])
-    alike = next(row for row in rows if row.device == question.device and row.count == 1)
-    halved = replace(
-        alike, software="vLLM", form=question.form, precision="bf16", kind="token", prompt=128,
-        output=128, weight_bytes=question.weight_bytes, sequences=None, interleaved=True,
-        seconds=None, tokens_per_second=10.0,
-    )  # fmt: skip
+    alike = next(row for row in rows if row.question.device == question.device)
+    loaded = replace(question, prompt=128, output=128, sequences=1, edition=alike.question.edition)
+    halved = replace(alike, question=loaded, seconds=None, tokens_per_second=10.0)
     (later,) = ServingForecaster((*rows, halved)).forecasts([question])
     assert later.seconds > now.seconds

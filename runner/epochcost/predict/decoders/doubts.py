@@ -9,7 +9,7 @@ with experts reads only those that its (random) routing selects.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from epochcost.predict.decoders.rows import Precision, TokenRow
 from epochcost.predict.decoders.training_rows import TrainingRow
@@ -26,6 +26,8 @@ _LEAST_CACHE_BYTES = 1
 _SHARE_OF_A_TABLE = 0.5
 # Sequences of one prompt, which select the same experts.
 _SAME_PROMPT = "batched-bench"
+# Columns in which two measurements with the same question may still differ.
+_SETTINGS = ("date", "chip", "count", "tensor_parallel", "machine", "task", "file")
 _EIGHT_BITS: frozenset[Precision] = frozenset({"fp8", "int8", "int4"})
 
 
@@ -37,23 +39,26 @@ def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
 
 def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
     """The reason why a serving measurement is implausible, by its index in ``rows``."""
-    doubts = {at: Doubt(row.where, reason) for at, row in enumerate(rows) if (reason := _why(row))}
-    for places in _tables(rows):
+    doubts = {
+        at: Doubt(row.line.where, reason) for at, row in enumerate(rows) if (reason := _why(row))
+    }
+    tables: dict[Hashable, list[int]] = defaultdict(list)
+    for at, row in enumerate(rows):
+        key = (row.question.edition, row.line.cells["model"], row.line.cells["chip"], _count(row))
+        tables[key].append(at)
+    for places in tables.values():
         impossible = [at for at in places if at in doubts]
         if len(impossible) >= _SHARE_OF_A_TABLE * len(places):
             for at in places:
                 reason = f"{len(impossible)} of {len(places)} rows of this program are impossible"
-                doubts.setdefault(at, Doubt(rows[at].where, reason))
+                doubts.setdefault(at, Doubt(rows[at].line.where, reason))
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
-        entry = (
-            row.source, row.date, row.version, row.model, row.precision, row.chip, row.count,
-            row.tensor_parallel, row.machine, row.task, row.kind, row.prompt, row.output,
-            row.sequences, row.seconds, row.tokens_per_second, row.file,
-        )  # fmt: skip
+        texts = (row.line.cells[name] for name in _SETTINGS)
+        entry = (row.question, row.seconds, row.tokens_per_second, *texts)
         if entry in first_places:
-            doubts.setdefault(at, Doubt(row.where, f"the same as {first_places[entry]}"))
-        first_places.setdefault(entry, row.where)
+            doubts.setdefault(at, Doubt(row.line.where, f"the same as {first_places[entry]}"))
+        first_places.setdefault(entry, row.line.where)
     return doubts
 
 
@@ -73,7 +78,7 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
         needed = operations * row.form.active_parameters * row.tokens_per_second
         share = needed / (row.count * peak_flops(row.device, row.precision))
         if share > _MOST_OF_THE_PEAK:
-            doubts[at] = Doubt(row.where, f"needs {share:.2f} of the peak of its devices")
+            doubts[at] = Doubt(row.line.where, f"needs {share:.2f} of the peak of its devices")
     return doubts
 
 
@@ -91,16 +96,21 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 def _why(row: TokenRow) -> str | None:
     """The reason why no device of this kind can reach a row's rate; None if one can."""
-    if row.device is None:
+    device, count = row.question.device, _count(row)
+    if not isinstance(device, Device):
         return None
-    peak = _operations(row) / (row.count * peak_flops(row.device, row.precision))
+    peak = _operations(row) / (count * peak_flops(device, row.question.precision))
     if peak > 1:
         return f"needs {peak:.2f} of the peak of its devices"
-    bandwidth = _bytes(row, row.device)
-    bandwidth /= row.count * float(row.device.memory_gb_per_second) * 1e9
+    bandwidth = _bytes(row, device) / (count * float(device.memory_gb_per_second) * 1e9)
     return (
         f"needs {bandwidth:.2f} of the memory bandwidth of its devices" if bandwidth > 1 else None
     )
+
+
+def _count(row: TokenRow) -> int:
+    """Number of devices, including those that have copies of the model."""
+    return row.line.count_of("count", 1)
 
 
 def _operations(row: TokenRow) -> float:
@@ -109,46 +119,38 @@ def _operations(row: TokenRow) -> float:
     Embeddings are looked up instead of multiplied, and the scores of the vocabulary are computed
     for only one token of a prompt.
     """
-    form = row.form
+    question, form = row.question, row.question.form
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
-    if row.kind == "first":
+    if question.kind == "first":
         assert row.seconds is not None
-        return per_prompt_token * row.prompt * (row.sequences or 1) / row.seconds
+        return per_prompt_token * question.prompt * question.sequences / row.seconds
     per_token: float = _FORWARD * (form.active_parameters - looked_up)
-    if row.interleaved and row.output:
-        per_token += per_prompt_token * row.prompt / row.output
+    if question.interleaved and question.output:
+        per_token += per_prompt_token * question.prompt / question.output
     return per_token * _tokens_per_second(row)
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
     """The fewest bytes (weights, keys, values) that a device reads a second at a row's rate."""
-    if row.kind == "first":
+    question, form = row.question, row.question.form
+    if question.kind == "first":
         return 0.0
-    form, sequences = row.form, row.sequences
-    context = row.prompt + row.output / 2
+    context = question.prompt + question.output / 2
     cached = context * form.cached_numbers_per_token * _LEAST_CACHE_BYTES
-    if sequences is None or row.seconds is None:
+    if row.seconds is None:
         return cached * _tokens_per_second(row)
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters
     if form.experts:
-        different = 1 if _SAME_PROMPT in row.task else sequences
+        different = 1 if _SAME_PROMPT in row.line.cells["task"] else question.sequences
         touched = 1 - (1 - form.experts_per_token / form.experts) ** different
         read = min(read, touched)
-    cache_bytes = float(device.cache_mib or 0) * 2**20 * row.count
-    weights = max(0.0, row.weight_bytes * read - cache_bytes)
-    return (weights + sequences * cached) / row.seconds
+    cache_bytes = float(device.cache_mib or 0) * 2**20 * _count(row)
+    weights = max(0.0, question.weight_bytes * read - cache_bytes)
+    return (weights + question.sequences * cached) / row.seconds
 
 
 def _tokens_per_second(row: TokenRow) -> float:
-    if row.sequences is None or row.seconds is None:
+    if row.seconds is None:
         return row.tokens_per_second or 0.0
-    return row.sequences / row.seconds
-
-
-def _tables(rows: Sequence[TokenRow]) -> Iterator[list[int]]:
-    """Group the indices of rows by source, software version, model, chip and number of chips."""
-    places: dict[Hashable, list[int]] = defaultdict(list)
-    for at, row in enumerate(rows):
-        places[row.source, row.version, row.model, row.chip, row.count].append(at)
-    return iter(places.values())
+    return row.question.sequences / row.seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,22 +58,6 @@ def form_of(decoder: Decoder) -> DecoderForm | None:
     )
 
 
-class Forms:
-    """Look up the dimensions of a model by any name that a source uses for it."""
-
-    def __init__(self, named: Iterable[tuple[str, DecoderForm]]) -> None:
-        self._forms: dict[str, DecoderForm] = {}
-        for name, form in named:
-            self._forms.setdefault(plain_name(name), form)
-
-    def named(self, name: str) -> DecoderForm | None:
-        """Dimensions of the model that a source means by ``name``, or None if unknown.
-
-        Owner, case and release in the name do not matter.
-        """
-        return self._forms.get(plain_name(name))
-
-
 @cache
 def plain_name(name: str) -> str:
     """A model's name without owner, brackets, punctuation and suffixes such as "chat"."""
@@ -82,8 +66,8 @@ def plain_name(name: str) -> str:
     return "".join(re.sub(r"^v(?=\d)", "", part) for part in parts if not _RELEASE.fullmatch(part))
 
 
-def catalogue_forms(catalogue: Catalogue) -> Forms:
-    """Dimensions of all models in the tables of token rates and in the specs of models."""
+def catalogue_forms(catalogue: Catalogue) -> Mapping[str, DecoderForm]:
+    """Dimensions of all models in the tables of token rates and in the specs, by ``plain_name``."""
     named: list[tuple[str, DecoderForm]] = []
     for table in catalogue.tables_of("tokens"):
         if table.decoders:
@@ -93,7 +77,8 @@ def catalogue_forms(catalogue: Catalogue) -> Forms:
         form = form_of(model.decoder) if model.decoder else None
         if form is not None:
             named += [(model.id, form), (model.name, form)]
-    return Forms(named)
+    # The first table that describes a model counts.
+    return {plain_name(name): form for name, form in reversed(named)}
 
 
 def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:

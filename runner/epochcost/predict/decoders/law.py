@@ -29,14 +29,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.predict.decoders.chips import Chip
-from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.process import Vector
 
 NumberT = TypeVar("NumberT", float, Vector)
@@ -83,34 +82,11 @@ class Step(NamedTuple, Generic[NumberT]):
     cached: NumberT
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A prefill or a decoding step that a serving software executes for a model.
-
-    If ``token``, one token of each sequence is decoded. Otherwise the prompts of all ``sequences``
-    are read, except ``cached`` tokens of each prompt. If ``interleaved``, prompts of other requests
-    are read between the decoded tokens. ``prompt`` and ``output`` are tokens of a request. The
-    model runs on ``count`` devices, each layer on ``tensor_parallel`` of them.
-    """
-
-    software: str
-    precision: str
-    weight_bytes: float
-    count: int
-    tensor_parallel: int
-    token: bool
-    interleaved: bool
-    prompt: float
-    output: float
-    sequences: float
-    cached: float = 0.0
-
-
-def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
-    """The numbers of a step, from the model's dimensions, the chip and the workload."""
-    by_turns = work.software == _LAYERS_BY_TURNS
-    split = 1 if by_turns else work.tensor_parallel
-    cache_bytes = form.cached_numbers_per_token * bytes_of_cached(work.software, work.precision)
+def step_of(question: ServingQuestion, chip: Chip) -> Step[float]:
+    """The numbers of the step in question, on this chip."""
+    form, by_turns = question.form, question.software == _LAYERS_BY_TURNS
+    number_bytes = bytes_of_cached(question.software, question.precision)
+    prompt = max(question.prompt, 0.0)
     return Step(
         form.layers,
         form.hidden,
@@ -118,25 +94,25 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
         form.active_parameters,
         form.experts,
         form.experts_per_token,
-        cache_bytes,
-        work.weight_bytes,
+        form.cached_numbers_per_token * number_bytes,
+        question.weight_bytes,
         chip.bandwidth,
-        chip.memory * (work.count if by_turns else split),
+        chip.memory * question.count,
         chip.products,
         chip.operations,
         chip.link,
         chip.hops,
         chip.cores,
         chip.sockets,
-        split,
+        1 if by_turns else question.count,
         _PART_OF_PROMPT if by_turns else math.inf,
-        chip.unpacking if work.precision.startswith("int") else 0.0,
-        max(work.prompt, 0.0),
-        max(work.output, 1.0),
-        max(work.sequences, 1.0),
-        work.token,
-        work.interleaved,
-        min(max(work.cached, 0.0), max(work.prompt, 0.0)),
+        chip.unpacking if question.precision.startswith("int") else 0.0,
+        prompt,
+        max(question.output, 1.0),
+        max(question.sequences, 1.0),
+        question.kind == "token",
+        question.interleaved,
+        min(max(question.cached, 0.0), prompt),
     )
 
 

@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from epochcost.predict.decoders.forms import DecoderForm, Forms, catalogue_forms
-from epochcost.predict.decoders.processors import (
+from epochcost.predict.decoders.chips import (
     CpuForm,
     catalogue_processors,
     is_processor,
     processor_of,
 )
+from epochcost.predict.decoders.forms import DecoderForm, catalogue_forms, plain_name
 from epochcost.predict.design import Devices
 from epochcost.predict.rates import MODES, positive_number, read_table
 from epochcost.specs.catalogue import Catalogue
@@ -57,63 +57,6 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRow:
-    """A published serving measurement: ``seconds`` to the first token, or between two tokens.
-
-    If ``kind`` is ``first``, the prompts of ``sequences`` are read together without waiting. If it
-    is ``token``, ``sequences`` are continued together. An ``interleaved`` time between tokens
-    includes the time to read the prompt. It is ``(first + (output - 1) * token) / output``, from
-    the request's time to the first token and between two tokens. So ``sequences / seconds`` is the
-    throughput in tokens a second.
-
-    ``sequences`` and ``seconds`` are None for a rate at full load, ``tokens_per_second`` is None
-    for a time. ``prompt`` and ``output`` are tokens of a request, 0 if unknown. The model runs on
-    ``count`` chips, each layer on ``tensor_parallel`` of them.
-    """
-
-    source: str
-    date: str
-    software: str
-    version: str
-    model: str
-    form: DecoderForm
-    precision: Precision
-    weight_bytes: float
-    chip: str
-    device: Device | None
-    cpu: CpuForm | None
-    count: int
-    tensor_parallel: int
-    machine: str
-    task: str
-    kind: Kind
-    prompt: int
-    output: int
-    sequences: float | None
-    interleaved: bool
-    seconds: float | None
-    tokens_per_second: float | None
-    file: str
-    licence: str
-    path: str
-    line: int
-
-    @property
-    def where(self) -> str:
-        """File and line of the row, for messages."""
-        return f"{self.path}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Devices, model dimensions and processors, by the names that published rows use."""
-
-    devices: Devices
-    forms: Forms
-    processors: Mapping[str, CpuForm]
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """The cells of a published row, and the dimensions of its model if the model is known.
 
@@ -130,28 +73,80 @@ class Line:
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
 
+    @property
+    def where(self) -> str:
+        """File and line, for messages."""
+        return f"{self.path}:{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingQuestion:
+    """A question for the time of a prefill or a decoding step on some devices or processors.
+
+    The model runs on ``count`` devices of one kind, with weights of ``weight_bytes``. If ``kind``
+    is ``first``, the question is the time to read the prompts of ``sequences`` together. If it is
+    ``token``, the question is the time between tokens of each sequence, in answers of ``output``
+    tokens. If ``interleaved``, the server reads prompts of later requests between the tokens.
+    ``edition`` is a version of the software as published rows name it, the newest if empty.
+    ``cached`` tokens of each prompt need no prefill.
+    """
+
+    form: DecoderForm
+    model: str
+    software: str
+    precision: Precision
+    weight_bytes: float
+    device: Device | CpuForm
+    count: int
+    kind: Kind
+    prompt: float
+    output: float
+    sequences: float
+    interleaved: bool = False
+    edition: str = ""
+    cached: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A published serving measurement: the ``seconds`` that answer its ``question``.
+
+    An ``interleaved`` time between tokens includes the time to read the prompt. It is ``(first +
+    (output - 1) * token) / output``, from the request's time to the first token and between two
+    tokens. So ``sequences / seconds`` is the throughput in tokens a second.
+
+    A rate at full load states neither seconds nor the number of sequences: ``seconds`` is None, and
+    the question has one sequence. ``tokens_per_second`` is None for a time. Lengths are 0 if
+    unknown.
+    """
+
+    line: Line
+    question: ServingQuestion
+    seconds: float | None
+    tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Devices, model dimensions and processors, by the names that published rows use.
+
+    ``forms`` has the dimensions by ``plain_name`` of a model's name.
+    """
+
+    devices: Devices
+    forms: Mapping[str, DecoderForm]
+    processors: Mapping[str, CpuForm]
+
 
 def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
     """Read the serving measurements in all token tables of a project, implausible ones included.
 
-    Rows without a time or a rate of serving are omitted, and so are rows of models with unknown
-    dimensions. Raises InputError for a table that cannot be read.
+    Raises InputError for a table that cannot be read.
     """
     names = names_of(catalogue)
     return tuple(
-        row for lines in catalogue_lines(catalogue, names) for row in _rows_of(lines, names)
+        row for lines in catalogue_lines(catalogue, names) for row in token_rows_of(lines, names)
     )
-
-
-def read_token_rows(
-    path: Path, names: Names, columns: Mapping[str, str] | None = None
-) -> tuple[TokenRow, ...]:
-    """Read the serving measurements of a table; ``columns`` has values for the omitted columns.
-
-    Raises a SpecError that lists every missing column and every value that is not a positive
-    number.
-    """
-    return tuple(_rows_of(read_lines(path, names, columns or {}), names))
 
 
 def names_of(catalogue: Catalogue) -> Names:
@@ -188,7 +183,8 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
         if cells["mode"] not in MODES:
             raise ValueError(f"mode: expected infer or train, got {cells['mode']!r}")
         positive_number("value", cells["value"])
-        return Line(path, number, cells, names.forms.named(cells["model"]) if names else None)
+        form = names.forms.get(plain_name(cells["model"])) if names else None
+        return Line(path, number, cells, form)
 
     return tuple(read_table(path, demanded, line))
 
@@ -211,18 +207,24 @@ def software_of(text: str) -> str:
     return next((name for name in _FAMILIES if name.casefold() in folded), text)
 
 
-def _rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
+def token_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
+    """Yield the serving measurements among the lines of a table.
+
+    Lines without a time or a rate of serving are omitted, and so are lines of unknown chips and of
+    models with unknown dimensions.
+    """
     for line in lines:
-        if line.form is not None and MODES[line.cells["mode"]] == "inference":
-            timed = _timed(line)
-            if timed is not None:
-                yield _row(line, line.form, timed, names)
+        if line.form is None or MODES[line.cells["mode"]] != "inference":
+            continue
+        device, timed = placed_on(line.cells, names), _timed(line)
+        if device is not None and timed is not None:
+            question = _question(line, line.form, device, timed)
+            yield TokenRow(line, question, timed.seconds, timed.tokens_per_second)
 
 
-@dataclass(frozen=True, slots=True)
-class _Timed:
+class _Timed(NamedTuple):
     kind: Kind
-    sequences: float | None
+    sequences: float
     seconds: float | None
     tokens_per_second: float | None = None
     interleaved: bool = False
@@ -243,7 +245,7 @@ def _timed(line: Line) -> _Timed | None:
             return None
         kind: Kind = "first" if "first" in metric else "token"
         seconds = value * _SECONDS[cells["unit"]]
-        return _Timed(kind, 1.0 if alone else at_once, seconds)
+        return _Timed(kind, 1.0 if alone else at_once or 1.0, seconds)
     if cells["unit"] != "tokens/s":
         return None
     if metric.startswith("prefill"):
@@ -272,59 +274,43 @@ def _at_load(
         value *= output / (prompt + output)
     if at_once is None:
         full = cells["request_rate"] == "inf" or "maximum load" in cells["task"]
-        return _Timed("token", None, None, value, True) if full and output else None
+        return _Timed("token", 1.0, None, value, True) if full and output else None
     if online and at_once < _SEVERAL:
         # Rows for the first token and for the others follow separately.
         return None
     return _Timed("token", at_once, at_once / value, value, interleaved=True)
 
 
-def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow:
-    cells = line.cells
+def _question(
+    line: Line, form: DecoderForm, device: Device | CpuForm, timed: _Timed
+) -> ServingQuestion:
+    cells, count = line.cells, line.count_of("count", 1)
     # bitsandbytes runs its own kernels, whatever software calls them.
     kernels = "precision" if "bitsandbytes" in cells["precision"] else "software"
-    software = software_of(cells[kernels])
-    precision = precision_of(cells["precision"])
-    count = line.count_of("count", 1)
-    device, cpu = placed_on(cells, names)
-    # llama.cpp splits the layers between devices.
-    split = 1 if software == "llama.cpp" else min(line.count_of("tensor_parallel", count), count)
-    return TokenRow(
-        source=cells["source"],
-        date=cells["date"],
-        software=software,
-        version=cells["software"],
-        model=cells["model"],
+    software, precision = software_of(cells[kernels]), precision_of(cells["precision"])
+    # llama.cpp splits the layers between devices; devices of others work on each layer together.
+    split = min(line.count_of("tensor_parallel", count), count)
+    return ServingQuestion(
         form=form,
+        model=cells["model"],
+        software=software,
         precision=precision,
         weight_bytes=float(cells["weight_bytes"] or 0)
         or weight_bytes_of(cells["precision"], precision, form.parameters),
-        chip=cells["chip"],
         device=device,
-        cpu=cpu,
-        count=count,
-        tensor_parallel=split,
-        machine=cells["machine"],
-        task=cells["task"],
+        count=count if software == "llama.cpp" else split,
         kind=timed.kind,
         prompt=line.count_of("input_tokens", 0),
         output=line.count_of("output_tokens", 0),
         sequences=timed.sequences,
         interleaved=timed.interleaved,
-        seconds=timed.seconds,
-        tokens_per_second=timed.tokens_per_second,
-        file=cells["file"],
-        licence=cells["licence"],
-        path=str(line.path),
-        line=line.number,
+        edition=f"{cells['source']}: {cells['software']}",
     )
 
 
-def placed_on(cells: Mapping[str, str], names: Names) -> tuple[Device | None, CpuForm | None]:
-    """The accelerator or the processor of a row; both are None if the chip is unknown."""
+def placed_on(cells: Mapping[str, str], names: Names) -> Device | CpuForm | None:
+    """The accelerator or the processor of a row; None if the chip is unknown."""
     device = names.devices.named(cells["chip"])
-    if device is not None:
-        return device, None
-    if not is_processor(cells["chip"]):
-        return None, None
-    return None, processor_of(cells["chip"], cells["machine"], cells["note"], names.processors)
+    if device is not None or not is_processor(cells["chip"]):
+        return device
+    return processor_of(cells["chip"], cells["machine"], cells["note"], names.processors)

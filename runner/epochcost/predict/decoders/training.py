@@ -1,4 +1,4 @@
-"""Forecast the rate (tokens a second) at which devices train a language model, with intervals.
+"""Forecast the seconds per token in which devices train a language model, with intervals.
 
 The law of a step adds the times to multiply at a share of the peak rate, to read the weights, to
 unpack quantised weights, to start each layer's kernels and, if weights are sharded, to exchange
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -31,8 +31,8 @@ from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import Precision
 from epochcost.predict.decoders.training_rows import Method, TrainingRow
 from epochcost.predict.departures import Departures, Term, Traits, fitted, numbered
-from epochcost.predict.joint import Draws, joint_draws
-from epochcost.predict.process import Calibration, Matrix, Vector
+from epochcost.predict.joint import Forecast, forecasts_of
+from epochcost.predict.process import Calibration, Vector
 from epochcost.specs.hardware import Device
 
 _FAMILIES = (
@@ -141,22 +141,8 @@ class TrainingQuestion:
         return 2 + (not self.frozen) + self.recomputed
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingForecast:
-    """Predicted tokens a second of all devices; 90 % of true rates lie in ``low`` to ``high``.
-
-    ``draws`` are samples of the logarithm of the time per token, relative to the predicted time.
-    Draws of one model on several machines are correlated.
-    """
-
-    tokens_per_second: float
-    low: float
-    high: float
-    draws: Draws = field(compare=False, repr=False)
-
-
 class TrainingForecaster:
-    """Forecast rates of trainings from published trainings.
+    """Forecast the times of trainings from published trainings.
 
     Implausible rows and rows without a necessary figure are left out. Raises InputError if no row
     is left.
@@ -188,28 +174,17 @@ class TrainingForecaster:
         features = np.array([_likeness(question) for question in self._questions])
         return self._departures.calibration(groups, features)
 
-    def forecasts(self, questions: Sequence[TrainingQuestion]) -> tuple[TrainingForecast, ...]:
-        """Forecast the answer to each question, in their order; the draws are correlated."""
+    def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
+        """Forecast the seconds per token for each question, in order; the draws are correlated."""
         if not questions:
-            return ()
-        level, unknown = self._predicted(questions)
-        factors = np.array(
-            [self._calibration.factor(_likeness(question)) for question in questions]
-        )
-        ratios = np.exp(factors * np.sqrt(np.diag(unknown)))
-        draws = joint_draws(unknown, factors, questions[0].model)
-        rates = np.exp(-level)
-        return tuple(
-            TrainingForecast(float(rate), float(rate / ratio), float(rate * ratio), drawn)
-            for rate, ratio, drawn in zip(rates, ratios, draws, strict=True)
-        )
-
-    def _predicted(self, questions: Sequence[TrainingQuestion]) -> tuple[Vector, Matrix]:
-        """Logarithms of the predicted seconds per token, and the covariance of their errors."""
+            return []
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
+        levels = np.log(self.law_seconds(questions)) + departures
         same = numbered(questions)
-        noise = _NOISE**2 * (same[:, None] == same[None, :])
-        return Law(questions)(np.log(self.efficiencies)) + departures, unknown + noise
+        unknown += _NOISE**2 * (same[:, None] == same[None, :])
+        factors = [self._calibration.factor(_likeness(question)) for question in questions]
+        at = np.arange(len(questions))
+        return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
         """Seconds per token [n] by the law alone, to compare layouts on one machine."""
@@ -294,20 +269,20 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 def learnable(row: TrainingRow) -> bool:
     """Whether a published row has every number that the law needs."""
     # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
-    described = row.sequence and row.device and "NeuronX" not in row.software
+    described = row.sequence and row.device and "NeuronX" not in row.line.cells["software"]
     return bool(row.tokens_per_second and described)
 
 
 def question_of(row: TrainingRow) -> TrainingQuestion:
     """The question whose answer a published row states."""
     assert row.device is not None, "rows of unknown chips are left out before"
-    family, settings = family_of(row.software), row.settings.casefold()
+    family, settings = family_of(row.line.cells["software"]), row.settings.casefold()
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
     split = _TENSOR_PARALLEL.search(settings)
     sequences = _sequences_of_device(row, family)
     return TrainingQuestion(
         form=row.form,
-        model=row.model,
+        model=row.line.cells["model"],
         method=row.method,
         precision=row.precision,
         device=row.device,

@@ -29,6 +29,7 @@ _METHODS: tuple[tuple[str, Method], ...] = (
     (r"pre-?training", "pretraining"),
 )
 _ITERATION = re.compile(r"one iteration is (\d+) micro batches of (\d+) sequence")
+_CHECKPOINTING = re.compile(r"checkpointing|full ac|sac\b")
 _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 
 
@@ -42,32 +43,18 @@ class TrainingRow:
     devices.
     """
 
-    source: str
-    date: str
-    software: str
-    model: str
+    line: Line
     form: DecoderForm
     method: Method
     precision: Precision
-    chip: str
     device: Device | None
     count: int
-    machine: str
     sequence: int
     batch: float | None
     checkpointing: bool | None
     tokens_per_second: float | None
     memory_bytes: float | None
     settings: str
-    file: str
-    licence: str
-    path: str
-    line: int
-
-    @property
-    def where(self) -> str:
-        """File and line of the row, for messages."""
-        return f"{self.path}:{self.line}"
 
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
@@ -119,28 +106,19 @@ def _row(
     names: Names,
 ) -> TrainingRow:
     cells = line.cells
-    task = cells["task"].casefold()
-    quantised = method == "lora" and precision_of(cells["precision"]) in {"int4", "fp4"}
+    precision, device = precision_of(cells["precision"]), placed_on(cells, names)
+    quantised = method == "lora" and precision in {"int4", "fp4"}
     return TrainingRow(
-        source=cells["source"],
-        date=cells["date"],
-        software=cells["software"],
-        model=cells["model"],
+        line=line,
         form=form,
         method="qlora" if quantised else method,
-        precision=precision_of(cells["precision"]),
-        chip=cells["chip"],
-        device=placed_on(cells, names)[0],
+        precision=precision,
+        device=device if isinstance(device, Device) else None,
         count=line.count_of("count", 1),
-        machine=cells["machine"],
         sequence=line.count_of("sequence_or_image", 0),
         batch=positive_number("batch", cells["batch"]) if cells["batch"] else None,
-        checkpointing=True if re.search(r"checkpointing|full ac|sac\b", task) else None,
+        checkpointing=bool(_CHECKPOINTING.search(cells["task"].casefold())) or None,
         tokens_per_second=figures[0],
         memory_bytes=figures[1],
         settings=f"{cells['task']}; {cells['note']}",
-        file=cells["file"],
-        licence=cells["licence"],
-        path=str(line.path),
-        line=line.number,
     )
