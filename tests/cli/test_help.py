@@ -114,7 +114,7 @@ def test_a_wrong_line_would_be_found(line: str) -> None:
         ("bash", "new price --hardware p3.2", "p3.2xlarge"),
         ("bash", "sch", "schema"),
         ("zsh", "run --model mnist-c", "mnist-cnn"),
-        ("fish", "quote --grid fra", "france-2023"),
+        ("fish", "break-even --own assumed-w", "assumed-workstation-1x-a6000"),
     ],
 )
 def test_shells_complete(shell: str, arguments: str, expected: str) -> None:

@@ -23,20 +23,6 @@ name = "GPU"
 count = 2
 power_watts = 500
 """
-MUTE = """
-id = "mute"
-name = "A machine whose power nobody states"
-provider = "here"
-source = "a test"
-"""
-GRID = """
-id = "here"
-name = "Here"
-kg_co2e_per_kwh = 0.5
-pue = 1.5
-year = 2023
-source = "a test"
-"""
 PRICE = """
 id = "box-hourly"
 hardware = "box"
@@ -87,7 +73,6 @@ label = "egress"
 amount = 0.10
 per = "gb"
 """
-HOUR = ("--price", "box-hourly", "--duration", "1h")
 
 
 class Shell:
@@ -121,9 +106,6 @@ def shell(
         ("prices/box-hourly.toml", PRICE),
         ("prices/box-bought.toml", OWNED),
         ("prices/box-terms.toml", TERMS),
-        ("hardware/mute.toml", MUTE),
-        ("prices/mute-hourly.toml", PRICE.replace('"box', '"mute')),
-        ("grids/here.toml", GRID),
     ):
         path = tmp_path / "specs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -199,27 +181,6 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
     assert "Before the credit: $7.87. Left of the credit: $2.13." in out
 
 
-def test_energy_stands_beside_the_money(shell: Shell) -> None:
-    """Two accelerators of 500 W for an hour, PUE 1.5 and half a kilogram per kWh."""
-    got = shell.json("--price", "box-hourly", "--duration", "1h", "--grid", "here")
-    energy = got["energy"]
-    assert got["total"] == "0.9"
-    assert (energy["machines_kwh"], energy["building_kwh"]) == ("1", "1.5")
-    assert (energy["kg_co2e"], energy["grid"]["id"]) == ("0.75", "here")
-    assert energy["power"] == {"watts": "1000", "of": "the accelerators of box alone"}
-    _, out, _ = shell.quote("--price", "box-hourly", "--duration", "1h", "--grid", "here")
-    assert "Energy: 1.5 kWh, from declared power: 1000 W of" in out
-    assert "Emissions: 0.75 kg (1.65 lb) of CO2e" in out
-
-
-def test_unknown_power_is_no_zero(shell: Shell) -> None:
-    """The bill is complete; the energy has a reason."""
-    arguments = ("--price", "mute-hourly", "--duration", "1h", "--grid", "here")
-    assert shell.json(*arguments)["energy"] == {"reason": "mute: its power is not known"}
-    _, out, _ = shell.quote(*arguments)
-    assert "Energy: not known. mute: its power is not known; give it with --watts." in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -230,7 +191,6 @@ def test_unknown_power_is_no_zero(shell: Shell) -> None:
         (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
         (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
         (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
-        (["--price", "box-hourly", "--watts", "100"], "--watts and --pue need --grid"),
     ],
 )
 def test_arguments_that_do_not_go_together(
@@ -247,10 +207,6 @@ def test_arguments_that_do_not_go_together(
     ("arguments", "message"),
     [
         (["--price", "box-hourli", "--duration", "1h"], '"box-hourly"'),
-        ([*HOUR, "--grid", "her"], "unknown grid"),
-        ([*HOUR, "--grid", "here", "--watts", "nan"], "watts: expected a finite number"),
-        ([*HOUR, "--grid", "here", "--watts", "0"], "power: expected watts above 0"),
-        ([*HOUR, "--grid", "here", "--pue", "0.9"], "PUE: expected at least 1"),
         (["--price", "box", "--duration", "1h"], "box is a machine, its prices: box-bought"),
         (["--rate", "nan", "--billing", "prorated", "--duration", "1h"], "finite"),
         (["--rate", "x", "--billing", "prorated", "--duration", "1h"], "decimal number"),

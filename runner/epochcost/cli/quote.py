@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,14 +24,6 @@ from epochcost.cli.terminal import (
 from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
 from epochcost.cost import quote as bill_of
 from epochcost.cost.bill import NINE_OF_TEN
-from epochcost.cost.energy import (
-    DeclaredPower,
-    EnergyUse,
-    UnknownEnergy,
-    declared_power_of,
-    energy_use,
-)
-from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
@@ -42,7 +34,6 @@ from epochcost.units import (
     parse_decimal,
     parse_duration_seconds,
     plain,
-    rounded,
     seconds,
     share,
     significant_places,
@@ -88,20 +79,6 @@ class PriceOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class EnergyOptions:
-    """Options for energy: the grid, the power and the building's overhead (PUE)."""
-
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Id of a grid: show energy and CO2 too.", autocompletion=ids("grids")),
-    ] = None
-    watts: Annotated[
-        str | None, typer.Option(help="Power of one machine.  [default: its spec's]")
-    ] = None
-    pue: Annotated[str | None, typer.Option(help="The building's power over the machine's.")] = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Bill:
     """A quote, its usage and a text about the plan; ``price`` is None for an hourly rate."""
 
@@ -109,28 +86,24 @@ class _Bill:
     usage: Usage
     plan: str
     price: Price | None = None
-    energy: EnergyUse | UnknownEnergy | None = None
 
 
 @with_option_groups
-def quote(
-    used: UsageOptions, paid: PriceOptions, energy: EnergyOptions, form: ExactAmounts = "text"
-) -> None:
+def quote(used: UsageOptions, paid: PriceOptions, form: ExactAmounts = "text") -> None:
     """Show the bill for a time of use, line by line.
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s
     """
-    _require_consistent(used, paid, energy)
+    _require_consistent(used, paid)
     bill = _bill_at_rate(paid, used.usage()) if paid.price is None else _bill_of_price(paid, used)
-    if energy.grid is not None:
-        bill = replace(bill, energy=_energy(energy.grid, energy, bill))
     if form == "json":
-        print_json(_as_json(bill))
+        quoted = bill.quote
+        print_json({"total": quoted.total, "currency": quoted.currency, "lines": quoted.lines})
     else:
         _show(bill)
 
 
-def _require_consistent(used: UsageOptions, paid: PriceOptions, energy: EnergyOptions) -> None:
+def _require_consistent(used: UsageOptions, paid: PriceOptions) -> None:
     """Raise UsageError for missing options, and for options that exclude each other."""
     if paid.price is not None and paid.rate is not None:
         raise UsageError("quote: expected either --price ID or --rate AMOUNT, got both")
@@ -148,10 +121,6 @@ def _require_consistent(used: UsageOptions, paid: PriceOptions, energy: EnergyOp
         raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
     if paid.price is None and used.egress_gb is not None:
         raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
-    if energy.grid is None and (energy.watts, energy.pue) != (None, None):
-        raise UsageError("quote: --watts and --pue need --grid")
-    if energy.grid is not None and paid.price is None and energy.watts is None:
-        raise UsageError("quote: --grid with --rate needs --watts: a rate has no machine")
 
 
 def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
@@ -183,35 +152,6 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
     amount = parse_decimal(paid.rate, "rate")
     quoted = quote_at_rate(amount, BILLING_RULES[paid.billing], usage, currency)
     return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {paid.billing} billing")
-
-
-def _energy(grid: str, options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
-    """The energy of all runs at the declared power; UnknownEnergy if no power is declared."""
-    catalogue, price, usage = catalogue_to_read(), bill.price, bill.usage
-    pue = None if options.pue is None else parse_decimal(options.pue, "PUE")
-    power: DeclaredPower | UnknownEnergy
-    if options.watts is not None:
-        power = DeclaredPower(parse_decimal(options.watts, "watts"))
-    else:
-        assert price is not None, "a rate needs --watts"
-        power = declared_power_of(price, catalogue.machine(price.hardware), usage.vcpus)
-    if isinstance(power, UnknownEnergy):
-        return power
-    if pue is None and price is not None and price.owned is not None:
-        pue = price.owned.pue
-    with exact_arithmetic():
-        machine_seconds = usage.duration_seconds * usage.machines
-    return energy_use(power, machine_seconds, catalogue.grid(grid), pue)
-
-
-def _as_json(bill: _Bill) -> dict[str, Any]:
-    quoted = bill.quote
-    document: dict[str, Any] = {
-        "total": quoted.total,
-        "currency": quoted.currency,
-        "lines": quoted.lines,
-    }
-    return document if bill.energy is None else document | {"energy": bill.energy}
 
 
 def _show(bill: _Bill) -> None:
@@ -246,7 +186,7 @@ def _rate(rate: Decimal, currency: str) -> str:
 
 
 def _notes(bill: _Bill) -> Iterator[str]:
-    """Yield sentences about elapsed time, interruptions, credit, energy and assumptions."""
+    """Yield sentences about elapsed time, interruptions, credit and assumptions."""
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
@@ -259,8 +199,6 @@ def _notes(bill: _Bill) -> Iterator[str]:
             f"Before the credit: {money(before, quoted.currency)}. "
             f"Left of the credit: {money(rest, quoted.currency)}."
         )
-    if bill.energy is not None:
-        yield from _energy_words(bill.energy)
     if quoted.assumed:
         yield "Assumed, not a market price."
 
@@ -290,24 +228,3 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
             f"The bill has the expected interruptions: nine runs of ten cost {amounts}{credit}, "
             f"in {times}."
         )
-
-
-def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
-    """Yield sentences about energy and emissions, each with its source."""
-    if isinstance(energy, UnknownEnergy):
-        yield f"Energy: not known. {energy.reason}; give it with --watts."
-        return
-    grid = energy.grid
-    yield "Not part of the bill:"
-    yield (
-        f"Energy: {_figure(energy.building_kwh)} kWh, {energy.power.phrase}; "
-        f"PUE {plain(energy.pue)} ({energy.pue_source})."
-    )
-    yield (
-        f"Emissions: {_figure(energy.kg_co2e)} kg ({_figure(energy.pounds_co2e)} lb) of CO2e, "
-        f"at {_figure(grid.kg_co2e_per_kwh)} kg per kWh: {grid.name}, {grid.year}; {grid.source}."
-    )
-
-
-def _figure(value: Decimal) -> str:
-    return rounded(value) if value < 1000 else f"{value:,.0f}"
