@@ -64,10 +64,11 @@ def test_an_answer_in_words(run: Callable[..., str]) -> None:
 def test_exact_json(run: Callable[..., str]) -> None:
     """The figures as decimal strings, the hours of use as given."""
     answer = json.loads(run("--own", "mine", "--hours-per-month", "400", "--format", "json"))
-    assert answer["at_these_hours"] == "180"
-    (rented,) = answer["rented"]
-    assert (rented["buying_is_cheaper"], rented["break_even_hours_per_month"]) == ("above", "200")
-    assert (rented["at_these_hours"], rented["payback_years"]) == ("280", "0.5")
+    assert (answer["owned"], answer["hours"], answer["month"]["fixed"]) == ("mine", "400", "100")
+    (rented,) = answer["alternatives"]
+    assert (rented["rent"]["price"], rented["month"]["per_hour"]) == ("theirs", "0.7")
+    assert rented["crossing"] == {"outcome": "above", "hours": "200", "until": None}
+    assert rented["payback"]["years"] == "0.5"
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ def test_a_table(project: Path) -> None:
 
 
 def test_json_has_exact_amounts(project: Path) -> None:
-    """Amounts are decimal strings whose difference is the change."""
+    """Amounts are decimal strings of the published table."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     costs = json.loads(run("HEAD", "--format", "json"))["costs"]
-    assert [cost["job"]["goal"] for cost in costs] == ["epoch", "full"]
-    assert costs[1]["after"]["mean"] == "0.002500000000000000"
-    assert costs[1]["change"] == "-0.002500000000000000"
-    assert costs[1]["why"][0]["cause"] == "price"
+    assert [cost["after"]["job"]["goal"] for cost in costs] == ["epoch", "full"]
+    before, after = (costs[1][side]["values"]["full_cost"] for side in ("before", "after"))
+    assert (before, after) == ("0.005", "0.0025")
+    assert costs[1]["causes"][0]["kind"] == "price"
 
 
 def test_the_data_of_the_comment(project: Path) -> None:

@@ -67,8 +67,8 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--batch")
     assert out.splitlines()[0].endswith("in batches (no API states a batch price)")
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--format", "json")
-    wins = json.loads(out)["self_hosting_wins"]
-    assert float(wins["from_requests_per_second"]) == pytest.approx(1 / 3600 / 0.0051)
+    rate, _ = json.loads(out)["self_hosting_wins"]
+    assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
 
 
 @pytest.mark.usefixtures("root")
@@ -79,7 +79,7 @@ def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixt
     assert "(first token 500 ms, each further 125 ms)" in out
     for option in (("--precision", "int4"), ("--software", "vLLM")):
         _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", *option, "--format", "json")
-        assert json.loads(out)["machines"] == []
+        assert json.loads(out)["offers"] == []
 
 
 @pytest.mark.usefixtures("root")
@@ -88,15 +88,15 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, *USUAL, "--requests", "6/min", "--format", "json")
     answer = json.loads(out)
     assert code == 0
-    assert answer["requests_per_second"] in ("0.1", 0.1)
-    (machine,) = answer["machines"]
+    assert answer["requests"]["per_second"] == "0.1"
+    (machine,) = answer["offers"]
     assert machine["machines"] == 1
     assert float(machine["busy"]) == pytest.approx(0.1 * 3.625)
-    assert (machine["software"], machine["precision"]) == ("onnxruntime 1.31.1", "fp32")
-    assert [way["kind"] for way in answer["ways"]] == ["api", "machine"]
-    assert sum(way["cheapest"] for way in answer["ways"]) == pytest.approx(1)
-    assert machine["evidence"] == "measured"
-    assert float(answer["apis"][0]["output_per_million"]) == 4
+    deployment = machine["deployment"]
+    assert (deployment["software"], deployment["precision"]) == ("onnxruntime 1.31.1", "fp32")
+    assert sum(answer["odds"]["shares"].values()) == pytest.approx(1)
+    assert deployment["kind"] == "measured"
+    assert [api["api"] for api in answer["apis"]] == ["theirs"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_fault_is_one_line(
 def test_what_an_engine_was_measured_to_do_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table of the rates, with values between them; JSON has every percentile."""
+    """A table of the rates, with values between them; JSON has every rate."""
     asked_project(tmp_path, {2.0: 1.0, 4.0: 2.0})
     monkeypatch.chdir(tmp_path)
     code, out, err = ask(capsys, *USUAL, "--requests", "3/s", "--wide")
@@ -141,9 +141,9 @@ def test_what_an_engine_was_measured_to_do_is_told(
     assert out.count("measured for") == 1
     assert "25 s" in text
     _, out, _ = ask(capsys, *USUAL, "--requests", "3/s", "--format", "json")
-    (served,) = json.loads(out)["behind_an_engine"]
+    (served,) = json.loads(out)["served"]
     assert [rate["requests"] for rate in served["rates"]] == [100, 100]
-    assert served["rates"][0]["first_token_seconds"]["p99"] is None
+    assert served["rates"][0]["tokens"]["first"]["p90_nanoseconds"] > 0
     assert served["start_seconds"] == 1.5
 
 
@@ -163,17 +163,17 @@ def test_machines_that_nobody_timed_are_predicted(
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, err) == (0, "")
     answer = json.loads(out)
-    kinds = {way["kind"] for way in answer["ways"]}
-    assert kinds == {"api", "machine"}
-    assert len({machine["hardware"] for machine in answer["machines"]}) > 40
-    for machine in answer["machines"]:
-        assert machine["precision"] in {"bf16", "fp16"}
-        assert machine["evidence"].startswith("predicted")
-        assert float(machine["first_token_seconds"]["mean"]) <= 1
-        assert float(machine["token_seconds"]["mean"]) <= 0.05
-        cost = machine["per_million_tokens"]
+    assert answer["apis"]
+    deployments = [offer["deployment"] for offer in answer["offers"]]
+    assert len({deployment["machine"]["hardware"] for deployment in deployments}) > 40
+    for offer in answer["offers"]:
+        assert offer["deployment"]["precision"] in {"bf16", "fp16"}
+        assert offer["deployment"]["kind"] == "predicted"
+        assert float(offer["capacity"]["first"]["mean"]) <= 1
+        assert float(offer["capacity"]["token"]["mean"]) <= 0.05
+        cost = offer["per_million"]
         assert float(cost["low"]) <= float(cost["mean"]) <= float(cost["high"])
-    assert any(entry["reason"].startswith("does not fit") for entry in answer["left_out"])
+    assert any(entry["reason"].startswith("does not fit") for entry in answer["refused"])
 
 
 def test_one_gpu_holds_a_model_of_32_billion(
@@ -183,9 +183,9 @@ def test_one_gpu_holds_a_model_of_32_billion(
     options = ("--model", "qwen3-32b", "--devices", "1", "--format", "json")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, err) == (0, "")
-    machines = json.loads(out)["machines"]
-    assert {machine["tensor_parallel"] for machine in machines} == {1}
-    hardware = {machine["hardware"] for machine in machines}
+    deployments = [offer["deployment"] for offer in json.loads(out)["offers"]]
+    assert {deployment["tensor_parallel"] for deployment in deployments} == {1}
+    hardware = {deployment["machine"]["hardware"] for deployment in deployments}
     assert {"lambda-1x-h100-sxm5", "nebius-1x-h200", "lambda-1x-gh200"} <= hardware
     assert not {"lambda-1x-a6000", "g6e.xlarge", "p4d.24xlarge"} & hardware
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -54,13 +53,10 @@ def test_repeats_to_a_target_are_priced_and_stored(
     assert "so far, at most " in output.err
     before = repeats(tmp_path)
     assert [repeat.seed for repeat in before] == [0, 1]
-    assert call(monkeypatch, *arguments, "--format", "json") == 0
-    output = capsys.readouterr()
-    assert output.err.count("stored before: seed") == 2
-    answer = json.loads(output.out)
-    assert answer["time"]["mean"] == pytest.approx(sum(each.seconds for each in before) / 2)
-    assert answer["cost"]["mean"] > 0
-    assert [each["seed"] for each in answer["training"]["repeats"]] == [0, 1]
+    assert call(monkeypatch, *arguments) == 0
+    again = capsys.readouterr()
+    assert again.err.count("stored before: seed") == 2
+    assert again.out == output.out
     assert repeats(tmp_path) == before
 
 

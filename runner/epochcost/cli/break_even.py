@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -59,7 +59,7 @@ def break_even(
         vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus),
     )
     if form == "json":
-        print_json(_as_json(comparison))
+        print_json(comparison)
     else:
         _show(comparison, wide=wide)
 
@@ -82,40 +82,6 @@ def _rents(
             "none: name one with --rent, and its --speed"
         )
     return rents
-
-
-def _as_json(comparison: Comparison) -> dict[str, Any]:
-    owned, month, hours = comparison.owned, comparison.month, comparison.hours
-    return {
-        "own": owned.id,
-        "currency": owned.currency,
-        "assumed": owned.assumed,
-        "as_of": owned.as_of,
-        "hours_per_month": hours,
-        "fixed_per_month": month.at(Decimal(0)),
-        "per_hour": month.per_hour,
-        "at_these_hours": month.at(hours),
-        "rented": [
-            {
-                "price": rented.rent.price.id,
-                "as_of": rented.rent.price.as_of,
-                "assumed": rented.rent.price.assumed,
-                "speed": rented.rent.speed,
-                "speed_known_by": rented.rent.why,
-                "fixed_per_month": rented.month.at(Decimal(0)),
-                "per_hour": rented.month.per_hour,
-                "at_these_hours": rented.month.at(hours),
-                "buying_is_cheaper": rented.crossing.outcome,
-                "break_even_hours_per_month": rented.crossing.hours,
-                "break_even_until_hours_per_month": rented.crossing.until,
-                "payback_years": rented.payback.years,
-                "pays_by_resale_only": rented.payback.by_resale,
-                "owned_over_life": rented.payback.owned_in_all,
-                "rented_over_life": rented.payback.rented_in_all,
-            }
-            for rented in comparison.alternatives
-        ],
-    }
 
 
 def _show(comparison: Comparison, *, wide: bool) -> None:

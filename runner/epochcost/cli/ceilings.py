@@ -9,11 +9,11 @@ import typer
 
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.terminal import RESULTS, print_json, print_table
+from epochcost.cli.terminal import RESULTS, print_table
 from epochcost.errors import EpochcostError
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect_environment
-from epochcost.results.ceilings import Ceilings, MeasuredRate
+from epochcost.results.ceilings import MeasuredRate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Provider
@@ -35,7 +35,6 @@ def ceilings(
     device: Annotated[int, typer.Option(min=0, help="CUDA's number of the GPU.")] = 0,
     as_is: terminal.AsIs = False,
     results: terminal.ResultsFolder = RESULTS,
-    output: terminal.OutputFormat = "text",
 ) -> None:
     """Measure this machine's peak rates for its roofline.
 
@@ -44,10 +43,14 @@ def ceilings(
     machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
     measured, _ = ceilings_here(machine, results, provider, again=True, device=device)
-    if output == "json":
-        print_json(measured.model_dump(mode="json"))
-    else:
-        _show(measured)
+    if measured.ceilings:
+        print_table(
+            ("threads", "precision", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
+            [
+                (str(rate.threads), rate.precision, _text(rate.flops), _text(rate.copy_bytes))
+                for rate in measured.ceilings
+            ],
+        )
 
 
 def measure_missing_ceilings(
@@ -63,17 +66,6 @@ def measure_missing_ceilings(
         flops = scientific(measured.highest_flops.median)
         copied = scientific(measured.highest_copy_bytes.median)
         typer.echo(f"ceilings of {provider}: {flops} FLOP/s, {copied} bytes/s copied", err=True)
-
-
-def _show(measured: Ceilings) -> None:
-    if measured.ceilings:
-        print_table(
-            ("threads", "precision", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
-            [
-                (str(rate.threads), rate.precision, _text(rate.flops), _text(rate.copy_bytes))
-                for rate in measured.ceilings
-            ],
-        )
 
 
 def _text(rate: MeasuredRate) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from epochcost.analysis.difference.causes import ChangedCost
-from epochcost.analysis.difference.changes import Difference, Winner, compare_snapshots
+from epochcost.analysis.difference.changes import Difference, compare_snapshots
 from epochcost.analysis.difference.revision import at_commit, in_working_tree
-from epochcost.analysis.difference.table_diff import Figure
 from epochcost.analysis.difference.words import (
     HEADER,
     cells,
-    predicted_anew,
     sections,
     shown_costs,
     summary,
@@ -54,7 +51,7 @@ def diff(
     for problem in difference.problems:
         say(printable(problem), err=True)
     if form == "json":
-        print_json(as_json(difference))
+        print_json(difference)
     elif form == "comment":
         typer.echo(write_comment(comment_of(difference)))
     elif form == "markdown":
@@ -79,64 +76,6 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
-
-
-def as_json(difference: Difference) -> dict[str, Any]:
-    """Make JSON of all changes; its lists are empty if nothing changes."""
-    return {
-        "before": difference.before,
-        "after": difference.after,
-        "costs": [_cost_change(cost) for cost in difference.costs],
-        "winners": [_winner(winner) for winner in difference.winners],
-        "prices": difference.prices,
-        "predictions": {
-            "anew": predicted_anew(difference.costs),
-            "added": difference.added,
-            "removed": difference.removed,
-        },
-        "results": difference.results,
-        "measured_again_unchanged": difference.unsure,
-        "left_out": difference.problems,
-    }
-
-
-def _cost_change(cost: ChangedCost) -> dict[str, Any]:
-    return {
-        "job": cost.figure.job,
-        "before": _cost(cost.before),
-        "after": _cost(cost.after),
-        "change": None if cost.amount is None else str(cost.amount),
-        "relative": cost.relative,
-        "why": [{"cause": cause.kind, "words": cause.text} for cause in cost.causes],
-        "time": cost.time,
-    }
-
-
-def _cost(figure: Figure | None) -> dict[str, Any]:
-    """Make JSON of a cost: its amount, or its state absent (no plan) or unknown (no price)."""
-    if figure is None:
-        return {"price": None, "state": "absent"}
-    if figure.cost is None or figure.ends is None:
-        reason = figure.text("unpriced_because")
-        return {"price": figure.price, "state": "unknown", "reason": reason}
-    low, high = figure.ends
-    return {
-        "price": figure.price,
-        "state": "known",
-        "low": str(low),
-        "mean": str(figure.cost),
-        "high": str(high),
-        "currency": figure.currency,
-        "assumed": figure.assumed,
-    }
-
-
-def _winner(winner: Winner) -> dict[str, Any]:
-    sides = {"before": winner.before, "after": winner.after}
-    choices = {
-        name: figure and {"job": figure.job, **_cost(figure)} for name, figure in sides.items()
-    }
-    return {"subject": winner.workload, "goal": winner.goal, **choices, "wins": winner.wins}
 
 
 def comment_of(difference: Difference) -> Comment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -48,9 +48,6 @@ _HEADER = (
 _DROP = ("region", "how known", "price of", "at once", "memory", "between")
 _MOST_SHOWN = 10
 _MOST_PUBLISHED = 3
-# Columns of a published row for JSON, and fields that readers do not need.
-_TEXTS = ("source", "date", "software", "model", "chip", "machine", "file", "licence")
-_INTERNAL = frozenset({"line", "form", "device"})
 _METHODS = {
     "lora": "LoRA fine-tuning",
     "qlora": "QLoRA fine-tuning",
@@ -90,7 +87,7 @@ def finetune(
     demand = TrainingDemand(model, method, total, tokens, precision, rank, machines, limits)
     answer = TuningMarket(inputs_to_read(results)).answer(demand)
     if form == "json":
-        print_json(_as_json(answer))
+        print_json(answer)
     else:
         _show(answer, show_all=show_all, wide=wide)
 
@@ -183,54 +180,3 @@ def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
         )
     if rows[_MOST_PUBLISHED:]:
         yield f"  … {len(rows) - _MOST_PUBLISHED} more published: --format json"
-
-
-def _as_json(answer: FinetuneAnswer) -> dict[str, Any]:
-    demand, chances = answer.demand, answer.odds
-    return {
-        "model": demand.model,
-        "method": demand.method,
-        "tokens": demand.total,
-        "sequence_tokens": demand.length,
-        "precision": demand.precision,
-        "software": SOFTWARE,
-        "machines": demand.machines,
-        "choice": answer.offers.index(answer.choice),
-        "odds": {
-            "wins": chances.wins,
-            "regret": chances.regret,
-            "machines": dict(chances.shares),
-        },
-        "offers": [_offer(offer) for offer in answer.offers],
-        "memory_of_choice": answer.memory,
-        "left_out": answer.refused,
-        "published": [
-            {name: row.line.cells[name] for name in _TEXTS}
-            | {name: getattr(row, name) for name in row.__slots__ if name not in _INTERNAL}
-            for row in answer.published
-        ],
-    }
-
-
-def _offer(candidate: Candidate[TuningOffer]) -> dict[str, Any]:
-    offer, way = candidate.key, candidate.key.way
-    setting, forecast = way.setting, way.forecast
-    return {
-        "hardware": way.hardware.id,
-        "device": setting.device.id,
-        "devices": setting.count,
-        "price": offer.price.id,
-        "evidence": offer.mark,
-        "sequences_of_device": setting.sequences,
-        "checkpointing": setting.checkpointing,
-        "sharded": setting.sharded,
-        "needed_bytes_of_device": way.needed_bytes,
-        "tokens_per_second": {
-            "low": 1 / forecast.high,
-            "mean": 1 / forecast.seconds,
-            "high": 1 / forecast.low,
-        },
-        "elapsed_seconds": candidate.seconds,
-        "seconds": way.time,
-        "cost": candidate.cost,
-    }

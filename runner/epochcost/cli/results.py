@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,9 @@ from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.terminal import (
     RESULTS,
-    ExactFigures,
     ResultsFolder,
     WideTable,
     ids,
-    print_json,
     print_table,
     say,
 )
@@ -63,7 +61,6 @@ def import_(
     precision: _Precision = "",
     results: ResultsFolder = RESULTS,
     wide: WideTable = False,
-    form: ExactFigures = "text",
 ) -> None:
     """Import a run of vLLM's bench serve, GuideLLM, AIPerf or InferenceX.
 
@@ -84,9 +81,6 @@ def import_(
     paths = [write_sidecar(results, record) for record in records]
     inputs = inputs_to_read(results, catalogue)
     rows = [row for row in reported_rows(inputs, model) if row.record in records]
-    if form == "json":
-        print_json([reported_as_json(row) for row in rows])
-        return
     show_reported(rows, wide=wide)
     say(f"Reported by you, {count_words(len(paths), 'run')} of {model} in {paths[0].parent}")
 
@@ -116,19 +110,3 @@ def _amount(cost: Cost) -> str:
     if not isinstance(cost, Estimate):
         return "-"
     return money(cost.mean, cost.currency, significant_places(cost.mean, _DIGITS))
-
-
-def reported_as_json(row: ReportedRow) -> dict[str, Any]:
-    """Make JSON of a reported run: the stored record, exact costs, and reasons for doubt."""
-    return {
-        "evidence": row.evidence.label,
-        "file": row.evidence.uri,
-        "plan": row.plan,
-        "hour": row.hour,
-        "per_million_tokens": row.per_million,
-        "per_million_tokens_read": row.per_million_read,
-        "per_million_tokens_written": row.per_million_written,
-        "closed_loop": row.run.offered_per_second is None,
-        "doubts": row.doubts,
-        **row.record.model_dump(mode="json"),
-    }

@@ -17,9 +17,7 @@ from epochcost.cli.plan import Selection, show_extent, show_gpus
 from epochcost.cli.progress import Display, kept_words
 from epochcost.cli.terminal import (
     RESULTS,
-    OutputFormat,
     ResultsFolder,
-    print_json,
     with_option_groups,
 )
 from epochcost.errors import InputError
@@ -35,7 +33,6 @@ from epochcost.execute.assignment import (
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
-from epochcost.results.records import Result
 from epochcost.results.store import ResultStore
 from epochcost.specs.study import Provider
 
@@ -57,7 +54,6 @@ def run(
         ),
     ] = 0,
     ceilings: WithCeilings = True,
-    output: OutputFormat = "text",
 ) -> None:
     """Measure the models of the studies on this machine.
 
@@ -68,9 +64,8 @@ def run(
     if not planned.trials and not planned.sweeps:
         reasons = "".join(f"\n  {trial.what}: {trial.reason}" for trial in planned.left_out)
         raise InputError(f"expected at least one trial to run, found none{reasons}")
-    if output == "text":
-        show_extent(planned, catalogue, hardware)
-        show_gpus()
+    show_extent(planned, catalogue, hardware)
+    show_gpus()
     assignment = Assignment(
         catalogue,
         planned,
@@ -80,23 +75,13 @@ def run(
         patience_seconds=60 * patience,
     )
     outcomes = _watched(assignment, planned)
-    if output == "json":
-        print_json([_answer(outcome) for outcome in outcomes])
-    else:
-        show_outcomes(outcomes, planned, results, hardware)
+    show_outcomes(outcomes, planned, results, hardware)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
             for provider, device in _used(planned):
                 measure_missing_ceilings(catalogue.machine(hardware), results, provider, device)
-    if output == "text":
-        show_costs(catalogue, results, outcomes)
+    show_costs(catalogue, results, outcomes)
     _exit_with_failures(outcomes)
-
-
-def _answer(outcome: Outcome) -> Result | Mapping[str, str]:
-    if not isinstance(outcome, Failed):
-        return outcome.result
-    return {"trial": outcome.trial.id, "error": str(outcome.error)}
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel
@@ -22,9 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from epochcost.errors import InputError
+from epochcost.specs.base import NamedSpec
 from epochcost.specs.loader import FOLDER
 from epochcost.specs.price import Price
 from epochcost.units import plain, price_age
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 DOCS = Path("docs")
 RESULTS = DOCS / "data/results"
@@ -194,8 +198,13 @@ def _whole(widths: Mapping[str, int]) -> int:
 
 
 def print_json(values: Any) -> None:
-    """Print values as JSON; amounts have all digits, dataclasses become objects."""
+    """Print values as JSON: amounts with all digits, dataclasses as objects, specs as their ids."""
     typer.echo(json.dumps(values, default=_exact, indent=2))
+
+
+def fields_of(value: DataclassInstance) -> dict[str, Any]:
+    """The fields of a dataclass by name, except those that its ``repr`` leaves out."""
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.repr}
 
 
 def _exact(value: object) -> object:
@@ -206,8 +215,10 @@ def _exact(value: object) -> object:
             return value.isoformat()
         case Path():
             return value.as_posix()
+        case NamedSpec():
+            return value.id
         case BaseModel():
             return value.model_dump(mode="json")
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return fields_of(value)
     raise TypeError(f"expected a value that JSON or a spec has, got {type(value).__name__}")

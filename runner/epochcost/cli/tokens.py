@@ -32,12 +32,12 @@ from epochcost.cli.terminal import (
     ExactFigures,
     ResultsFolder,
     WideTable,
+    fields_of,
     ids,
     print_json,
     print_table,
     say,
 )
-from epochcost.cli.tokens_json import answer_as_json
 from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
 from epochcost.units import (
@@ -115,7 +115,9 @@ def tokens(
     traffic = Requests(_rate(requests), prompt, output, *bounds, *shares, batch)
     answer = token_answer(inputs_to_read(results), model, traffic, precision, software, devices)
     if form == "json":
-        print_json(answer_as_json(answer))
+        api = answer.cheapest_api
+        wins = None if api is None else answer.wins_from(api)
+        print_json(fields_of(answer) | {"odds": answer.odds, "self_hosting_wins": wins})
     else:
         _show(answer, show_all=show_all, wide=wide)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import RESULTS, ids, print_json, print_table, say, with_option_groups
+from epochcost.cli.terminal import RESULTS, ids, print_table, say, with_option_groups
 from epochcost.errors import InputError
 from epochcost.execute.repeats import Follower, RepeatsRequest, repeat_folder, run_repeats
 from epochcost.execute.training import TrainingRequest, prepare
@@ -99,11 +99,7 @@ class PlaceOptions:
 
 
 @with_option_groups
-def train(
-    work: WorkOptions,
-    place: PlaceOptions,
-    output: terminal.OutputFormat = "text",
-) -> None:
+def train(work: WorkOptions, place: PlaceOptions) -> None:
     """Train a model on real data to an accuracy, and show the cost.
 
     Example: epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3
@@ -126,10 +122,7 @@ def train(
             request.hardware,
             price or usual_price(catalogue, place.hardware),
         )
-        if output == "json":
-            print_json(_answer(outcome))
-        else:
-            _show(outcome, request)
+        _show(outcome, request)
     if stopped():
         raise typer.Exit(INTERRUPTED)
 
@@ -251,13 +244,3 @@ def _interval(spread: Spread, text: Callable[[float], str]) -> str:
     if spread.half_width is None:
         return text(spread.mean)
     return f"{text(spread.mean)} ± {text(spread.half_width)} (95 %)"
-
-
-def _answer(run: AccuracyTraining) -> dict[str, Any]:
-    """Make JSON of the stored record, with means and spreads of its time and cost."""
-    return {
-        "price": None if run.price is None else run.price.id,
-        "time": run.seconds,
-        "cost": run.cost,
-        "training": run.record,
-    }
