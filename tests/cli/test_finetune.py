@@ -45,7 +45,7 @@ def test_json_has_every_figure() -> None:
     parts = sum(part["bytes"] for part in answer["memory"])
     assert parts < way["needed_bytes"] < 1.1 * parts + 2**30
     assert answer["demand"]["total"] == "15360000"
-    assert answer["published"][0]["source"]
+    assert answer["published"][0]["line"]["cells"]["source"]
 
 
 def test_pretraining_takes_all_tokens() -> None:
