@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -72,17 +70,6 @@ def test_cost_is_the_hour_over_the_tokens(decoder: ServedDecoder) -> None:
     highest = decoder.per_million(decoder.rates[-1])
     assert isinstance(highest, Estimate)
     assert float(highest.mean / highest.low) == pytest.approx(1.05)
-
-
-def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder) -> None:
-    """Measured values at the rates, logarithmic interpolation between, nothing beyond."""
-    assert decoder.first_seconds(Decimal(4), 90) == pytest.approx(0.182)
-    # The rate at which the logarithm of the remaining capacity is halfway.
-    middle = (1 - math.sqrt((1 - 0.9 * 0.25) * (1 - 0.9 * 0.5))) / 0.9 * 8
-    seconds = decoder.first_seconds(Decimal(repr(middle)), 90)
-    assert seconds == pytest.approx(math.sqrt(0.091 * 0.182))
-    assert decoder.first_seconds(Decimal(9), 90) is None
-    assert decoder.further_seconds(Decimal(3), 50) == pytest.approx(0.051)
 
 
 def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:

@@ -3,17 +3,13 @@
 These rows are separate from rows of full batches, because requests at random times or with a bound
 on latency are another question than the cheapest million. For decoders behind a serving engine,
 requests arrived at random times and the engine batched them. In contrast, times of phases only say
-what a machine could reach. Latencies are interpolated between the measured rates over 1 /
-(remaining capacity of the engine), with which queues grow. There is no figure above the highest
-rate.
+what a machine could reach.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import itertools
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -38,9 +34,6 @@ from epochcost.units import plain, seconds
 Percent = Literal[50, 90, 99]
 PERCENTILES: tuple[Percent, ...] = (50, 90, 99)
 _HOUR_SECONDS = 3600
-# The highest rate, relative to the rate of answers to four simultaneous requests, was 0.80 to 1.06
-# with a median of 0.86 (five decoders; checked by benchmarks/served_prediction.py).
-_HIGHEST_OF_CAPACITY = 0.9
 # The search finds the highest rate within this factor (``measure.loadgen``).
 _RATE_PRECISION = Decimal("1.05")
 
@@ -230,39 +223,6 @@ class ServedDecoder:
             mean = hour * MILLION / (rate.per_second * per_request * _HOUR_SECONDS)
             low = mean / _RATE_PRECISION if rate == self.highest else mean
         return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
-
-    def first_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time to the first token at a rate of requests; None outside the measured rates."""
-        return self._at(per_second, [rate.first_seconds(percent) for rate in self.rates])
-
-    def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time of each further token at a rate of requests; None outside the measured rates."""
-        return self._at(per_second, [rate.further_seconds(percent) for rate in self.rates])
-
-    def _at(self, per_second: Decimal, times: Sequence[float | None]) -> float | None:
-        pairs = zip(self.rates, times, strict=True)
-        points = [(float(rate.per_second), time) for rate, time in pairs if time is not None]
-        return interpolated(points, float(per_second), self._busy)
-
-    def _busy(self, per_second: float) -> float:
-        """Transform a rate to the scale of interpolation: -log of the free capacity's share."""
-        highest = float(self.rates[-1].per_second)
-        return -math.log1p(-_HIGHEST_OF_CAPACITY * per_second / highest)
-
-
-def interpolated(
-    points: list[tuple[float, float]], place: float, scale: Callable[[float], float]
-) -> float | None:
-    """Interpolate logarithms of values between ascending points; None outside of the points.
-
-    The interpolation is linear in ``scale`` of the position.
-    """
-    for (before, low), (after, high) in itertools.pairwise(points):
-        if before <= place <= after:
-            begin, end = scale(before), scale(after)
-            share = (scale(place) - begin) / (end - begin)
-            return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
-    return None
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:

@@ -164,8 +164,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
         say(f"Behind {software}, measured with {load.lengths_words}:")
         for served in group:
-            expected = "; ".join(_expected(served, answer.requests.per_second))
-            say(f"{served.machine.name}, {served.precision}: {expected}")
+            say(f"{served.machine.name}, {served.precision}: {_kept(served)}")
             if served.rates:
                 rows = [_rate_row(served, rate) for rate in served.rates]
                 print_table(_RATES, rows, drop=_DROPPED_RATES, wide=wide)
@@ -300,28 +299,17 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
     )
 
 
-def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
-    """Yield parts of a sentence on the latency of a served decoder at a rate of requests.
-
-    Times are interpolated between the measured rates.
-    """
-    load = served.requests
+def _kept(served: ServedDecoder) -> str:
+    """Describe a served decoder: the highest rate within the bounds, its start, and its energy."""
+    load, highest = served.requests, served.highest
+    rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
     bound = "{} % of first tokens within {} and further ones within {}".format(
         load.percentile, *bounds
     )
-    first = served.first_seconds(per_second, load.percentile)
-    further = served.further_seconds(per_second, load.percentile)
-    if served.highest is None:
-        yield f"no rate keeps {bound}"
-    else:
-        yield f"one machine keeps {bound} up to {rounded(served.highest.per_second)}/s"
-        if first is not None and further is not None:
-            yield (
-                f"at {rounded(per_second)}/s {load.percentile} % of first tokens come within "
-                f"{seconds(first)} and of further ones within {seconds(further)}"
-            )
+    parts = [(rate or "no rate keeps {}").format(bound)]
     if served.start_seconds is not None:
-        yield f"the engine accepts requests {seconds(served.start_seconds)} after its start"
+        parts.append(f"the engine accepts requests {seconds(served.start_seconds)} after its start")
     if served.joules_per_token is not None:
-        yield f"{rounded(served.joules_per_token)} J a token by {served.meters}"
+        parts.append(f"{rounded(served.joules_per_token)} J a token by {served.meters}")
+    return "; ".join(parts)
