@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.reported import ReportedRow, reported_rows
-from epochcost.analysis.token_answers import token_answer
+from epochcost.analysis.token_answers import TokenMarket
 from epochcost.analysis.tokens import Requests
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.results.reported import Terms, reported_runs
@@ -84,7 +84,7 @@ def test_without_a_price_or_tokens_there_is_no_cost(tmp_path: Path) -> None:
 def test_the_answer_on_tokens_lists_reported_runs(tmp_path: Path) -> None:
     """Reported runs are listed with timed machines, the cheapest first."""
     runs = [VLLM, VLLM | {"max_concurrency": 64, "total_input_tokens": 655_360}]
-    answer = token_answer(reported(tmp_path, runs), "tiny", Requests(Decimal(1), 100, 50))
+    answer = TokenMarket(reported(tmp_path, runs)).answer("tiny", Requests(Decimal(1), 100, 50))
     assert [row.run.at_once for row in answer.reported] == [64, 32]
     assert answer.offers
 

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import Inputs, read_inputs
-from epochcost.analysis.token_answers import TokenMarket, name_of, reservation_of, token_answer
+from epochcost.analysis.token_answers import TokenMarket, name_of, reservation_of
 from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
@@ -172,7 +172,7 @@ def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
 
 def test_without_tables_of_tokens_nothing_is_predicted(root: Path) -> None:
     """Only the project's measurements and APIs are listed."""
-    answer = token_answer(inputs_of(root), "tiny", REQUESTS)
+    answer = TokenMarket(inputs_of(root)).answer("tiny", REQUESTS)
     assert {offer.deployment.kind for offer in answer.offers} == {"measured"}
     assert answer.refused == ()
 
@@ -189,9 +189,9 @@ def test_capacities_are_kept_for_the_next_question(
 ) -> None:
     """Another rate of requests of the same lengths needs no new forecast."""
     inputs = replace(inputs_of(REPOSITORY), cache=tmp_path)
-    first = token_answer(inputs, "llama-3.2-1b", Requests(Decimal(1), 200, 100))
+    first = TokenMarket(inputs).answer("llama-3.2-1b", Requests(Decimal(1), 200, 100))
     monkeypatch.setattr("epochcost.analysis.token_answers.predicted_capacities", None)
-    second = token_answer(inputs, "llama-3.2-1b", Requests(Decimal(2), 200, 100))
+    second = TokenMarket(inputs).answer("llama-3.2-1b", Requests(Decimal(2), 200, 100))
     assert len(first.offers) == len(second.offers) > 100
     capacities = [
         {offer.price.id: offer.capacity for offer in each.offers} for each in (first, second)

@@ -16,7 +16,6 @@ from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
     api_per_million,
-    best_capacity,
     break_even_per_second,
     capacities,
     priced_offers,
@@ -129,16 +128,22 @@ def test_bounds_choose_how_many_are_in_work(
     decoder: TimedDecoder, bounds: tuple[Decimal | None, Decimal | None], sequences: int | None
 ) -> None:
     """More sequences at once are cheaper and slower; impossible bounds have no answer."""
-    best = best_capacity(decoder, Requests(Decimal("0.1"), 100, 50, *bounds))
-    assert (best and best.sequences) == sequences
+    requests = Requests(Decimal("0.1"), 100, 50, *bounds)
+    sufficient = [each for each in capacities(decoder, requests) if each.keeps(requests)]
+    assert max((each.sequences for each in sufficient), default=None) == sequences
 
 
 def offers_of(
     catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Every timed decoder within the bounds, under every plan."""
-    best = [(Deployment.of(timed), best_capacity(timed, requests)) for timed in decoders]
-    within = [(timed, capacity) for timed, capacity in best if capacity is not None]
+    """Every timed decoder with the most sequences, under every plan."""
+    within = [
+        (
+            Deployment(timed.machine, timed.precision, timed.software),
+            max(capacities(timed, requests), key=lambda each: each.sequences),
+        )
+        for timed in decoders
+    ]
     return priced_offers(catalogue, within, requests)
 
 

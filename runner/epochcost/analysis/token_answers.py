@@ -41,14 +41,12 @@ from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
     api_offers,
-    best_capacity,
     break_even_per_second,
     capacities,
     cost_draws,
     priced_offers,
 )
 from epochcost.errors import InputError
-from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.rows import token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import DRAWS
@@ -170,39 +168,26 @@ class TokenMarket:
     """
 
     def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
-        self._inputs = inputs
+        self.inputs = inputs
+        # Whether there are published rows from which to forecast tokens.
+        self.forecasts_tokens = bool(forecaster or inputs.catalogue.tables_of("tokens"))
         self._forecaster = forecaster
 
     @cached_property
-    def _forecasts(self) -> Forecaster:
-        """The forecaster that learns from the project's published tables."""
-        rows = sound_rows(token_rows(self._inputs.catalogue))
-        return ServingForecaster(rows, self._inputs.cache)
-
-    @property
-    def inputs(self) -> Inputs:
-        """Specs and results of the project."""
-        return self._inputs
-
-    @property
     def forecaster(self) -> Forecaster:
         """Forecaster of phases on any device; it needs published tables."""
-        return self._forecaster or self._forecasts
+        rows = token_rows(self.inputs.catalogue)
+        return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 
-    @property
-    def forecasts_tokens(self) -> bool:
-        """Whether there are published rows from which to forecast tokens."""
-        return self._forecaster is not None or bool(self._inputs.catalogue.tables_of("tokens"))
-
-    @property
-    def places(self) -> Sequence[Place]:
-        """Machines with known devices or processors."""
-        return self._places[0]
+    @cached_property
+    def places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
+        """Machines with known devices or processors; and the other machines, with reasons."""
+        return serving_places(self.inputs.catalogue)
 
     @cached_property
     def evidence(self) -> str:
         """A digest of all inputs of the forecasts."""
-        catalogue = self._inputs.catalogue
+        catalogue = self.inputs.catalogue
         digest = hashlib.sha256(repr((catalogue.devices, catalogue.models)).encode())
         tables = [catalogue.files[f"observations/{name}"] for name in catalogue.observations]
         for path in sorted({csv for table in tables for csv in table.parent.glob("*.csv")}):
@@ -210,12 +195,8 @@ class TokenMarket:
         return digest.hexdigest()
 
     @cached_property
-    def _places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
-        return serving_places(self._inputs.catalogue)
-
-    @cached_property
     def _served(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
-        return group_by(served_decoders(self._inputs), lambda served: served.model)
+        return group_by(served_decoders(self.inputs), lambda served: served.model)
 
     def answer(
         self,
@@ -231,7 +212,7 @@ class TokenMarket:
         that our runtime measured in 32 bits. Raises InputError if the model has no tokens, if the
         requests exceed its context, or if no machine or API can answer.
         """
-        catalogue = self._inputs.catalogue
+        catalogue = self.inputs.catalogue
         decoder = catalogue.decoder(name)
         if requests.tokens > decoder.context:
             raise InputError(
@@ -239,23 +220,21 @@ class TokenMarket:
                 f"{decoder.context} tokens together, the context of {name}"
             )
         model = ServedModel.of(name, decoder, precision)
-        deployed = [
-            self._measured(name, requests, precision, software),
-            ([], []) if model is None else self._predicted(model, requests, software, devices),
-        ]
+        deployed, refused = self._measured(name, requests, precision, software)
+        if model is not None and self.forecasts_tokens:
+            predicted, unable = self._predicted(model, requests, software, devices)
+            deployed += predicted
+            refused += unable
+        apis = (api for api in catalogue.apis.values() if api.model == name)
         answer = TokenAnswer(
             model=name,
             requests=requests,
             precision=precision,
-            offers=priced_offers(
-                catalogue, (each for part, _ in deployed for each in part), requests
-            ),
-            apis=api_offers(
-                (api for api in catalogue.apis.values() if api.model == name), requests
-            ),
-            refused=tuple(refusal for _, part in deployed for refusal in part),
+            offers=priced_offers(catalogue, deployed, requests),
+            apis=api_offers(apis, requests),
+            refused=tuple(refused),
             served=self._served.get(name, ()),
-            reported=reported_rows(self._inputs, name),
+            reported=reported_rows(self.inputs, name),
         )
         if not (answer.offers or answer.apis or answer.served or answer.reported):
             raise InputError(_nothing(answer))
@@ -266,13 +245,16 @@ class TokenMarket:
     ) -> Deployed:
         as_precise = _AS_PRECISE if precision == "bf16" else (precision,)
         deployed, refusals = [], []
-        for timed in timed_decoders(self._inputs, name):
+        for timed in timed_decoders(self.inputs, name):
             if timed.precision in as_precise and software in (None, "ONNX Runtime"):
-                best = best_capacity(timed, requests)
-                if best is None:
-                    refusals.append(_refusal(timed, requests))
+                reached = list(capacities(timed, requests))
+                sufficient = [each for each in reached if each.keeps(requests)]
+                if sufficient:
+                    best = max(sufficient, key=lambda capacity: capacity.per_second)
+                    deployment = Deployment(timed.machine, timed.precision, timed.software)
+                    deployed.append((deployment, best))
                 else:
-                    deployed.append((Deployment.of(timed), best))
+                    refusals.append(_refusal(timed, reached))
         return deployed, refusals
 
     def _predicted(
@@ -282,35 +264,17 @@ class TokenMarket:
         software: Software | None,
         devices: int | None,
     ) -> Deployed:
-        catalogue = self._inputs.catalogue
         engines = [engine for engine in ENGINES if software in (None, engine.name)]
-        places, unknown = self._places
+        places, unknown = self.places
         places = [place for place in places if devices is None or place.count <= devices]
         layouts, unfit = fitting(model, places, engines, requests)
-        if self._forecaster is not None:
-            deployed, late = predicted_capacities(self._forecaster, model, layouts, requests)
-        elif catalogue.tables_of("tokens"):
-            question = (self.evidence, model, layouts, replace(requests, per_second=Decimal(1)))
-            deployed, late = _KEPT.value(
-                self._inputs.cache,
-                hashlib.sha256(repr(question).encode()).hexdigest(),
-                lambda: predicted_capacities(self._forecasts, model, layouts, requests),
-            )
-        else:
-            return [], []
+        question = (self.evidence, model, layouts, replace(requests, per_second=Decimal(1)))
+        deployed, late = _KEPT.value(
+            self.inputs.cache,
+            hashlib.sha256(repr(question).encode()).hexdigest(),
+            lambda: predicted_capacities(self.forecaster, model, layouts, requests),
+        )
         return deployed, [*unfit, *late, *unknown]
-
-
-def token_answer(
-    inputs: Inputs,
-    name: str,
-    requests: Requests,
-    precision: Precision = "bf16",
-    software: Software | None = None,
-    devices: int | None = None,
-) -> TokenAnswer:
-    """Answer a single question; raises the errors of ``TokenMarket.answer``."""
-    return TokenMarket(inputs).answer(name, requests, precision, software, devices)
 
 
 def _nothing(answer: TokenAnswer) -> str:
@@ -324,10 +288,9 @@ def _nothing(answer: TokenAnswer) -> str:
     )
 
 
-def _refusal(timed: TimedDecoder, requests: Requests) -> Refusal:
-    """Explain why a machine with timed phases cannot answer."""
+def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
+    """Explain why a machine with timed phases cannot answer; all it ``reached`` is too slow."""
     where = f"{timed.machine.name} in {timed.precision}"
-    reached = list(capacities(timed, requests))
     if reached:
         first = seconds(float(min(capacity.first.mean for capacity in reached)))
         token = seconds(float(min(capacity.token.mean for capacity in reached)))

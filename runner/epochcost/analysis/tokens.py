@@ -76,11 +76,6 @@ class Deployment:
     copies: int = 1
     tensor_parallel: int = 1
 
-    @classmethod
-    def of(cls, timed: TimedDecoder) -> Deployment:
-        """The deployment on which the phases of a decoder were timed."""
-        return cls(timed.machine, timed.precision, timed.software)
-
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -124,12 +119,13 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
             continue
         with exact_arithmetic():
             ends = list(zip(ends_of_time(prefill), ends_of_time(decode), strict=True))
-            written = Time(*(written_seconds(step, output, sequences) for _, step in ends))
             yield Capacity(
                 sequences=sequences,
                 first=prefill,
                 token=Time(*(token_seconds(*end, output, sequences) for end in ends)),
-                request=_sum(prefill, written),
+                request=Time(
+                    *(first + written_seconds(step, output, sequences) for first, step in ends)
+                ),
             )
 
 
@@ -170,21 +166,9 @@ def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
     return hour / _HOUR_SECONDS / request_cost
 
 
-def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
-    """The capacity with the most requests a second within the bounds; None if all exceed one."""
-    sufficient = [each for each in capacities(decoder, requests) if each.keeps(requests)]
-    return max(sufficient, key=lambda capacity: capacity.per_second, default=None)
-
-
 def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
     """The low end, the mean and the high end of a time."""
     return time.low, time.mean, time.high
-
-
-def _sum(first: Time, second: Time) -> Time:
-    """Add two times' means, low ends and high ends; the resulting interval is never too narrow."""
-    with exact_arithmetic():
-        return Time(first.low + second.low, first.mean + second.mean, first.high + second.high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def predicted_timings(
     model = ServedModel.of(name, market.inputs.catalogue.decoder(name), precision)
     if model is None or not market.forecasts_tokens:
         return
-    layouts, _ = fitting(model, market.places, ENGINES, _TWO)
+    layouts, _ = fitting(model, market.places[0], ENGINES, _TWO)
     groups = [*group_by(layouts, _device).values()]
     questions = [[*_questions(model, group[0])] for group in groups]
     key = hashlib.sha256(repr((market.evidence, questions)).encode()).hexdigest()

@@ -17,11 +17,11 @@ from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.token_answers import (
     Software,
     TokenAnswer,
+    TokenMarket,
     Way,
     in_order,
     name_of,
     reservation_of,
-    token_answer,
 )
 from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
@@ -113,7 +113,8 @@ def tokens(
             f"{share(float(1 - shares[0]))}, got {cache_write!r:.80}"
         )
     traffic = Requests(_rate(requests), prompt, output, *bounds, *shares, batch)
-    answer = token_answer(inputs_to_read(results), model, traffic, precision, software, devices)
+    market = TokenMarket(inputs_to_read(results))
+    answer = market.answer(model, traffic, precision, software, devices)
     if form == "json":
         api = answer.cheapest_api
         wins = None if api is None else answer.wins_from(api)

@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epochcost.predict.decoders.chips import Chip
 from epochcost.predict.decoders.rows import ServingQuestion
@@ -85,7 +84,9 @@ class Step(NamedTuple, Generic[NumberT]):
 def step_of(question: ServingQuestion, chip: Chip) -> Step[float]:
     """The numbers of the step in question, on this chip."""
     form, by_turns = question.form, question.software == _LAYERS_BY_TURNS
-    number_bytes = bytes_of_cached(question.software, question.precision)
+    # As these programs store keys and values by default.
+    halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
+    number_bytes = BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
     prompt = max(question.prompt, 0.0)
     return Step(
         form.layers,
@@ -114,12 +115,6 @@ def step_of(question: ServingQuestion, chip: Chip) -> Step[float]:
         question.interleaved,
         min(max(question.cached, 0.0), prompt),
     )
-
-
-def bytes_of_cached(software: str, precision: str) -> float:
-    """The bytes of a number in the cache of keys and values, as the software sets it by default."""
-    halved = software == "TensorRT-LLM" and precision in ("fp8", "fp4")
-    return BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
 
 
 class Efficiencies(NamedTuple):
@@ -178,20 +173,21 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 
 
 class Law:
-    """Predict the times of n steps from the logarithms of the efficiencies."""
+    """Predict the times of n steps from the logarithms of the efficiencies.
+
+    ``expert`` is the number of parameters [n] of an expert.
+    """
 
     def __init__(self, steps: Sequence[Step[float]]) -> None:
         columns = np.array(steps, dtype=np.float64).reshape(-1, len(Step._fields)).T
-        self._s: Step[Vector] = Step(*columns)
-        s = self._s
+        self.steps: Step[Vector] = Step(*columns)
+        s = self.steps
         spare = np.maximum(s.experts - s.experts_per_token, 1)
-        self._expert = np.where(s.experts > 0, (s.parameters - s.active) / spare, 0)
-        self._processor: NDArray[np.bool_] = np.greater(s.cores, 0)
+        self.expert = np.where(s.experts > 0, (s.parameters - s.active) / spare, 0)
 
     def __call__(self, efficiencies: Vector) -> Vector:
         """Logarithms of the predicted seconds of each step [n]."""
-        phase = _Phases(self._s, self._expert, self._processor, efficiencies)
-        s = self._s
+        phase, s = _Phases(self, efficiencies), self.steps
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
         wave = np.minimum(s.sequences, fitting)
@@ -203,16 +199,11 @@ class Law:
 class _Phases:
     """Seconds of the prefill and of the decoding of n steps, at the given efficiencies."""
 
-    def __init__(
-        self,
-        steps: Step[Vector],
-        expert: Vector,
-        processor: NDArray[np.bool_],
-        efficiencies: Vector,
-    ) -> None:
-        self._s, self._expert = steps, expert
+    def __init__(self, law: Law, efficiencies: Vector) -> None:
+        s, self._expert = law.steps, law.expert
+        self._s = s
         self._e = e = Efficiencies(*np.exp(efficiencies))
-        s = steps
+        processor = np.greater(s.cores, 0)
         clock = np.where(processor, 1.0, (s.operations / _ORDINARY_OPERATIONS) ** -e.clock)
         cores = np.where(processor, (s.products / _ORDINARY_PRODUCTS) ** (e.core - 1), 1.0)
         self._waiting = s.layers * e.threads * s.cores
