@@ -37,7 +37,6 @@ from epochcost.measure.runtime import runtime_name
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
-from epochcost.results.environment import Software
 from epochcost.specs.requests import Lengths
 from epochcost.specs.study import Study
 from fake_engines import FAKE, use_index, write_index
@@ -88,7 +87,6 @@ def copying_fixture(
 
     def copy(environment: Path, _: str) -> None:
         shutil.copytree(made, environment, symlinks=True, copy_function=os.link)
-        (environment / "runtime.json").unlink()
 
     use_index(monkeypatch, index, tmp_path)
     monkeypatch.setattr(engines, "_create", copy)
@@ -137,16 +135,6 @@ def test_an_environment_of_another_engine_is_not_kept(copying: Path) -> None:
     with pytest.raises(CapabilityError, match=r"expected .*0\.0\.1, got .*0\.0\.2"):
         install_engine(OLDER, ignore)
     assert list(copying.iterdir()) == []
-
-
-def test_a_half_made_environment_is_never_used_and_is_made_anew(copying: Path) -> None:
-    """Without its description, written last, an environment is none; what is there is replaced."""
-    target = environment_folder(FAKE)
-    (target / "bin").mkdir(parents=True)
-    (target / "bin/python").write_text("half an interpreter")
-    assert find_environment(FAKE) is None
-    assert install_engine(FAKE, ignore) == target
-    assert [path.name for path in copying.iterdir()] == [target.name]
 
 
 def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
@@ -217,14 +205,7 @@ def place(engine: str) -> Path:
     folder = environment_folder(engine)
     python_of(folder).parent.mkdir(parents=True)
     python_of(folder).symlink_to(sys.executable)
-    describe(folder, engine)
     return folder
-
-
-def describe(folder: Path, engine: str) -> None:
-    """Say what an environment is."""
-    software = Software(runtime=engine, python="3.11.0")
-    (folder / "runtime.json").write_text(software.model_dump_json())
 
 
 def study(engine: str | None = None) -> Study:
@@ -246,15 +227,10 @@ def test_an_engine_is_missing_until_it_is_prepared(
 
 
 def test_a_damaged_environment_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its interpreter, with another one's description, or with none that can be read."""
+    """Its interpreter is gone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = place(FAKE)
     assert find_environment(FAKE) == folder
-    describe(folder, OLDER)
-    assert find_environment(FAKE) is None
-    (folder / "runtime.json").write_text("{")
-    assert find_environment(FAKE) is None
-    describe(folder, FAKE)
     python_of(folder).unlink()
     assert find_environment(FAKE) is None
 

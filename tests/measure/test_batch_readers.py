@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.measure.job import JobError
 from epochcost.measure.stepping import Array
-from epochcost.measure.training import PrefetchingReader, SequentialReader
+from epochcost.measure.training import TimedReader
 
 
 class _Slow:
@@ -28,19 +28,18 @@ class _Slow:
         return {"x": np.array([number], np.float32)}
 
 
-@pytest.mark.parametrize("reader", [SequentialReader, PrefetchingReader])
-def test_batches_come_in_order_and_waiting_counts(reader: type[SequentialReader]) -> None:
+@pytest.mark.parametrize("ahead", [0, 4])
+def test_batches_come_in_order_and_waiting_counts(ahead: int) -> None:
     """The first batch is always waited for."""
-    with reader(_Slow()) as batches:
-        numbers = [int(next(batches)["x"][0]) for _ in range(batches.steps)]
-        assert numbers == list(range(6))
-        assert batches.waited_seconds > 0
+    reader = TimedReader(_Slow(), ahead)
+    assert [int(batch["x"][0]) for batch in reader] == list(range(6))
+    assert reader.waited_seconds > 0
 
 
-@pytest.mark.parametrize("reader", [SequentialReader, PrefetchingReader])
-def test_a_batch_that_fails_fails_the_step_that_needs_it(reader: type[SequentialReader]) -> None:
+@pytest.mark.parametrize("ahead", [0, 4])
+def test_a_batch_that_fails_fails_the_step_that_needs_it(ahead: int) -> None:
     """Also where a thread gathered it."""
-    with reader(_Slow(failing=1)) as batches:
-        next(batches)
-        with pytest.raises(JobError, match="a batch is damaged"):
-            next(batches)
+    reader = TimedReader(_Slow(failing=1), ahead)
+    next(reader)
+    with pytest.raises(JobError, match="a batch is damaged"):
+        next(reader)

@@ -20,9 +20,9 @@ from epochcost.train.batches import (
     POOL_BATCHES,
     POOL_BYTES,
     example_fields,
-    held_out_batches,
+    held_out_pool,
     pool_size,
-    training_batches,
+    training_pool,
 )
 from epochcost.train.teacher import InputField, TargetField, Teacher
 from onnxstep.graphs.binding import bind_dimensions
@@ -110,8 +110,10 @@ def test_held_out_batches_are_not_trained_on() -> None:
     """No held-out example is in the pool."""
     field = InputField("x", (64, 64), np.dtype(np.float32), 0.0, 1.0)
     teacher = Teacher([field], [TargetField("target", (), np.dtype(np.int64), classes=10)], 3)
-    trained = {row.tobytes() for b in training_batches(teacher, 512) for row in b.inputs["x"]}
-    held_out = {row.tobytes() for b in held_out_batches(teacher, 512) for row in b.inputs["x"]}
+    trained, held_out = (
+        {row.tobytes() for batch in pool["x"] for row in batch}
+        for pool in (training_pool(teacher, 512), held_out_pool(teacher, 512))
+    )
     assert len(held_out) == 1024
     assert not trained & held_out
 
@@ -120,7 +122,7 @@ def test_what_is_held_out_is_bounded_by_its_arithmetic() -> None:
     """A large model is evaluated on fewer batches, at least one."""
     field = InputField("x", (4,), np.dtype(np.float32), 0.0, 1.0)
     counts = [
-        len(list(held_out_batches(Teacher([field], (), 3), 64, batch_flops)))
+        len(held_out_pool(Teacher([field], (), 3), 64, batch_flops)["x"])
         for batch_flops in (0, HELD_OUT_FLOPS // 5, HELD_OUT_FLOPS * 5)
     ]
     assert counts == [HELD_OUT_EXAMPLES // 64, 5, 1]

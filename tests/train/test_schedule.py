@@ -34,7 +34,7 @@ def _exact(value: Any) -> Any:
 
 def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np.ndarray:
     """The rates of the first steps of an optimizer with rate 2."""
-    return learning_rates(declared, Decimal(2), horizon, count)
+    return learning_rates(declared, Decimal(2), horizon, np.arange(count))
 
 
 @pytest.mark.parametrize(

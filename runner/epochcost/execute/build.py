@@ -37,7 +37,7 @@ from epochcost.plan.work import Load, Requests
 from epochcost.results.records import Pinning
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES
-from epochcost.train.batches import example_fields, save_batches, step_targets, training_batches
+from epochcost.train.batches import example_fields, step_targets, training_pool
 from epochcost.train.schedule import trial_rates
 from epochcost.train.teacher import Teacher
 from onnxstep.graphs.loading import load_model
@@ -118,8 +118,8 @@ class _BoundTrial:
     room_bytes: int | None
 
     def save_pool(self, teacher: Teacher) -> Path:
-        pool = training_batches(teacher, self.trial.batch_size, self.room_bytes)
-        return save_batches(pool, self.folder / "batches.npz")
+        pool = training_pool(teacher, self.trial.batch_size, self.room_bytes)
+        return save_arrays(pool, self.folder / "batches.npz")
 
 
 def _step_files(

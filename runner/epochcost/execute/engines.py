@@ -36,7 +36,6 @@ from epochcost.specs.study import Study
 WORKER_PACKAGES = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
 Say = Callable[[str], None]
 
-_DESCRIPTION = "runtime.json"
 _KEY_DIGITS = 12
 _MAKING = ".making-"
 _LAST_LINES = 6
@@ -78,13 +77,9 @@ def environment_folder(engine: str) -> Path:
 
 
 def find_environment(engine: str) -> Path | None:
-    """The folder of an engine's environment; None if the environment is missing or incomplete."""
+    """The folder of an engine's environment; None if the environment is missing."""
     folder = environment_folder(engine)
-    try:
-        software = Software.model_validate_json((folder / _DESCRIPTION).read_bytes())
-    except (OSError, ValidationError):
-        return None
-    return folder if software.runtime == engine and python_of(folder).exists() else None
+    return folder if python_of(folder).exists() else None
 
 
 def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
@@ -134,9 +129,7 @@ def install_engine(engine: str, say: Say) -> Path:
         environment = folder / "environment"
         _create(environment, engine)
         _install(environment, folder / "constraints.txt", engine)
-        software = _ask(environment, engine)
-        description = software.model_dump_json(indent=1) + "\n"
-        (environment / _DESCRIPTION).write_text(description, encoding="utf-8")
+        _require_engine(environment, engine)
         target = environment_folder(engine)
         with locked(environments_folder()):
             if find_environment(engine) is None:
@@ -178,11 +171,8 @@ def _constraints() -> Iterator[str]:
             yield f"{name}=={distribution.version}"
 
 
-def _ask(environment: Path, engine: str) -> Software:
-    """Ask the new environment which software it has.
-
-    Raises CapabilityError if the engine does not load.
-    """
+def _require_engine(environment: Path, engine: str) -> None:
+    """Raise CapabilityError unless the engine loads in the new environment."""
     completed = run_module(python_of(environment), "epochcost.measure.probe", "engine")
     try:
         software = Software.model_validate_json(completed.stdout)
@@ -192,7 +182,6 @@ def _ask(environment: Path, engine: str) -> Software:
             f"{_last_lines(completed)}\nNothing was installed. Another release may work"
         ) from None
     require_runtime(engine, software.runtime)
-    return software
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import onnx
 
 from epochcost.errors import CapabilityError
-from epochcost.execute.job_files import save_graph
+from epochcost.execute.job_files import save_arrays, save_graph
 from epochcost.graphs.counting import flops
 from epochcost.graphs.in_place import in_place_updates
 from epochcost.measure.job import CarriedValue, Evaluation
@@ -26,7 +26,7 @@ from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
 from epochcost.specs.training import LossTerm
-from epochcost.train.batches import held_out_batches, save_batches
+from epochcost.train.batches import held_out_pool
 from epochcost.train.teacher import IGNORED, Teacher
 from onnxstep import (
     Adadelta,
@@ -221,9 +221,9 @@ def write_evaluation(
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )
-    batches = held_out_batches(teacher, batch_size, flops(with_loss))
+    batches = held_out_pool(teacher, batch_size, flops(with_loss))
     return Evaluation(
         graph=save_graph(with_loss, folder / "evaluation.onnx"),
-        batches=save_batches(batches, folder / "held-out.npz"),
+        batches=save_arrays(batches, folder / "held-out.npz"),
         loss="loss",
     )

@@ -166,8 +166,7 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     """Time the matrix product and the memory copy; each is run once beforehand as a warm-up."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
-    plain = work.provider == "cpu" and precision == "fp32"
-    run = _bound_run if plain else partial(run_on_device, work.provider, precision)
+    run = partial(run_on_device, work.provider, precision)
     random, side = np.random.default_rng(0), (work.matrix_side,) * 2
     factors = [random.random(side, np.float32) for _ in range(2)]
     product = _times(run("MatMul", factors, np.zeros(side, np.float32), settings))
@@ -182,32 +181,6 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
         copied_bytes=work.copied_bytes,
         copy_seconds=_times(run("Neg", *whole, settings)),
     )
-
-
-def _bound_run(
-    operator: str,
-    values: Sequence[Array],
-    output: Array,
-    settings: SessionSettings,
-) -> Callable[[], object]:
-    """Make a function that applies an operator to ``values`` and writes the result to ``output``.
-
-    All arrays have the same shape. They are bound to the session beforehand, so that no allocation
-    is timed.
-    """
-    graph = _one_node(operator, len(values), output.shape)
-    session = open_session(graph, "cpu", settings)
-    binding = session.io_binding()
-    for index, value in enumerate(values):
-        binding.bind_ortvalue_input(f"x{index}", ort.OrtValue.ortvalue_from_numpy(value))
-    binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(output))
-    borrowed = *values, output
-
-    def run() -> None:
-        assert borrowed, "the binding does not keep the arrays alive"
-        session.run_with_iobinding(binding)
-
-    return run
 
 
 def _one_node(
@@ -235,7 +208,8 @@ def run_on_device(
 ) -> Callable[[], ort.OrtValue]:
     """Make a function that runs an operator on the device in a precision and waits for its end.
 
-    Of ``output`` only the shape is used; the function returns a value on the device.
+    All tensors are bound beforehand, so that no allocation is timed. Of ``output`` only the shape
+    is used; the function returns a value on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

@@ -130,17 +130,10 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input: ``device``, or cpu for shapes.
 
     Each input must be bound on this device: ONNX Runtime copies a value from another device only
-    once, when it is bound, and ignores later changes. ONNX Runtime before 1.23 does not state the
-    device; the function then returns ``device`` for all inputs.
+    once, when it is bound, and ignores later changes.
     """
-    names = [info.name for info in session.get_inputs()]
-    if not hasattr(session, "get_input_memory_infos"):
-        return dict.fromkeys(names, device)
-    infos = session.get_input_memory_infos()
-    return {
-        name: "cpu" if info.name == _HOST_MEMORY else device
-        for name, info in zip(names, infos, strict=True)
-    }
+    pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
+    return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}
 
 
 def load_cuda_libraries() -> None:

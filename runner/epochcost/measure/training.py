@@ -12,14 +12,13 @@ The time for which a step waits for data is counted.
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 import onnx
@@ -93,15 +92,15 @@ class TrainingSession:
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
         """Take a step for each batch; yields its loss and the seconds that it waited for data."""
-        with (PrefetchingReader if self._ahead else SequentialReader)(batches) as reader:
-            waited_before = 0.0
-            self._stepper.feed_from(reader)
-            for _ in range(batches.steps):
-                self._stepper()
-                self._prove()
-                loss = float(self._stepper.output(self._graphs.loss))
-                yield loss, reader.waited_seconds - waited_before
-                waited_before = reader.waited_seconds
+        reader = TimedReader(batches, _READ_AHEAD if self._ahead else 0)
+        waited_before = 0.0
+        self._stepper.feed_from(reader)
+        for _ in range(batches.steps):
+            self._stepper()
+            self._prove()
+            loss = float(self._stepper.output(self._graphs.loss))
+            yield loss, reader.waited_seconds - waited_before
+            waited_before = reader.waited_seconds
 
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
         """Evaluate the current weights on each batch; yields its loss and scores.
@@ -156,7 +155,6 @@ def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
 
 # Most batches read ahead: enough to bridge a slow read, few enough to fit in memory.
 _READ_AHEAD = 4
-_STOPPED_SECONDS = 0.1
 
 
 class Batches(Protocol):
@@ -172,68 +170,34 @@ class Batches(Protocol):
         ...
 
 
-class SequentialReader:
-    """Reads batches in order, each when it is needed."""
+class TimedReader(Iterator[Mapping[str, Array]]):
+    """Reads batches in order, and counts the seconds for which a step waits for its batch.
 
-    def __init__(self, batches: Batches) -> None:
-        self.steps = batches.steps
+    A thread reads up to ``ahead`` batches before they are needed; with 0, each is read when it is
+    needed.
+    """
+
+    def __init__(self, batches: Batches, ahead: int) -> None:
         self.waited_seconds = 0.0
-        self._batches = batches
-        self._numbers = iter(range(self.steps))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: there is no thread to end."""
-
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
-        return self
+        self._read = _read_ahead(batches, ahead) if ahead else _read_in_turn(batches)
 
     def __next__(self) -> Mapping[str, Array]:
-        """The next batch as arrays by graph input; the time spent waiting for it is counted."""
-        number = next(self._numbers)
         begun = time.perf_counter()
-        batch = self._batch(number)
+        batch = next(self._read)
         self.waited_seconds += time.perf_counter() - begun
         return batch
 
-    def _batch(self, number: int) -> Mapping[str, Array]:
-        return self._batches.gather(number)
+
+def _read_in_turn(batches: Batches) -> Iterator[Mapping[str, Array]]:
+    return (batches.gather(number) for number in range(batches.steps))
 
 
-class PrefetchingReader(SequentialReader):
-    """Reads batches in order before they are needed, in a thread that ends with the context."""
-
-    def __init__(self, batches: Batches) -> None:
-        super().__init__(batches)
-        self._ready: queue.Queue[dict[str, Array] | Exception] = queue.Queue(_READ_AHEAD)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _batch(self, _number: int) -> Mapping[str, Array]:
-        batch = self._ready.get()
-        if isinstance(batch, Exception):
-            raise batch
-        return batch
-
-    def _read(self) -> None:
-        try:
-            for number in range(self.steps):
-                self._put(self._batches.gather(number))
-        except Exception as error:  # raised again in the thread that waits for the batch
-            self._put(error)
-
-    def _put(self, batch: dict[str, Array] | Exception) -> None:
-        while not self._stopped.is_set():
-            with contextlib.suppress(queue.Full):
-                self._ready.put(batch, timeout=_STOPPED_SECONDS)
-                return
+def _read_ahead(batches: Batches, ahead: int) -> Iterator[Mapping[str, Array]]:
+    with ThreadPoolExecutor(1) as pool:
+        pending: deque[Future[dict[str, Array]]] = deque()
+        for number in range(batches.steps):
+            pending.append(pool.submit(batches.gather, number))
+            if len(pending) > ahead:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

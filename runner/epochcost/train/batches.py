@@ -1,14 +1,12 @@
-"""Decide the number of a trial's batches, generate them and write them into an .npz file.
+"""Decide the number of a trial's batches and generate them.
 
-The file has an array [pool, batch, ...] for each input and target, with all its batches.
+All batches of an input or a target are in one array [pool, batch, ...].
 """
 
 from __future__ import annotations
 
 import difflib
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 from epochcost.errors import ModelError
 from epochcost.specs.model import Input, Model, Training
 from epochcost.specs.training import LossTerm
-from epochcost.train.teacher import Batch, InputField, Kind, TargetField, Teacher
+from epochcost.train.teacher import InputField, Kind, TargetField, Teacher
 from epochcost.units import memory
 from onnxstep import TrainingStep
 from onnxstep.graphs.parameters import DataInput, data_inputs
@@ -73,32 +71,45 @@ def step_targets(
     )
 
 
-def training_batches(
+def training_pool(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
-) -> Iterator[Batch]:
-    """Yield the batches that a trial cycles through; bytes and number of batches are limited.
+) -> Mapping[str, NDArray[Any]]:
+    """The batches that a trial cycles through; bytes and number of batches are limited.
 
     If ``room_bytes`` cannot hold three batches, raises MemoryError before it generates one: the
-    smallest pool has two, and the next batch is generated while both are in memory. None means no
-    limit.
+    smallest pool has two, and a third batch is generated before it is copied into the pool. None
+    means no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
         needed = memory(_HELD_BATCHES * batch_bytes)
         raise MemoryError(f"{_HELD_BATCHES} batches of {batch_size} take {needed}")
-    for index in range(pool_size(batch_bytes)):
-        yield teacher.draw(TRAINING_STREAM, index, batch_size)
+    return _pool(teacher, TRAINING_STREAM, batch_size, pool_size(batch_bytes))
 
 
-def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) -> Iterator[Batch]:
-    """Yield batches that training never sees, with ``HELD_OUT_EXAMPLES`` examples in total.
+def held_out_pool(
+    teacher: Teacher, batch_size: int, batch_flops: int = 0
+) -> Mapping[str, NDArray[Any]]:
+    """Batches that training never sees, with ``HELD_OUT_EXAMPLES`` examples in total.
 
     If their evaluation would exceed ``HELD_OUT_FLOPS`` operations, there are fewer, but at least
     one batch. ``batch_flops`` is the number of operations that evaluate a batch.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
-    for index in range(max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))):
-        yield teacher.draw(HELD_OUT_STREAM, index, batch_size)
+    count = max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))
+    return _pool(teacher, HELD_OUT_STREAM, batch_size, count)
+
+
+def _pool(teacher: Teacher, stream: int, batch_size: int, count: int) -> dict[str, NDArray[Any]]:
+    """Draw batches into an array [pool, batch, ...] for each input and target."""
+    pool: dict[str, NDArray[Any]] = {}
+    for index in range(count):
+        batch = teacher.draw(stream, index, batch_size)
+        for name, values in {**batch.inputs, **batch.targets}.items():
+            if index == 0:
+                pool[name] = np.empty((count, *values.shape), values.dtype)
+            pool[name][index] = values
+    return pool
 
 
 def pool_size(batch_bytes: int) -> int:
@@ -211,26 +222,3 @@ def _require_same_names(model: Model, graph_names: Sequence[str], declared: Sequ
             f"model {model.id}: expected inputs of {model.graph}, which are {list(graph_names)}, "
             f"got {extra!r} in [[inputs]]"
         )
-
-
-def save_batches(batches: Iterable[Batch], path: Path) -> Path:
-    """Write each input and target as an array [pool, batch, ...] into an .npz; return its path."""
-    drawn = [{**batch.inputs, **batch.targets} for batch in batches]
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in drawn[0]:
-            _write_stacked(archive, name, [batch[name] for batch in drawn])
-    return path
-
-
-def _write_stacked(archive: zipfile.ZipFile, name: str, batches: Sequence[NDArray[Any]]) -> None:
-    """Write the batches one after the other, because memory may not hold all of them twice."""
-    first = np.asarray(batches[0])
-    header = {
-        "descr": np.lib.format.dtype_to_descr(first.dtype),
-        "fortran_order": False,
-        "shape": (len(batches), *first.shape),
-    }
-    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array_header_1_0(member, header)
-        for batch in batches:
-            member.write(np.ascontiguousarray(batch).data)

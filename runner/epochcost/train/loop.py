@@ -24,7 +24,7 @@ from epochcost.measure.training import TrainingSession
 from epochcost.results.trainings import Point
 from epochcost.specs.training import Schedule
 from epochcost.train.pipeline import Feed
-from epochcost.train.schedule import Horizon, rate_factors
+from epochcost.train.schedule import Horizon, learning_rates
 from epochcost.train.state import Progress
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -146,8 +146,7 @@ def _stepped(
 def rates_at(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
     """The learning rate of each of the given steps."""
     horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
-    factors = rate_factors(recipe.schedule, steps, horizon)
-    return np.asarray(float(recipe.learning_rate) * factors, dtype=np.float32)
+    return learning_rates(recipe.schedule, recipe.learning_rate, horizon, steps)
 
 
 def _evaluated(

@@ -28,20 +28,19 @@ class Horizon:
 
 
 def learning_rates(
-    schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, count: int
+    schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, steps: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Learning rates of the first ``count`` steps; after the training's end, the last rate."""
-    steps = np.minimum(np.arange(count), horizon.total_steps - 1)
-    return np.asarray(
-        float(learning_rate) * rate_factors(schedule, steps, horizon), dtype=np.float32
-    )
+    """The learning rate of each of these steps; after the training's end, the last rate."""
+    factors = rate_factors(schedule, np.minimum(steps, horizon.total_steps - 1), horizon)
+    return np.asarray(float(learning_rate) * factors, dtype=np.float32)
 
 
 def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.float32]:
     """Learning rates of the first ``count`` steps of a training with this batch size."""
     epoch_steps = max(1, training.examples_per_epoch // batch_size)
     horizon = Horizon(epoch_steps, epoch_steps * training.epochs)
-    return learning_rates(training.schedule, training.optimizer.learning_rate, horizon, count)
+    rate = training.optimizer.learning_rate
+    return learning_rates(training.schedule, rate, horizon, np.arange(count))
 
 
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
