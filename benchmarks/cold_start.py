@@ -34,8 +34,8 @@ def make(name: str, folder: Path) -> None:
     from epochcost.cli.bundled import own_catalogue
     from epochcost.execute.build import build_job
     from epochcost.execute.planning import plan_run
-    from epochcost.graphs.trained import with_values
     from epochcost.plan.make import RunRequest
+    from epochcost.train.state import with_values
     from onnxstep.graphs.loading import load_model
     from onnxstep.graphs.parameters import materialise
 

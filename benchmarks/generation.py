@@ -41,7 +41,7 @@ import numpy as np
 from generation_engines import Case
 from steps.ceilings import measure_ceilings
 
-from epochcost.execute.decoding import decoder_size
+from epochcost.execute.sizing import decoder_size
 from onnxstep.graphs.loading import load_model
 
 # Seconds by phase, one number a round.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from epochcost.graphs.last_position import with_all_positions
+from epochcost.execute.requests import with_all_positions
 from onnxstep import load_model, with_adapters
 
 ROOT = Path(__file__).parents[1]

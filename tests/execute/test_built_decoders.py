@@ -10,8 +10,8 @@ import pytest
 from built_decoders import built_decoder, save_built
 from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
-from epochcost.execute.decoding import decoder_size
 from epochcost.execute.planning import plan_run
+from epochcost.execute.sizing import decoder_size
 from epochcost.graphs.weightless import weightless
 from epochcost.measure.worker import measure
 from epochcost.plan.make import Plan, RunRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.execute.decoding import DecoderSize, decoder_size
+from epochcost.execute.sizing import DecoderSize, decoder_size
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from onnxstep.graphs.loading import load_model

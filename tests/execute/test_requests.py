@@ -18,8 +18,7 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.build import build_job
 from epochcost.execute.engines import find_environment, python_of
 from epochcost.execute.planning import plan_run
-from epochcost.execute.requests import PROMPTS, draw_lengths
-from epochcost.graphs.last_position import with_all_positions
+from epochcost.execute.requests import PROMPTS, draw_lengths, with_all_positions
 from epochcost.measure import start
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
 from epochcost.measure.worker import measure

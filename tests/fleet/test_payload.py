@@ -12,7 +12,7 @@ import pytest
 from epochcost.fleet.engine import Command, EngineError
 from epochcost.fleet.payload import build_payload, install, run_script
 from epochcost.fleet.shell import Shell
-from epochcost.measure.revision import code_revision
+from epochcost.measure.environment import code_revision
 from epochcost.specs.target import Target
 from remote_homes import NEEDS_RSYNC, offline_environment
 from tiny_project import write_tiny_project
@@ -103,7 +103,7 @@ def test_it_runs_without_a_network(home: Path, payload: Path, project: Path) -> 
 
 
 _IMPORTED = (
-    "import epochcost; from epochcost.measure.revision import code_revision; "
+    "import epochcost; from epochcost.measure.environment import code_revision; "
     "print(epochcost.__file__, code_revision(), sep=chr(9))"
 )
 

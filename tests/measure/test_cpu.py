@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epochcost.measure.cpu import cpu_model, cpu_quota, governors, throttle_count
-from epochcost.measure.kernel_files import ControlGroups
+from epochcost.measure.cpu import ControlGroups, cpu_model, cpu_quota, governors, throttle_count
 
 
 def write(root: Path, files: dict[str, object]) -> Path:

@@ -8,9 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from epochcost.measure.environment import detect_environment
+from epochcost.measure.environment import code_revision, detect_environment
 from epochcost.measure.memory import peak_memory_bytes
-from epochcost.measure.revision import code_revision
 from epochcost.measure.runtime import runtime_name
 from epochcost.results.environment import Gpu, fingerprint
 

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 import pytest
 
+from epochcost.measure.cpu import ControlGroups
 from epochcost.measure.job import Job, OutOfMemory
-from epochcost.measure.kernel_files import ControlGroups
 from epochcost.measure.memory import (
     oom_kill_count,
     tells_out_of_memory,

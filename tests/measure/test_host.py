@@ -9,6 +9,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from epochcost.measure.cpu import ControlGroups
 from epochcost.measure.host import (
     HostCounters,
     frozen_seconds,
@@ -16,7 +17,6 @@ from epochcost.measure.host import (
     own_processes,
     read_host,
 )
-from epochcost.measure.kernel_files import ControlGroups
 
 BEFORE = HostCounters(
     at=50.0, working=100.0, waiting=300.0, steal=1.0, own_seconds=40.0, frozen=2.0, throttled=3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from epochcost.measure.kernel_files import ControlGroups
+from epochcost.measure.cpu import ControlGroups
 from epochcost.measure.memory import cgroup_limits_bytes, memory_limit_bytes
 
 

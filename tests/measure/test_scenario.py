@@ -17,7 +17,7 @@ import pytest
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import Progress, SamplingRule, TrialFailed
 from epochcost.measure.loadgen import LoadGenRequest, missing_loadgen, run_loadgen
-from epochcost.measure.serving import answering_at_once, answering_from_queue
+from epochcost.measure.scenario import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
 from epochcost.plan.work import Load
 from epochcost.results.records import Measurement

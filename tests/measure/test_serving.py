@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.measure.job import CarriedValue, Job, JobError, ServingFiles
-from epochcost.measure.serving import BatchQueue, ServedModel
+from epochcost.measure.scenario import BatchQueue, ServedModel
 from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 
 

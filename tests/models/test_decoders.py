@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epochcost.execute.decoding import decoder_size
+from epochcost.execute.sizing import decoder_size
 from epochcost.specs.loader import load_catalogue
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import parameter_count

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epochcost.specs.reference_data import Generated
-from epochcost.train.generated import (
+from epochcost.train.datasets import (
     draw_images,
     markov_chain,
 )

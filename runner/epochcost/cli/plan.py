@@ -32,10 +32,10 @@ from epochcost.cli.terminal import (
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
-from epochcost.execute.decoding import DecoderSize, decoder_size
 from epochcost.execute.kernels import CheckedGraph, check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
+from epochcost.execute.sizing import DecoderSize, decoder_size
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.size import ModelSize

@@ -17,8 +17,14 @@ from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, ids, print_table, say, with_option_groups
 from epochcost.errors import InputError
-from epochcost.execute.repeats import Follower, RepeatsRequest, repeat_folder, run_repeats
-from epochcost.execute.training import TrainingRequest, prepare
+from epochcost.execute.training import (
+    Follower,
+    RepeatsRequest,
+    TrainingRequest,
+    prepare,
+    repeat_folder,
+    run_repeats,
+)
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.runtime import require_cuda
 from epochcost.plan.trial import SessionSettings

@@ -21,10 +21,10 @@ import onnx
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError, ModelError
-from epochcost.execute.decoding import decoder_size
 from epochcost.execute.engines import missing_engines
 from epochcost.execute.job_files import why_unmeasured
 from epochcost.execute.sizes import footprints
+from epochcost.execute.sizing import decoder_size
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen

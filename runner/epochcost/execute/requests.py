@@ -2,7 +2,9 @@
 
 Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions.
 Random tokens suffice, since the time of a language model does not depend on their meaning.
-``measure`` sends and answers the requests.
+onnxruntime-genai's engine batches prompts of different lengths and reads the scores at the end of
+each prompt, so the graph must compute the scores of all positions. ``measure`` sends and answers
+the requests.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from numpy.typing import NDArray
 
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import graph_in_precision, save_arrays, save_graph
-from epochcost.graphs.last_position import with_all_positions
 from epochcost.measure.job import AskedDecoder, JobFiles
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
 from epochcost.specs.decoder import SCORES, TOKENS
 from epochcost.specs.model import Model
 from epochcost.specs.requests import Lengths
+from onnxstep.graphs.nodes import copied, is_standard
 
 # Enough to avoid patterns, and small compared with any model.
 PROMPTS = 512
@@ -75,3 +77,30 @@ def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int3
     spread = math.log(p90 / median) / _Z90
     drawn = np.rint(median * np.exp(spread * draw.standard_normal(PROMPTS)))
     return np.asarray(np.clip(drawn, 1, longest), np.int32)
+
+
+_SEQUENCE = 1
+
+
+def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
+    """The model whose output ``scores`` [batch, positions, …] has a row for each input token.
+
+    ``tokens`` is the name of that input. The nodes that select the last position before the last
+    product are removed; a model that scores all positions is returned unchanged.
+    """
+    whole = copied(model)
+    graph = whole.graph
+    fed = next(value for value in graph.input if value.name == tokens)
+    output = next(value for value in graph.output if value.name == scores)
+    length = fed.type.tensor_type.shape.dim[_SEQUENCE]
+    if output.type.tensor_type.shape.dim[_SEQUENCE] == length:
+        return model
+    by_output = {name: node for node in graph.node for name in node.output}
+    product = by_output[scores]
+    slicing = by_output.get(product.input[0])
+    if slicing is None or not is_standard(slicing, "Slice"):
+        return model
+    product.input[0] = slicing.input[0]
+    graph.node.remove(slicing)
+    output.type.tensor_type.shape.dim[_SEQUENCE].CopyFrom(length)
+    return whole

@@ -19,7 +19,7 @@ import epochcost
 import onnxstep
 from epochcost.fleet.engine import Command
 from epochcost.fleet.shell import Shell
-from epochcost.measure.revision import CODE, NOTE, code_revision
+from epochcost.measure.environment import CODE, NOTE, code_revision
 from epochcost.specs.target import Target
 
 RESULTS = "project/docs/data/results"

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from epochcost.measure.kernel_files import read_text
+from epochcost.measure.cpu import read_text
 from epochcost.results.environment import CloudProvider, Instance
 
 PATIENCE_SECONDS = 0.5

@@ -1,8 +1,8 @@
-"""Describe the machine and its software, as stored with every result.
+"""Describe the machine, its software and the revision of the code, as stored with every result.
 
-Other modules read the facts; this module puts them together. A fact that cannot be read is None or
-absent, never zero; ``Environment.unknown`` has the reason if it is known. ``watch`` watches the
-machine while a trial runs.
+Other modules read most of the facts; this module puts them together. A fact that cannot be read is
+None or absent, never zero; ``Environment.unknown`` has the reason if it is known. ``watch`` watches
+the machine while a trial runs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import itertools
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -20,12 +22,13 @@ from epochcost.measure.cpu import (
     cpu_model,
     cpu_quota,
     governors,
+    raw_tool_output,
+    tool_output,
     usable_cpus,
     virtualisation,
 )
 from epochcost.measure.gpus import list_gpus
 from epochcost.measure.memory import memory_limit_bytes
-from epochcost.measure.revision import code_revision
 from epochcost.measure.runtime import package_versions, runtime_name
 from epochcost.results.environment import Environment, Processor, fingerprint
 
@@ -77,6 +80,42 @@ def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float 
     readings = [clock() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
+
+
+CODE = Path(__file__).parents[1]
+# A launch writes this file into the package that it installs on a target.
+NOTE = "revision.txt"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The commit of a checkout, and whether files of the package or of onnxstep were modified."""
+
+    commit: str
+    modified: bool
+
+    def note(self) -> str:
+        """The text of the file that states the revision in an installed package."""
+        return f"{self.commit} {'modified' if self.modified else 'unmodified'}\n"
+
+
+def code_revision(folder: Path = CODE) -> Revision | None:
+    """The revision of the code in a folder.
+
+    None if git does not track the code and no launch installed it: after pip install, or in a
+    virtual environment below the checkout of another project.
+    """
+    if (folder / NOTE).is_file():
+        commit, state = (folder / NOTE).read_text("utf-8").split()
+        return Revision(commit, modified=state == "modified")
+    git = ("git", "--no-optional-locks", "-C", str(folder))
+    if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None
+    commit_id = tool_output(*git, "rev-parse", "HEAD")
+    changes = raw_tool_output(*git, "status", "--porcelain", "--", ".", "../onnxstep")
+    if commit_id is None or changes is None:
+        return None
+    return Revision(commit_id, modified=bool(changes.strip()))
 
 
 # Read once, since they do not change while a program runs.

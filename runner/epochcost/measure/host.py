@@ -16,8 +16,7 @@ from types import MappingProxyType
 
 import psutil
 
-from epochcost.measure.cpu import SYSTEM, throttle_count
-from epochcost.measure.kernel_files import ControlGroups, parse_cpu_list, read_text
+from epochcost.measure.cpu import SYSTEM, ControlGroups, parse_cpu_list, read_text, throttle_count
 from epochcost.results.conditions import Conditions
 
 # Without `guest`, which is part of `user`.

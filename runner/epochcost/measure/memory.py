@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
+from epochcost.measure.cpu import ControlGroups, read_number, read_text
 
 _STATUS = Path("/proc/self/status")
 _SPARED_PART = 16

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.cpu import SYSTEM, cpu_quota, usable_cpus
-from epochcost.measure.kernel_files import parse_cpu_list, read_text
+from epochcost.measure.cpu import SYSTEM, cpu_quota, parse_cpu_list, read_text, usable_cpus
 from epochcost.results.records import Pinning
 
 NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"

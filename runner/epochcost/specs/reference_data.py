@@ -2,7 +2,7 @@
 
 The spec of a grid states its carbon intensity in a year. The spec of a data set contains no
 examples. If the data set can be trained on, the spec names its files, which ``train.datasets``
-reads, or a generator in ``train.generated``.
+reads or generates.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Seed and step number decide all inputs, so that a resumed training sees the same inputs as before.
 Until they are batched, examples keep the number type of their file, because bytes take a quarter of
-the memory of floats. ``datasets`` reads files, ``generated`` generates examples.
+the memory of floats. ``datasets`` reads or generates the examples.
 """
 
 from __future__ import annotations

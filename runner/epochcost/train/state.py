@@ -1,9 +1,9 @@
-"""Write and read the state of a training: everything on which the next step depends.
+"""Write and read the state of a training, and export its weights.
 
-The state contains the weights, the optimizer's state, the results of evaluations so far, and the
-step's number. That number decides the place in the data and every random draw. ``cost`` prices such
-checkpoints. The file is a zip of arrays and a JSON document; it is replaced as a whole or not at
-all.
+The state contains everything on which the next step depends: the weights, the optimizer's state,
+the results of evaluations so far, and the step's number. That number decides the place in the data
+and every random draw. ``cost`` prices such checkpoints. The file is a zip of arrays and a JSON
+document; it is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.results.files import is_full, write_atomically
 from epochcost.results.trainings import Ending, Point
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY
+from onnxstep.graphs.nodes import copied
+from onnxstep.graphs.parameters import parameters, state
 
 
 @dataclass(frozen=True)
@@ -127,3 +132,24 @@ def refusal(folder: Path, error: OSError) -> CapabilityError:
         f"{error.strerror or error}: the state saved before is kept; make room and run the same "
         "command again to go on"
     )
+
+
+def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+    """Copy of the model, as an ordinary ONNX file, that stores these parameters and this state.
+
+    ``values`` has an array for each of them by name.
+    """
+    stored = copied(separated(model))
+    weights = {each.name for each in (*parameters(stored), *state(stored))}
+    graph = stored.graph
+    for places in (graph.input, graph.initializer):
+        inputs = [place for place in places if place.name not in weights]
+        del places[:]
+        places.extend(inputs)
+    graph.initializer.extend(
+        onnx.numpy_helper.from_array(values[name], name) for name in sorted(weights)
+    )
+    lists = {METADATA_KEY, STATE_KEY}
+    metadata = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
+    onnx.helper.set_model_props(stored, metadata)
+    return stored

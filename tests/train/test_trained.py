@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from epochcost.graphs.trained import with_values
+from epochcost.train.state import with_values
 from exports import merged
 from onnxstep.graphs.parameters import materialise
 

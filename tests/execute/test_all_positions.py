@@ -8,7 +8,7 @@ import onnxruntime as ort
 import pytest
 
 from built_decoders import built_decoder
-from epochcost.graphs.last_position import with_all_positions
+from epochcost.execute.requests import with_all_positions
 from onnxstep import (
     ADAPTERS,
     SoftmaxCrossEntropy,
