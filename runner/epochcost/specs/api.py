@@ -20,6 +20,7 @@ from epochcost.specs.base import (
     TableName,
     Text,
     Unconfirmed,
+    key,
 )
 from epochcost.specs.reference_data import Currency
 
@@ -57,9 +58,7 @@ _Output = Annotated[
 class LongPrompts(Spec):
     """The prices of all tokens of a request if its prompt is longer than a bound."""
 
-    above_tokens: PositiveInt = Field(
-        description="Longest prompt at the usual prices, in tokens.", examples=[200000]
-    )
+    above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
     input_per_million: _Input
     cached_input_per_million: _CachedInput = None
     cache_write_per_million: _CacheWrite = None
@@ -69,28 +68,22 @@ class LongPrompts(Spec):
 class ApiPrice(PricedSpec):
     """A provider's prices of a model, per million tokens of prompts and of answers."""
 
-    name: Text = Field(description="Name of the model at the provider.", examples=["gpt-4o-mini"])
-    provider: Text = Field(description="Company that serves the model.", examples=["OpenAI"])
-    model: Identifier | None = Field(
-        None,
-        description="The catalogue's model of the same size, by id.",
-        examples=["llama-3.1-8b"],
+    name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
+    provider: Text = key("Company that serves the model.", "OpenAI")
+    model: Identifier | None = key(
+        "The catalogue's model of the same size, by id.", "llama-3.1-8b", default=None
     )
-    currency: Currency = Field(
-        "USD", description="Code of the currency in ISO 4217.", examples=["USD"]
-    )
+    currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
     input_per_million: _Input
     cached_input_per_million: _CachedInput = None
     cache_write_per_million: _CacheWrite = None
     output_per_million: _Output
-    batch_percent: Annotated[NonNegative, Field(lt=100)] = Field(
-        Decimal(0),
-        description="Discount for requests that are answered within a day, in percent.",
-        examples=[50],
+    batch_percent: Annotated[NonNegative, Field(lt=100)] = key(
+        "Discount for requests that are answered within a day, in percent.", 50, default=Decimal(0)
     )
     long: LongPrompts | None = None
-    as_of: dt.date = Field(description="The day of the source.", examples=["2025-10-20"])
-    valid_until: dt.date | None = Field(None, description="The day on which the offer ended.")
+    as_of: dt.date = key("The day of the source.", "2025-10-20")
+    valid_until: dt.date | None = key("The day on which the offer ended.", default=None)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -136,13 +129,11 @@ class ApiPrice(PricedSpec):
 class ApiTable(NamedSpec):
     """The source of a CSV table of token prices; each row of the table is one API's price."""
 
-    name: Text = Field(description="Name of the source.", examples=["models.dev"])
-    table: TableName = Field(
-        description="The CSV file with the rows, in this folder; its columns are keys of apis/.",
-        examples=["models-dev.csv"],
+    name: Text = key("Name of the source.", "models.dev")
+    table: TableName = key(
+        "The CSV file with the rows, in this folder; its columns are keys of apis/.",
+        "models-dev.csv",
     )
-    licence: Text = Field(
-        description="Licence of the rows, as an SPDX identifier.", examples=["MIT"]
-    )
+    licence: Text = key("Licence of the rows, as an SPDX identifier.", "MIT")
     source: Source
     notes: Notes | None = None

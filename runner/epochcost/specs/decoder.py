@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec
+from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec, key
 
 PhaseName = Literal["prefill", "decode"]
 Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
@@ -27,16 +27,14 @@ class Generation(Spec):
     token.
     """
 
-    batch_sizes: Counts = Field((1, 4), description="Sequences in a batch.", examples=[[1, 4]])
-    prompts: Counts = Field(
-        (256, 1024),
-        description="Lengths of prompts whose prefill is timed, in tokens.",
-        examples=[[256]],
+    batch_sizes: Counts = key("Sequences in a batch.", [1, 4], default=(1, 4))
+    prompts: Counts = key(
+        "Lengths of prompts whose prefill is timed, in tokens.", [256], default=(256, 1024)
     )
-    contexts: Counts = Field(
-        (256, 1024),
-        description="Lengths of the cache at which decoding a token is timed, in tokens.",
-        examples=[[256]],
+    contexts: Counts = key(
+        "Lengths of the cache at which decoding a token is timed, in tokens.",
+        [256],
+        default=(256, 1024),
     )
 
 
@@ -47,47 +45,40 @@ class Decoder(Spec):
     * (key_value_rank + rope_size)`` with latent attention.
     """
 
-    layers: PositiveInt = Field(description="Layers, each with a separate cache.", examples=[30])
-    heads: PositiveInt = Field(description="Heads of attention in a layer.", examples=[9])
-    key_value_heads: PositiveInt = Field(
-        description="Heads of keys and values, shared evenly by the heads of attention.",
-        examples=[3],
+    layers: PositiveInt = key("Layers, each with a separate cache.", 30)
+    heads: PositiveInt = key("Heads of attention in a layer.", 9)
+    key_value_heads: PositiveInt = key(
+        "Heads of keys and values, shared evenly by the heads of attention.", 3
     )
-    head_size: PositiveInt = Field(description="Size of a head.", examples=[64])
-    key_value_rank: PositiveInt | None = Field(
-        None,
-        description="Size of the latent vector that the cache has instead of keys and values.",
-        examples=[512],
+    head_size: PositiveInt = key("Size of a head.", 64)
+    key_value_rank: PositiveInt | None = key(
+        "Size of the latent vector that the cache has instead of keys and values.",
+        512,
+        default=None,
     )
-    rope_size: PositiveInt | None = Field(
-        None,
-        description="Size of the rotated key that is cached with the latent vector.",
-        examples=[64],
+    rope_size: PositiveInt | None = key(
+        "Size of the rotated key that is cached with the latent vector.", 64, default=None
     )
-    vocabulary: PositiveInt = Field(description="Number of different tokens.", examples=[49152])
-    context: PositiveInt = Field(
-        description="Tokens of the longest sequence, prompt and answer together.", examples=[8192]
+    vocabulary: PositiveInt = key("Number of different tokens.", 49152)
+    context: PositiveInt = key("Tokens of the longest sequence, prompt and answer together.", 8192)
+    hidden: PositiveInt | None = key("Width of the residual stream.", 576, default=None)
+    intermediate: PositiveInt | None = key(
+        "Width of the feed-forward layer, or of an expert.", 1536, default=None
     )
-    hidden: PositiveInt | None = Field(
-        None, description="Width of the residual stream.", examples=[576]
+    experts: PositiveInt | None = key(
+        "Experts of a layer, from which a router chooses.", 128, default=None
     )
-    intermediate: PositiveInt | None = Field(
-        None, description="Width of the feed-forward layer, or of an expert.", examples=[1536]
+    experts_per_token: PositiveInt | None = key(
+        "Experts that the router chooses for a token.", 8, default=None
     )
-    experts: PositiveInt | None = Field(
-        None, description="Experts of a layer, from which a router chooses.", examples=[128]
+    parameters: PositiveInt | None = key(
+        "All parameters; tied parameters count once.", 134515008, default=None
     )
-    experts_per_token: PositiveInt | None = Field(
-        None, description="Experts that the router chooses for a token.", examples=[8]
-    )
-    parameters: PositiveInt | None = Field(
-        None, description="All parameters; tied parameters count once.", examples=[134515008]
-    )
-    active_parameters: PositiveInt | None = Field(
-        None,
+    active_parameters: PositiveInt | None = key(
+        "Parameters that a token uses; all by default.",
+        12879925248,
+        default=None,
         validate_default=True,
-        description="Parameters that a token uses; all by default.",
-        examples=[12879925248],
     )
     generation: Generation = Generation()
 

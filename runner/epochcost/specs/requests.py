@@ -10,7 +10,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, RELEASE, PositiveInt, Source, Spec, matching
+from epochcost.specs.base import (
+    DISTINCT,
+    FROM_LIST,
+    RELEASE,
+    PositiveInt,
+    Source,
+    Spec,
+    key,
+    matching,
+)
 
 ENGINE = "onnxruntime-genai"
 # The time between tokens needs a second token.
@@ -32,24 +41,16 @@ class Lengths(Spec):
     above ``most`` become ``most``.
     """
 
-    tokens: Tokens | None = Field(
-        None,
-        description="Possible lengths; a single length holds for all texts.",
-        examples=[[64, 256]],
+    tokens: Tokens | None = key(
+        "Possible lengths; a single length holds for all texts.", [64, 256], default=None
     )
-    counts: Counts | None = Field(
-        None,
-        description="Count of each length; equal by default.",
-        examples=[[3, 1]],
+    counts: Counts | None = key("Count of each length; equal by default.", [3, 1], default=None)
+    source: Source | None = key(
+        "Source of the counts, with their licence.", "assumed", default=None
     )
-    source: Source | None = Field(
-        None, description="Source of the counts, with their licence.", examples=["assumed"]
-    )
-    median: PositiveInt | None = Field(None, description="Median of the lengths.", examples=[128])
-    p90: PositiveInt | None = Field(
-        None, description="90th percentile of the lengths.", examples=[400]
-    )
-    most: PositiveInt | None = Field(None, description="Longest length.", examples=[1024])
+    median: PositiveInt | None = key("Median of the lengths.", 128, default=None)
+    p90: PositiveInt | None = key("90th percentile of the lengths.", 400, default=None)
+    most: PositiveInt | None = key("Longest length.", 1024, default=None)
 
     @model_validator(mode="after")
     def _one_form(self) -> Lengths:
@@ -96,26 +97,22 @@ class Requests(Spec):
     waiting sequences.
     """
 
-    prompt: Lengths = Field(description="Tokens of a request's prompt.")
-    answer: Lengths = Field(description="Tokens of a request's answer, at least two.")
-    first_token_ms: PositiveInt = Field(
-        description="Latency bound of the first token, in milliseconds.", examples=[1000]
+    prompt: Lengths = key("Tokens of a request's prompt.")
+    answer: Lengths = key("Tokens of a request's answer, at least two.")
+    first_token_ms: PositiveInt = key("Latency bound of the first token, in milliseconds.", 1000)
+    token_ms: PositiveInt = key("Latency bound of each further token, in milliseconds.", 100)
+    percentile: Literal[50, 90, 99] = key(
+        "Percent of the requests that must keep both bounds.", default=90
     )
-    token_ms: PositiveInt = Field(
-        description="Latency bound of each further token, in milliseconds.", examples=[100]
+    load_percents: Percents = key(
+        "Rates to measure, as percents of the highest rate that keeps the bounds.",
+        [50, 100],
+        default=(20, 40, 60, 80, 100),
     )
-    percentile: Literal[50, 90, 99] = Field(
-        90, description="Percent of the requests that must keep both bounds."
-    )
-    load_percents: Percents = Field(
-        (20, 40, 60, 80, 100),
-        description="Rates to measure, as percents of the highest rate that keeps the bounds.",
-        examples=[[50, 100]],
-    )
-    engine: EngineName = Field(
+    engine: EngineName = key(
+        "The engine's package and version; `epochcost engine` fetches it.",
         f"{ENGINE}==0.18.0",
-        description="The engine's package and version; `epochcost engine` fetches it.",
-        examples=[f"{ENGINE}==0.18.0"],
+        default=f"{ENGINE}==0.18.0",
     )
 
     @field_validator("answer")
