@@ -14,8 +14,13 @@ import typer
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
-from epochcost.specs.prices.imported_specs import NewSpec, new_specs
-from epochcost.specs.prices.importing import ImportRequest, ImportResult, sort_rows
+from epochcost.specs.prices.importing import (
+    ImportRequest,
+    ImportResult,
+    NewSpec,
+    new_specs,
+    sort_rows,
+)
 from epochcost.specs.prices.models_dev import Stated, renewed
 from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
@@ -34,19 +39,11 @@ def _prices() -> None:
 @app.command("import")
 def import_prices(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV tables of prices.")],
-    provider: Annotated[
-        str | None, typer.Option(help="aws, gcp, azure, …, if the table does not say.")
-    ] = None,
+    provider: Annotated[str, typer.Option(help="The provider: aws, gcp, azure, …")],
+    as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the prices.")],
+    source: Annotated[str, typer.Option(help="Source of the table: a repository or an address.")],
     region: Annotated[
         str | None, typer.Option(help="Only this one, also for machines without a price there.")
-    ] = None,
-    zone: Annotated[str | None, typer.Option(help="Only this availability zone.")] = None,
-    as_of: Annotated[
-        dt.datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Day of the prices, if the table has none."),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Source of the table, if it names none.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     skip_faulty: Annotated[
@@ -62,12 +59,12 @@ def import_prices(
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
       "REPOSITORY@COMMIT, vms.csv" --dry-run
     """
-    day, today = as_of.date() if as_of else None, dt.datetime.now(dt.UTC).date()
-    request, catalogue = ImportRequest(today, provider, region, zone, day, source), own_catalogue()
+    today, catalogue = dt.datetime.now(dt.UTC).date(), own_catalogue()
+    request = ImportRequest(today, provider, as_of.date(), source, region)
     rows = chain.from_iterable(read_prices(path) for path in files)
     result = sort_rows(rows, catalogue, request)
     drafts = new_specs(result, catalogue, request)
-    _show(result, drafts, wide=wide)
+    _show(result, drafts, request.as_of, wide=wide)
     _refuse_faults(result, skipped=skip_faulty)
     for draft in drafts:
         if draft.doubt:
@@ -121,14 +118,14 @@ def renew_apis(
     typer.echo(f"{len(renewal.changed):,} changed: review {path.name}, then run `epochcost check`.")
 
 
-def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None:
+def _show(result: ImportResult, specs: Sequence[NewSpec], day: dt.date, *, wide: bool) -> None:
     files = {spec.price.key: spec for spec in specs}
     rows = [
         (
             price.key.hardware,
             price.key.plan,
             price.key.region or "any",
-            str(price.key.as_of),
+            str(day),
             "none" if price.previous is None else _amount(price.previous, price.model.currency),
             _amount(price.amount, price.model.currency),
             files[price.key].state if price.key in files else "unchanged",

@@ -8,9 +8,10 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.errors import InputError
-from epochcost.specs.prices.importing import amount_of
-from listed_prices import JANUARY, REQUEST, ROW, Project, sort
+from epochcost.errors import InputError, UsageError
+from epochcost.specs.prices.importing import new_specs
+from epochcost.specs.prices.tables import amount_of
+from listed_prices import JANUARY, JULY, REQUEST, ROW, Project, sort
 
 
 def test_same_amount_is_no_news(project: Project) -> None:
@@ -21,15 +22,19 @@ def test_same_amount_is_no_news(project: Project) -> None:
     assert [price.new for price in sort(project, replace(ROW, amount="1.251")).prices] == [True]
 
 
-def test_price_of_an_earlier_day(project: Project) -> None:
-    """A row is compared with what was known for its own day: history fills in, steps only."""
-    days = [dt.date(2025, month, 1) for month in (1, 2, 3, 6)]
-    rows = [
-        replace(ROW, as_of=day, amount=amount, line=line)
-        for line, (day, amount) in enumerate(zip(days, ("2", "2", "1.25", "1.25"), strict=True))
-    ]
-    result = sort(project, *rows)
-    assert [found.new for found in result.prices] == [True, False, True, False]
+@pytest.mark.parametrize(("day", "new"), [(1, True), (3, True), (5, False), (7, False)])
+def test_price_of_an_earlier_day(project: Project, day: int, new: bool) -> None:
+    """A row is compared with the price that was valid on its day, else with the first price."""
+    project.price(day=dt.date(2026, 5, 1), amount="amount = 2")
+    request = replace(REQUEST, as_of=dt.date(2026, day, 2))
+    (price,) = sort(project, replace(ROW, amount="2"), request=request).prices
+    assert price.new == new
+
+
+def test_a_day_in_the_future(project: Project) -> None:
+    """No table can state prices of a later day than today."""
+    with pytest.raises(UsageError, match="--as-of: expected a day in the past, got 2026-11-22"):
+        sort(project, ROW, request=replace(REQUEST, as_of=dt.date(2026, 11, 22)))
 
 
 def test_two_prices_of_one_day_are_refused(project: Project) -> None:
@@ -37,27 +42,14 @@ def test_two_prices_of_one_day_are_refused(project: Project) -> None:
     result = sort(project, ROW, replace(ROW, line=3, amount="1.6"), replace(ROW, line=4))
     assert result.prices == ()
     assert [str(fault) for fault in result.faults] == [
-        "table.csv:3:1: box.xlarge on-demand: expected one price of box.xlarge in us-east-1 on "
-        "2026-07-20, got 1.6 here and 1.5 in table.csv:2"
+        "table.csv:3:1: box.xlarge on-demand: expected one price of box.xlarge in us-east-1, "
+        "got 1.6 here and 1.5 in table.csv:2"
     ]
-
-
-def test_zones_that_differ(project: Project) -> None:
-    """Spot prices that differ by zone are ambiguous until a zone is chosen."""
-    project.price(plan="spot", amount="amount = 0.5")
-    rows = [
-        replace(ROW, plan="spot", zone=f"us-east-1{zone}", amount=amount)
-        for zone, amount in (("a", "0.4"), ("b", "0.6"))
-    ]
-    assert "choose one with --zone" in str(sort(project, *rows).faults[0])
-    chosen = sort(project, *rows, request=replace(REQUEST, zone="us-east-1b"))
-    assert [found.amount for found in chosen.prices] == [Decimal("0.6")]
-    assert chosen.faults == ()
 
 
 def test_contradiction_of_the_same_day(project: Project) -> None:
     """A list that contradicts the catalogue about one day is a fault, never an overwriting."""
-    result = sort(project, replace(ROW, as_of=JANUARY))
+    result = sort(project, ROW, request=replace(REQUEST, as_of=JANUARY))
     assert "expected the 1.25 of box.xlarge-on-demand-2026-01" in str(result.faults[0])
 
 
@@ -122,3 +114,98 @@ def test_table_without_regions(project: Project) -> None:
     with pytest.raises(InputError, match="give --region"):
         sort(project, row)
     assert sort(project, row, request=replace(REQUEST, region="us-east-1")).prices[0].new
+
+
+def test_changed_price_becomes_a_spec_of_its_own(project: Project) -> None:
+    """Another amount is a new file with the new date; the known price stays as it is."""
+    result = sort(project, ROW)
+    (spec,) = new_specs(result, project.load(), REQUEST)
+    assert spec.path.name == "box.xlarge-on-demand-2026-07.toml"
+    assert spec.price.previous == Decimal("1.25")
+    before = (project.root / "specs/prices/box.xlarge-on-demand-2026-01.toml").read_text("utf-8")
+    spec.path.write_text(spec.text, "utf-8")
+    catalogue = project.load()
+    price = catalogue.price("box.xlarge-on-demand-2026-07")
+    assert (price.amount, price.as_of, price.source) == (Decimal("1.50"), JULY, "a list")
+    assert (project.root / "specs/prices/box.xlarge-on-demand-2026-01.toml").read_text() == before
+
+
+def test_two_in_one_month(project: Project) -> None:
+    """A second price of a month has the day in its id."""
+    project.price(day=dt.date(2026, 7, 1), amount="amount = 2")
+    (spec,) = new_specs(sort(project, ROW), project.load(), REQUEST)
+    assert spec.path.stem == "box.xlarge-on-demand-2026-07-20"
+
+
+def test_first_spot_price(project: Project) -> None:
+    """A machine's first spot price is written after its on-demand price."""
+    (spec,) = new_specs(sort(project, replace(ROW, plan="spot")), project.load(), REQUEST)
+    assert spec.path.stem == "box.xlarge-spot-2026-07"
+    assert '\nplan = "spot"\n' in spec.text
+    assert spec.spec.free_if_taken_back_seconds == 3600
+
+
+def test_a_spot_price_has_no_discount_for_sustained_use(project: Project) -> None:
+    """Terms of one plan are not copied to another; the first hour is free at Amazon only."""
+    project.machine("n1", provider="Google Compute Engine")
+    project.price("n1", provider="Google Compute Engine", rest='sustained_use = "gce-n1"')
+    request = replace(REQUEST, provider="gcp")
+    rows = [replace(ROW, sku="n1", plan=plan) for plan in ("on-demand", "spot")]
+    specs = [
+        new.spec
+        for row in rows
+        for new in new_specs(sort(project, row, request=request), project.load(), request)
+    ]
+    assert [spec.sustained_use for spec in specs] == ["gce-n1", None]
+    assert [spec.free_if_taken_back_seconds for spec in specs] == [0, 0]
+
+
+def test_a_spec_for_a_region(project: Project) -> None:
+    """A region that the request names gets a spec with its name in the id."""
+    request = replace(REQUEST, region="eu-west-1")
+    result = sort(project, replace(ROW, region="eu-west-1"), request=request)
+    (spec,) = new_specs(result, project.load(), request)
+    assert spec.path.stem == "box.xlarge-on-demand-eu-west-1-2026-07"
+    assert 'region = "eu-west-1"' in spec.text
+
+
+def test_a_commitment_is_copied_with_its_term(project: Project) -> None:
+    """The amount of the new spec is that of its commitment."""
+    project.commitment("0.9")
+    row = replace(ROW, plan="committed-use", months=12, amount="0.8")
+    (spec,) = new_specs(sort(project, row), project.load(), REQUEST)
+    assert spec.path.stem == "box.xlarge-committed-use-2026-07"
+    assert spec.spec.commitment is not None
+    assert spec.spec.commitment.hourly == Decimal("0.8")
+    assert "term_months = 12" in spec.text
+
+
+def test_an_old_price_that_is_confirmed_is_dated_anew(project: Project) -> None:
+    """Its file gets the table's date and source; a price of the last 60 days stays as it is."""
+    result = sort(project, replace(ROW, amount="1.25"))
+    (spec,) = new_specs(result, project.load(), REQUEST)
+    assert (spec.state, spec.path.stem) == ("dated anew", "box.xlarge-on-demand-2026-01")
+    assert (spec.spec.amount, spec.spec.as_of, spec.spec.source) == (
+        Decimal("1.25"),
+        JULY,
+        "a list",
+    )
+    fresh = replace(REQUEST, today=dt.date(2026, 3, 1), as_of=dt.date(2026, 2, 28))
+    result = sort(project, replace(ROW, amount="1.25"), request=fresh)
+    assert new_specs(result, project.load(), fresh) == ()
+
+
+def test_a_doubted_price_has_its_reason(project: Project) -> None:
+    """A hundredth; and of a row, the plan that contradicts the most."""
+    (spec,) = new_specs(sort(project, replace(ROW, amount="0.0125")), project.load(), REQUEST)
+    assert spec.state == "doubted"
+    assert spec.doubt == (
+        "0.003125 an hour per vCPU is 1/100 of the 0.3125 of box.xlarge-on-demand-2026-01"
+    )
+    project.price(plan="spot", amount="amount = 0.5")
+    rows = (replace(ROW, amount="1.3"), replace(ROW, plan="spot", amount="13"))
+    specs = new_specs(sort(project, *rows), project.load(), REQUEST)
+    assert [(each.price.key.plan, each.state) for each in specs] == [
+        ("on-demand", "new"),
+        ("spot", "doubted"),
+    ]

@@ -1,6 +1,6 @@
 """Published prices: import of price lists, checks for wrong prices, and traces of spot prices.
 
-imported_specs ─ importing ─ tables    rows of a provider's price list
+importing ─ tables    rows of a provider's price list, and the specs of new prices
 doubts, api_doubts    prices that cannot be right
 traces                prices and availability of spot machines over time, by zone
 """

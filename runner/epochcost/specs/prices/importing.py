@@ -1,6 +1,11 @@
-"""Import price tables: compare their rows with the prices of the catalogue.
+"""Import price tables: compare their rows with the catalogue, and make specs of new prices.
 
-The module ``imported_specs`` makes the new specs.
+The spec of a new price is a copy of an earlier spec with its comments, in which the changed values
+are replaced. This module writes no files: it returns paths and texts, which the command line
+writes. A stored amount is never edited: a different amount becomes a new spec with a later
+``as_of``, and the spec with the latest ``as_of`` is the current price of its plan. If a table lists
+an old price unchanged, that spec gets the date and source of the table. A price that others
+contradict gets the reason for doubt.
 """
 
 from __future__ import annotations
@@ -8,22 +13,27 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import lru_cache
-from itertools import groupby
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import tomli
+
 from epochcost.errors import Fault, InputError, UsageError
-from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
+from epochcost.specs.draft import successor
+from epochcost.specs.findings import validate
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.prices.tables import ListedPlan, ListedPrice, shown_sku
+from epochcost.specs.prices.doubts import rented_doubts
+from epochcost.specs.prices.tables import AMOUNT, ListedPlan, ListedPrice, amount_of
 from epochcost.specs.wording import describe, suggest_or_list
+from epochcost.units import FRESH
 
 # Full names of providers in specs, by their names in tables.
 PROVIDERS: Mapping[str, str] = MappingProxyType(
@@ -35,33 +45,43 @@ PROVIDERS: Mapping[str, str] = MappingProxyType(
         "runpod": "RunPod",
     }
 )
+_DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
+_NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
+_Values = dict[str, str | int | Decimal | dt.date | None]
+_TERMS_OF_A_PLAN = (
+    "sustained_use",
+    "interruptions",
+    "free_if_taken_back_seconds",
+    "maximum_lifetime_seconds",
+)
+# Seconds within which a spot machine that the provider takes back is free
+# (docs.aws.amazon.com, EC2 User Guide, "Billing for interrupted Spot Instances": no charge in the
+# first hour, Windows and Linux).
+_FREE_IF_TAKEN_BACK = MappingProxyType({"AWS EC2": 3600})
+# Leaves room for a day in an id of 80 letters.
+_LONGEST_STEM = 69
 _CURRENCY = "USD"
-_AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
-# Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
-# these digits.
-_PRINTED = Context(prec=12)
 # Lists print five digits or more; amounts that differ by a smaller share are equal.
 _ROUNDING = Decimal("1e-4")
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Options of an import: filters for rows, and defaults for columns that tables lack.
+    """The facts of a price table that its rows do not state, and the day of the import.
 
-    If ``provider`` or ``region`` is set, only rows of that provider or region are imported,
-    including machines that have no price in the region yet. No price may be later than ``today``.
+    If ``region`` is set, only rows of that region are imported, including machines that have no
+    price there yet. The day of the prices, ``as_of``, may not be later than ``today``.
     """
 
     today: dt.date
-    provider: str | None = None
+    provider: str
+    as_of: dt.date
+    source: str
     region: str | None = None
-    zone: str | None = None
-    as_of: dt.date | None = None
-    source: str | None = None
 
 
 class Key(NamedTuple):
-    """The identity of a price on a date; tables may not list it twice with different amounts.
+    """The identity of a price; a table may not list it twice with different amounts.
 
     ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
     """
@@ -70,7 +90,6 @@ class Key(NamedTuple):
     plan: ListedPlan
     months: int
     region: str
-    as_of: dt.date
 
 
 @dataclass(frozen=True)
@@ -78,7 +97,7 @@ class MatchedPrice:
     """A valid row whose machine is in the catalogue.
 
     ``model`` is the price whose spec is copied. ``previous`` is the amount in the catalogue on the
-    row's day, and ``previous_id`` the id of that price; both are None if there is no such price.
+    table's day, and ``previous_id`` the id of that price; both are None if there is no such price.
     """
 
     key: Key
@@ -113,62 +132,58 @@ class _Machines:
 
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
-        self._provider = _full_name(request.provider, catalogue) if request.provider else None
-        self._named: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
+        self._ids: dict[str, set[str]] = defaultdict(set)
+        self._prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
+        provider = _full_name(request.provider, catalogue)
         for price in catalogue.prices.values():
             months = int(price.commitment.term_months) if price.commitment else 0
             if not price.assumed:
-                self.prices[price.hardware, price.plan, months].append(price)
-            if price.sku:
-                self._named[price.provider, _plain_name(price.sku)].add(price.hardware)
+                self._prices[price.hardware, price.plan, months].append(price)
+            if price.sku and price.provider == provider:
+                self._ids[_plain_name(price.sku)].add(price.hardware)
         for machine in catalogue.hardware.values():
-            self._named[machine.provider, _plain_name(machine.id)].add(machine.id)
+            if machine.provider == provider:
+                self._ids[_plain_name(machine.id)].add(machine.id)
 
-    def wants(self, row: ListedPrice) -> bool:
-        """Whether the user requested the provider, region and zone of a row."""
-        request = self._request
-        same = self._provider is None or self._provider_of(row) == self._provider
-        here = request.region is None or row.region in {None, request.region}
-        return same and here and (request.zone is None or row.zone in {None, request.zone})
+    def wants(self, row: ListedPrice | Fault) -> bool:
+        """Whether a row is of the requested region, or states none."""
+        region = self._request.region
+        return isinstance(row, Fault) or region is None or row.region in {None, region}
 
-    def match(self, row: ListedPrice) -> tuple[Price, str] | str:
-        """Choose the price whose spec is copied for a row.
+    def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
+        """Match a row to a price of the catalogue; returns the reason if there is no such price.
 
-        Returns the price and the row's region, or the reason why there is no such price.
+        Returns a fault for an invalid amount, and for another amount than the catalogue has on the
+        same day.
         """
         name = _plain_name(row.sku)
-        ids = self._named.get((self._provider_of(row), name), set()) if name else set()
+        ids = self._ids[name] if name else set()
         if len(ids) != 1:
             reason = "the name of several machines" if ids else "no machine in specs/hardware"
             return reason if name else "a row without a machine type, such as a bare accelerator"
         machine = self._catalogue.hardware[next(iter(ids))]
         if row.accelerators is not None:
             counted = sum(accelerator.count for accelerator in machine.accelerators)
-            if not _AMOUNT.fullmatch(row.accelerators) or Decimal(row.accelerators) != counted:
+            if not AMOUNT.fullmatch(row.accelerators) or Decimal(row.accelerators) != counted:
                 return "other accelerators than the machine has in specs/hardware"
-        return self._nearest(row, machine)
-
-    def _provider_of(self, row: ListedPrice) -> str:
-        if row.provider is not None:
-            return PROVIDERS.get(row.provider.lower(), row.provider)
-        if self._provider is None:
-            raise UsageError(
-                f"{display_path(row.path)}: --provider is required, as the table does not name it: "
-                f"one of {', '.join(PROVIDERS)}"
-            )
-        return self._provider
+        nearest = self._nearest(row, machine)
+        if isinstance(nearest, str):
+            return nearest
+        try:
+            return self._compared(row, *nearest)
+        except ValueError as error:
+            return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price whose spec is copied for a row.
+        """The price whose spec is copied for a row, and the row's region, or the reason for none.
 
-        It is the newest price of the same plan and region, or of another if there is none.
+        The price is the newest of the same plan and region, or of another if there is none.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
             price
             for plan in plans
-            for price in self.prices[machine.id, *plan]
+            for price in self._prices[machine.id, *plan]
             if price.provider == machine.provider and price.currency == _CURRENCY
         ]
         region = row.region or self._request.region
@@ -187,111 +202,62 @@ class _Machines:
             return "a price with components: change them by hand"
         return model, place or ""
 
+    def _compared(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
+        """The matched row with the amount that the catalogue has for its day."""
+        day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
+        dated = [
+            (price.as_of, amount, price.id)
+            for price in self._prices[key[:3]]
+            if (amount := _amount(price)) is not None and (price.region or "") in {region, ""}
+        ]
+        earlier = (entry for entry in dated if entry[0] <= day)
+        in_force = max(earlier, default=min(dated, default=None))
+        since, previous, identifier = in_force or (None, None, None)
+        match = MatchedPrice(key, amount_of(row.amount), row, model, previous, identifier)
+        if match.new and since == day:
+            demand = f"expected the {previous} of {identifier} of the same day"
+            raise ValueError(f"{demand}, got {match.amount}")
+        return match
+
 
 def sort_rows(
     rows: Iterable[ListedPrice | Fault], catalogue: Catalogue, request: ImportRequest
 ) -> ImportResult:
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
-    Raises UsageError if the provider or the date is missing in both the rows and the request, and
-    InputError if no row has a machine of the catalogue.
+    Raises UsageError for a day in the future, and InputError if no row has a machine of the
+    catalogue.
     """
+    if request.as_of > request.today:
+        raise UsageError(f"--as-of: expected a day in the past, got {request.as_of}")
     machines = _Machines(catalogue, request)
     prices: dict[Key, MatchedPrice] = {}
     contradicted: set[Key] = set()
     unmatched: dict[str, Counter[str]] = defaultdict(Counter)
     faults: list[Fault] = []
-    for row in rows:
-        if isinstance(row, Fault):
-            faults.append(row)
-        elif machines.wants(row):
-            match = machines.match(row)
-            if isinstance(match, str):
-                unmatched[match][row.sku] += 1
-                continue
-            try:
-                price = _matched(row, *match, request)
-            except ValueError as error:
-                faults.append(_fault(row, str(error)))
-                continue
-            first = prices.setdefault(price.key, price)
-            if first.amount != price.amount:
-                contradicted.add(price.key)
-                faults.append(_fault(row, _contradiction(first, row)))
-    sound = [prices[key] for key in sorted(prices) if key not in contradicted]
-    matches, late_faults = _compared(sound, machines)
-    if not matches and not faults and not late_faults:
+    for row in filter(machines.wants, rows):
+        match = row if isinstance(row, Fault) else machines.match(row)
+        if isinstance(match, Fault):
+            faults.append(match)
+        elif isinstance(match, MatchedPrice):
+            first = prices.setdefault(match.key, match)
+            if first.amount != match.amount:
+                contradicted.add(match.key)
+                faults.append(match.row.fault(_contradiction(first, match.row)))
+        elif isinstance(row, ListedPrice):
+            unmatched[match][row.sku] += 1
+    if not prices and not faults:
         raise InputError(_nothing(unmatched))
-    return ImportResult(matches, MappingProxyType(unmatched), (*faults, *late_faults))
-
-
-def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
-    """Match a row to a price of the catalogue.
-
-    Raises ValueError for an invalid amount or a day in the future, and UsageError if neither the
-    row nor the request has a date.
-    """
-    amount, as_of = amount_of(row.amount), row.as_of or request.as_of
-    if as_of is None:
-        raise UsageError(
-            f"{display_path(row.path)}: --as-of DATE is required, as the table does not have the "
-            "day of its prices"
-        )
-    if as_of > request.today:
-        raise ValueError(f"expected a day in the past, got {as_of}")
-    key = Key(model.hardware, row.plan, row.months, region, as_of)
-    return MatchedPrice(key, amount, row, model)
+    sound = tuple(prices[key] for key in sorted(prices) if key not in contradicted)
+    return ImportResult(sound, MappingProxyType(unmatched), tuple(faults))
 
 
 def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
-    key, zones = first.key, first.row.zone != row.zone
+    key, place = first.key, f"{display_path(first.row.path)}:{first.row.line}"
     return (
-        f"expected one price of {key.hardware} in {key.region or 'any region'} on {key.as_of}, got "
-        f"{row.amount} here and {first.row.amount} in "
-        f"{display_path(first.row.path)}:{first.row.line}"
-        f"{' (zones differ: choose one with --zone)' if zones else ''}"
+        f"expected one price of {key.hardware} in {key.region or 'any region'}, got {row.amount} "
+        f"here and {first.row.amount} in {place}"
     )
-
-
-def amount_of(text: str) -> Decimal:
-    """Parse an amount per hour; raises ValueError unless it is a plain decimal above zero."""
-    amount = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
-    if not 0 < amount <= LARGEST:
-        form = "such as 1234.50, without sign, currency or thousands separator"
-        raise ValueError(f"expected a price per hour above 0, {form}, got {describe(text)}")
-    return _PRINTED.plus(amount)
-
-
-def _compared(
-    rows: Iterable[MatchedPrice], machines: _Machines
-) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
-    """Add to each row the price that was valid on its day.
-
-    That price comes from the catalogue or from an earlier row. Also returns a fault for each row
-    that contradicts a price of the same day.
-    """
-    matches: list[MatchedPrice] = []
-    faults: list[Fault] = []
-    for (hardware, plan, months, region), series in groupby(rows, lambda row: row.key[:4]):
-        dated = [
-            (price.as_of, amount, price.id)
-            for price in machines.prices[hardware, plan, months]
-            if (amount := _amount(price)) is not None and (price.region or "") in {region, ""}
-        ]
-        for row in series:
-            day = row.key.as_of
-            earlier = (entry for entry in dated if entry[0] <= day)
-            in_force = max(earlier, default=min(dated, default=None))
-            since, amount, identifier = in_force or (None, None, None)
-            match = replace(row, previous=amount, previous_id=identifier)
-            if match.new and since == day:
-                demand = f"expected the {amount} of {identifier} of the same day"
-                faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
-                continue
-            if match.new:
-                dated.append((day, row.amount, "this import"))
-            matches.append(match)
-    return tuple(matches), faults
 
 
 def _amount(price: Price) -> Decimal | None:
@@ -320,13 +286,114 @@ def _full_name(name: str, catalogue: Catalogue) -> str:
     return full
 
 
-def _fault(row: ListedPrice, message: str) -> Fault:
-    return Fault(display_path(row.path), row.line, 1, f"{shown_sku(row.sku)} {row.plan}: {message}")
-
-
 def _nothing(unmatched: Mapping[str, Counter[str]]) -> str:
     reasons = "; ".join(f"{names.total():,}: {reason}" for reason, names in unmatched.items())
     return (
         f"expected prices of machines in specs/hardware; found none{reasons and f' ({reasons})'}: "
         "check --provider and --region"
     )
+
+
+@dataclass(frozen=True)
+class NewSpec:
+    """A valid price spec to be written.
+
+    ``doubt`` is the reason why the price cannot be right; empty if there is none. If ``renewed``,
+    the spec exists already, and only its date and source change.
+    """
+
+    path: Path
+    text: str
+    price: MatchedPrice
+    spec: Price
+    doubt: str = ""
+    renewed: bool = False
+
+    @property
+    def state(self) -> str:
+        """What the import did with this row, in a word or two."""
+        return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
+
+
+def new_specs(
+    result: ImportResult, catalogue: Catalogue, request: ImportRequest
+) -> tuple[NewSpec, ...]:
+    """The specs to write.
+
+    They are the specs of all new prices, and of old prices that the tables list unchanged. Raises
+    InputError if a spec would be invalid.
+    """
+    used_ids = set(catalogue.prices)
+    specs = []
+    for price in result.prices:
+        if price.new:
+            identifier = _identifier(price, request.as_of, used_ids)
+            used_ids.add(identifier)
+            specs.append(_new_spec(price, identifier, catalogue, request))
+        elif _is_to_renew(price, catalogue, request):
+            path = catalogue.files[f"prices/{price.previous_id}"]
+            renewed: _Values = {"source": request.source, "as_of": request.as_of}
+            specs.append(_valid_spec(path, renewed, path, price, renewed=True))
+    prices = {price.id: price for price in catalogue.prices.values() if not price.doubt}
+    prices |= {spec.spec.id: spec.spec for spec in specs}
+    judged = {spec.spec.id for spec in specs}
+    doubts = rented_doubts(prices.values(), catalogue.hardware, judged)
+    return tuple(replace(spec, doubt=doubts.get(spec.spec.id, "")) for spec in specs)
+
+
+def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
+    """Whether the date of a stored price is renewed: a row lists the same price at a later date."""
+    stored = catalogue.prices.get(price.previous_id or "")
+    old = stored is not None and request.today - stored.as_of > FRESH
+    return old and stored is not None and stored.as_of < request.as_of
+
+
+def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
+    """The id of the new spec: the id of the copied spec, with the new month.
+
+    If plan or region differ from the copied spec's, the id names them.
+    """
+    key, model = price.key, price.model
+    stem = _DATE.sub("", model.id)
+    other_place = (model.region or "") != key.region
+    if model.plan != key.plan or other_place:
+        place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
+        term = f"-{key.months}m" if key.months else ""
+        stem = f"{key.hardware}-{key.plan}{term}{place}"[:_LONGEST_STEM]
+    monthly = f"{stem}-{day:%Y-%m}"
+    return f"{stem}-{day}" if monthly in used_ids else monthly
+
+
+def _new_spec(
+    price: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
+) -> NewSpec:
+    model_path = catalogue.files[f"prices/{price.model.id}"]
+    changed: _Values = _terms_of_another_plan(price) if price.key.plan != price.model.plan else {}
+    changed |= {
+        "id": identifier,
+        "plan": price.key.plan,
+        "commitment.hourly" if price.key.months else "amount": price.amount,
+        "source": request.source,
+        "as_of": request.as_of,
+    }
+    if price.key.region:
+        changed["region"] = price.key.region
+    return _valid_spec(model_path, changed, model_path.with_name(f"{identifier}.toml"), price)
+
+
+def _terms_of_another_plan(price: MatchedPrice) -> _Values:
+    """The changes of terms that are needed if a spec is copied for another plan of its machine."""
+    terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
+    if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
+        terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]
+    return terms
+
+
+def _valid_spec(
+    model: Path, changed: _Values, path: Path, price: MatchedPrice, *, renewed: bool = False
+) -> NewSpec:
+    text = successor(model.read_text(encoding="utf-8"), changed)
+    judged = validate(Price, tomli.loads(text, parse_float=Decimal))
+    if isinstance(judged, tuple):
+        raise InputError(f"{display_path(path)}: would be unsound: {'; '.join(map(str, judged))}")
+    return NewSpec(path, text, price, judged, renewed=renewed)

@@ -1,34 +1,42 @@
 """Read the prices of a provider's price table, a CSV file, row by row.
 
-A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue. This
-module leaves amounts as text; ``importing`` interprets the rows. Files may have any length, since
-only one row at a time is in memory.
+A table has the columns InstanceType and Price; it may have Region, AcceleratorCount, SpotPrice,
+CommittedPrice1y and CommittedPrice3y, and other columns are ignored. This module leaves amounts as
+text; ``importing`` interprets the rows. Files may have any length, since only one row at a time is
+in memory.
 """
 
 from __future__ import annotations
 
 import csv
-import datetime as dt
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from epochcost.errors import Fault, InputError
+from epochcost.specs.base import LARGEST
 from epochcost.specs.document import display_path
 from epochcost.specs.wording import describe, join_choices, printable
 
 ListedPlan = Literal["on-demand", "spot", "committed-use"]
 _DEMANDED = ("InstanceType", "Price")
-# Other prices per hour that a row may have, each with its plan and the months of its term.
-_OTHER_PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
+# Columns of prices per hour, each with its plan and the months of its term.
+_PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
     {
+        "Price": ("on-demand", 0),
         "SpotPrice": ("spot", 0),
         "CommittedPrice1y": ("committed-use", 12),
         "CommittedPrice3y": ("committed-use", 36),
     }
 )
+AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
+# Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
+# these digits.
+_PRINTED = Context(prec=12)
 # Texts of the region that mean all regions.
 _ANYWHERE = ("", "all", "global")
 
@@ -37,9 +45,9 @@ _ANYWHERE = ("", "all", "global")
 class ListedPrice:
     """The price of one plan of a machine type, as a table lists it.
 
-    A field is None if the table does not state it. ``accelerators`` is the number of accelerators
-    as the table writes it, "0" if the machine has none; ``months`` is the length of a commitment, 0
-    for other plans.
+    ``region`` and ``accelerators`` are None if the table does not state them. ``accelerators`` is
+    the number of accelerators as the table writes it, "0" if the machine has none; ``months`` is
+    the length of a commitment, 0 for other plans.
     """
 
     path: Path
@@ -47,17 +55,18 @@ class ListedPrice:
     sku: str
     plan: ListedPlan
     amount: str
-    provider: str | None = None
     region: str | None = None
-    zone: str | None = None
     accelerators: str | None = None
-    as_of: dt.date | None = None
-    source: str | None = None
     months: int = 0
+
+    def fault(self, message: str) -> Fault:
+        """The fault of this row."""
+        where = f"{shown_sku(self.sku)} {self.plan}"
+        return Fault(display_path(self.path), self.line, 1, f"{where}: {message}")
 
 
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
-    """Read the prices of a table row by row; yields a fault for a row that cannot be read.
+    """Read the prices of a table row by row; yields a fault for a row with other columns.
 
     Raises InputError if the file cannot be read, is no UTF-8 CSV, or lacks a column.
     """
@@ -77,32 +86,15 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
             yield Fault(display_path(path), line, 1, message)
 
 
-def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice | Fault]:
-    """Yield the on-demand price and all other prices of a row, or a fault for an invalid date."""
-    try:
-        as_of = dt.date.fromisoformat(row["Snapshot"][:10]) if "Snapshot" in row else None
-    except ValueError:
-        message = f"expected a date such as 2026-07-20, got {describe(row['Snapshot'])}"
-        yield Fault(display_path(path), line, 1, message)
-        return
-    region, file = row.get("Region", ""), row.get("CatalogPath")
-    others = [(*plan, row[key]) for key, plan in _OTHER_PLANS.items() if row.get(key)]
-    plans: list[tuple[ListedPlan, int, str]] = [("on-demand", 0, row["Price"]), *others]
-    for plan, months, amount in plans:
-        yield ListedPrice(
-            path,
-            line,
-            row["InstanceType"],
-            plan,
-            amount,
-            provider=row.get("Provider") or None,
-            region=None if region.lower() in _ANYWHERE else region,
-            zone=row.get("AvailabilityZone") or None,
-            accelerators=(row["AcceleratorCount"] or "0") if "AcceleratorCount" in row else None,
-            as_of=as_of,
-            source=f"skypilot-org/skypilot-catalog@{row['Commit']}, {file}" if file else None,
-            months=months,
-        )
+def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice]:
+    """Yield the on-demand price and all other prices of a row."""
+    region = row.get("Region", "")
+    place = None if region.lower() in _ANYWHERE else region
+    chips = (row["AcceleratorCount"] or "0") if "AcceleratorCount" in row else None
+    for column, (plan, months) in _PLANS.items():
+        if column == "Price" or row.get(column):
+            sku, amount = row["InstanceType"], row[column]
+            yield ListedPrice(path, line, sku, plan, amount, place, chips, months)
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -127,6 +119,15 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except csv.Error as error:
         place = f"{display_path(path)}:{reader.line_num}"
         raise InputError(f"{place}: expected comma-separated values, got: {error}") from error
+
+
+def amount_of(text: str) -> Decimal:
+    """Parse an amount per hour; raises ValueError unless it is a plain decimal above zero."""
+    amount = Decimal(text) if AMOUNT.fullmatch(text) else Decimal(0)
+    if not 0 < amount <= LARGEST:
+        form = "such as 1234.50, without sign, currency or thousands separator"
+        raise ValueError(f"expected a price per hour above 0, {form}, got {describe(text)}")
+    return _PRINTED.plus(amount)
 
 
 def shown_sku(sku: str) -> str:
