@@ -37,8 +37,7 @@ from threading import Event
 from made_trials import made_trial
 
 from epochcost.results.environment import Environment
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import Measurement, Placement, Result
+from epochcost.results.records import FORMAT_VERSION, Measurement, Placement, Result
 from epochcost.results.store import ResultStore
 
 ROOT = Path(__file__).parents[1]

@@ -31,11 +31,15 @@ from made_trials import made_trial
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.rows import price_rows
-from epochcost.results.conditions import Conditions
-from epochcost.results.environment import Environment, fingerprint
-from epochcost.results.format import FORMAT_VERSION, serialise_result
+from epochcost.results.environment import Conditions, Environment, fingerprint
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import Measurement, Placement, Result
+from epochcost.results.records import (
+    FORMAT_VERSION,
+    Measurement,
+    Placement,
+    Result,
+    serialise_result,
+)
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware

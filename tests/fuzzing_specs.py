@@ -35,7 +35,8 @@ from epochcost.analysis.inputs import missing_spec, read_inputs
 from epochcost.cli.check import check_specs
 from epochcost.cli.request_comment import markdown, read_comment
 from epochcost.report.site import build
-from epochcost.specs.catalogue import KINDS, ordered_keys_of
+from epochcost.specs.base import ordered_keys_of
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
 from fault_words import is_ours

@@ -17,8 +17,14 @@ from typing import Any
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, Result, Round
+from epochcost.results.records import (
+    EXECUTION_PROVIDERS,
+    FORMAT_VERSION,
+    Measurement,
+    Placement,
+    Result,
+    Round,
+)
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode

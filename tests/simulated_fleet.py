@@ -26,7 +26,7 @@ from epochcost.fleet.ledger import Entries, Lease, Ledger
 from epochcost.fleet.station import Launch, Moved, Station
 from epochcost.fleet.tariff import Tariff, tariff_of
 from epochcost.plan.trial import Trial
-from epochcost.results.payments import Payment
+from epochcost.results.sidecars import Payment
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.conditions import Conditions
-from epochcost.results.environment import fingerprint
+from epochcost.results.environment import Conditions, fingerprint
 from epochcost.results.records import Placement, Result
 from epochcost.results.store import ResultStore
 from epochcost.results.submissions import ResultsCheck, check_results

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import EpochcostError, Fault, InputError, SpecError
-from epochcost.results.format import DamagedResultError, NewerResultError
+from epochcost.results.records import DamagedResultError, NewerResultError
 
 _FAULTS = [Fault(Path("b.toml"), 2, 1, "second"), Fault(Path("a.toml"), 1, 7, "first")]
 

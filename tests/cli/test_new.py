@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from epochcost.cli.app import app
 from epochcost.errors import EpochcostError
-from epochcost.specs.catalogue import ordered_keys_of
+from epochcost.specs.base import ordered_keys_of
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
 from tiny_project import write_tiny_project

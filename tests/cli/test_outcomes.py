@@ -11,7 +11,7 @@ from epochcost.cli.outcomes import (
     show_doubts,
     show_outliers,
 )
-from epochcost.results.conditions import Conditions
+from epochcost.results.environment import Conditions
 from epochcost.results.records import Agreement, OutputDifference, Result
 from epochcost.results.rounds import add_round
 from report_project import make_result

@@ -26,8 +26,7 @@ from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import Measurement, Placement, Result
+from epochcost.results.records import FORMAT_VERSION, Measurement, Placement, Result
 
 # First estimate for a trial with this budget: 7 s and 3 s of overhead.
 BUDGET_SECONDS = 7

@@ -14,7 +14,7 @@ from epochcost.execute.patience import Patience, disturbance, is_imprecise, look
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan, RunRequest
-from epochcost.results.conditions import Conditions
+from epochcost.results.environment import Conditions
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue

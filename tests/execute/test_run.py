@@ -30,8 +30,7 @@ from epochcost.measure.job import Job
 from epochcost.measure.trial import OnProgress, Worker
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.trial import Trial
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import Measurement
+from epochcost.results.records import FORMAT_VERSION, Measurement
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
 from sound_results import sound_results

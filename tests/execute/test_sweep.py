@@ -24,7 +24,7 @@ from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.results.limits import BatchLimit
+from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import ResultStore, load_all, load_sidecars
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode

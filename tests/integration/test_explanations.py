@@ -12,7 +12,7 @@ import pytest
 
 from epochcost.predict.joint import NINE_OF_TEN
 from epochcost.report.wording import SHAPES, mark_words
-from epochcost.specs.prices import api_doubts, doubts
+from epochcost.specs.prices import api_table, doubts
 from epochcost.specs.terms import SUSTAINED_USE
 from epochcost.units import plain
 from walkthrough import Command, do, steps
@@ -58,17 +58,17 @@ def test_factors_of_doubt_and_discount_are_those_of_the_program() -> None:
     """The table of doubted prices and the quarters of sustained use."""
     page = (EXPLANATION / "bills.md").read_text("utf-8")
     spot, committed = doubts.PLAN_SHARES["spot"], doubts.PLAN_SHARES["committed-use"]
-    shares = {key: f"{plain(low)} to {plain(high)}" for key, _, low, high in api_doubts.SHARES}
+    shares = {key: f"{plain(low)} to {plain(high)}" for key, _, low, high in api_table.SHARES}
     rows = (
         ("the last price of the plan",
          f"{doubts.MOST_RISE} up, {doubts.MOST_FALL} down; spot {doubts.MOST_SPOT_CHANGE}",
-         plain(api_doubts.MOST_CHANGE)),
+         plain(api_table.MOST_CHANGE)),
         ("the same accelerator or model elsewhere",
          f"{doubts.MOST_ELSEWHERE}; {doubts.MOST_WITHIN} at the same provider",
-         f"{api_doubts.MOST_FROM_MEDIAN} from the median"),
+         f"{api_table.MOST_FROM_MEDIAN} from the median"),
         ("the provider's other accelerators or models",
          f"{doubts.MOST_OUTSIDE} outside their range",
-         f"{api_doubts.MOST_OUTSIDE} outside their range"),
+         f"{api_table.MOST_OUTSIDE} outside their range"),
         ("the machine's on-demand price",
          f"spot {spot[0]} to {spot[1]}; committed {committed[0]} to {committed[1]}", "-"),
         ("the input price", "-",

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from built_decoders import built_decoder, save_built
 from epochcost.execute.planning import plan_run
-from epochcost.plan.decoder_form import misfits, phase_sizes
+from epochcost.plan.binding import misfits, phase_sizes
 from epochcost.plan.make import RunRequest
 from epochcost.plan.work import Phase
 from epochcost.specs.decoder import Decoder

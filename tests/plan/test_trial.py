@@ -38,7 +38,7 @@ def test_the_id_stays_what_it_was() -> None:
     """Results are found by ids of earlier versions, so what makes an id does not change by chance.
 
     Whoever adds a field on purpose leaves it out of the id where it says what was always so, or
-    writes an upgrade in ``results.format`` that computes the new ids of stored trials.
+    writes an upgrade in ``results.records`` that computes the new ids of stored trials.
     """
     assert trial().id == "4fd90bfdb5a08dcb"
 

@@ -8,7 +8,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import observe
 from epochcost.plan.sweep import Cause
 from epochcost.report.charts.batch_size import time_by_batch_size
-from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from report_project import make_result
 
 

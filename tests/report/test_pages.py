@@ -14,8 +14,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
 from epochcost.report.pages import home
 from epochcost.report.site import Site, build, navigation
-from epochcost.results.conditions import Energy, MeteredEnergy
-from epochcost.results.environment import Gpu, Instance
+from epochcost.results.environment import Energy, Gpu, Instance, MeteredEnergy
 from epochcost.results.rounds import add_round
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 

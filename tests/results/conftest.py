@@ -12,8 +12,7 @@ import pytest
 
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.records import Measurement, Placement, Result
+from epochcost.results.records import FORMAT_VERSION, Measurement, Placement, Result
 from report_project import REPOSITORY
 from revisions import SPECS, write_spec
 

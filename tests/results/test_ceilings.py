@@ -63,7 +63,7 @@ def test_files_of_earlier_versions_are_read(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ceilings_version": 4}, "ceilings_version should be from 1 to 3, not 4"),
+        ({"ceilings_version": 4}, "ceilings_version: Input should be less than or equal to 3"),
         ({"ceilings": []}, "ceilings of a CPU should not be empty"),
         ({"hardware": "other"}, "expected hardware 'local' in this folder, got 'other'"),
         ({"surplus": 1}, "got surplus"),

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.plan.trial import Trial
-from epochcost.results.format import (
+from epochcost.results.records import (
     FORMAT_VERSION,
     DamagedResultError,
+    Result,
     parse_result,
     serialise_result,
 )
-from epochcost.results.records import Result
 
 MakeResult = Callable[..., Result]
 PATH = Path("local/net.json")

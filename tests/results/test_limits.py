@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.store import load_all, load_sidecars, write_sidecar
 
 MakeResult = Callable[..., Result]
@@ -49,7 +49,7 @@ def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> No
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("limit_version", 2, "limit_version should be 1, not 2"),
+        ("limit_version", 2, "limit_version: Input should be 1"),
         ("sizes", [64, 32], "sizes should ascend"),
         ("failed", [], "should have a size that failed"),
         ("sweep_id", "0" * 16, "the file was edited"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochcost.results.environment import Gpu
-from epochcost.results.peak import peak_flops
+from epochcost.results.plausibility import peak_flops
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue

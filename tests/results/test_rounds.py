@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
-from epochcost.results.format import DamagedResultError, parse_result, serialise_result
-from epochcost.results.records import Measurement, Result
+from epochcost.results.environment import Conditions, Energy, MeteredEnergy
+from epochcost.results.records import (
+    DamagedResultError,
+    Measurement,
+    Result,
+    parse_result,
+    serialise_result,
+)
 from epochcost.results.rounds import add_round, summary_of
 
 MakeResult = Callable[..., Result]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.results.format import DamagedResultError, parse_result, serialise_result
-from epochcost.results.records import Result
+from epochcost.results.records import DamagedResultError, Result, parse_result, serialise_result
 from served_results import LATENCIES, under_load
 
 MakeResult = Callable[..., Result]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epochcost.results.conditions import Conditions
+from epochcost.results.environment import Conditions
 from epochcost.results.records import Measurement, Pinning, Result
 from epochcost.results.rounds import add_round
 from epochcost.results.stability import Cause, Instability, instabilities

@@ -13,9 +13,8 @@ import pytest
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.results.environment import fingerprint
-from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
-from epochcost.results.plain import MOST_BYTES
-from epochcost.results.store import write_sidecar
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
+from epochcost.results.store import MOST_BYTES, write_sidecar
 from epochcost.results.submissions import check_results
 from epochcost.specs.loader import load_catalogue
 from revisions import STEPS

@@ -12,7 +12,7 @@ import pytest
 
 from epochcost.plan.trial import Trial
 from epochcost.results.checks import CHECKS
-from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.records import DamagedResultError, parse_result
 from epochcost.results.store import file_name
 from submitted import sound, stored, the_fault
 

@@ -27,8 +27,8 @@ BROKEN = [
     # keys
     (PRICE, "amount =", "amuont =", '5:1: amuont: unknown key; did you mean "amount"?'),
     (HARDWARE, "vcpus = 4", "x = 4", '4:1: x: unknown key; known: "accelerators", '
-     '"busy_watts", "cores", "cpu", "detected", "id", "idle_watts", "memory_gib", "name", "notes", '
-     '"peak_fp32_tflops", "provider", "source" and 2 more'),
+     '"busy_watts", "cores", "cpu", "detected", "id", "memory_gib", "name", "notes", '
+     '"peak_fp32_tflops", "provider", "source", "unconfirmed" and 1 more'),
     (MODEL, "learning_rate", "learning_rat", '13:29: training.optimizer.learning_rat: unknown key; '
      'did you mean "learning_rate"?'),
     (MODEL, '"sgd"', '"sgd", rho = 0.9', '13:29: training.optimizer.rho: unknown key; known: '

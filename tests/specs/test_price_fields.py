@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.specs.price import Price
-from epochcost.specs.price_fields import value_at, with_value
+from epochcost.specs.price import Price, value_at, with_value
 from price_plans import owned, plan, rented
 
 GPU = {"label": "GPU", "amount": Decimal("0.70")}

@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import ResultError
 from epochcost.results.ceilings import Ceilings
-from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
+from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import load_all, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue

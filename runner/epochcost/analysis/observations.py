@@ -19,7 +19,7 @@ from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.representatives import doubts_about, is_of_steps, representatives
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.predict.joint import Draws
-from epochcost.results.conditions import Energy
+from epochcost.results.environment import Energy
 from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of

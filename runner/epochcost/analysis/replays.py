@@ -31,7 +31,7 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.model import Model
 from epochcost.specs.prices.traces import Floats, Trace, read_trace
-from epochcost.specs.replay import ReplayedJob
+from epochcost.specs.reference_data import ReplayedJob
 from epochcost.units import SECONDS_PER_HOUR
 
 _KINDS = ("measured", "published", "predicted")

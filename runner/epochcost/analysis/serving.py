@@ -23,7 +23,7 @@ from epochcost.analysis.tokens import hour_of
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load, Requests
-from epochcost.results.conditions import Energy
+from epochcost.results.environment import Energy
 from epochcost.results.served import LoadGenRun, ServingRecord, TokenRun
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price

@@ -13,7 +13,7 @@ import typer
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
 from epochcost.errors import Fault, InputError, ModelError, UsageError
-from epochcost.plan.decoder_form import file_misfits
+from epochcost.plan.binding import file_misfits
 from epochcost.report.publishing import link_faults
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding

@@ -21,10 +21,10 @@ from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
-from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
+from epochcost.results.sidecars import BatchLimit
 from epochcost.results.stability import instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue

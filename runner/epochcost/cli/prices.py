@@ -14,6 +14,7 @@ import typer
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
+from epochcost.specs.prices.api_table import Stated, renewed
 from epochcost.specs.prices.importing import (
     ImportRequest,
     ImportResult,
@@ -21,7 +22,6 @@ from epochcost.specs.prices.importing import (
     new_specs,
     sort_rows,
 )
-from epochcost.specs.prices.models_dev import Stated, renewed
 from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import money, plain

@@ -15,8 +15,7 @@ from epochcost.cost.estimate import Estimate, MachineTime
 from epochcost.cost.lines import Quote
 from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
-from epochcost.specs.price import Price
-from epochcost.specs.price_fields import value_at, with_value
+from epochcost.specs.price import Price, value_at, with_value
 
 # The input that is no figure of a price: a factor of the machine's speed.
 SPEED = "speed"

@@ -15,9 +15,9 @@ from epochcost.plan.make import Plan
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
 from epochcost.results.checks import Claim, first_fault
-from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count
+from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from epochcost.measure.host import host_change, own_processes, read_host
 from epochcost.plan.rounds import Visit
-from epochcost.results.conditions import Conditions
+from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE

@@ -31,7 +31,7 @@ from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.measure.runtime import require_cuda, runtime_name
-from epochcost.plan.decoder_form import Misfit, file_misfits
+from epochcost.plan.binding import Misfit, file_misfits
 from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import (
     HostCapabilities,

@@ -52,10 +52,9 @@ from epochcost.plan.sweep import Point, Sweep, SweepEnd, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
-from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.kept import LIBRARY
 from epochcost.results.plausibility import contradictions
-from epochcost.results.records import Measurement, Result
+from epochcost.results.records import FORMAT_VERSION, Measurement, Result
 from epochcost.results.rounds import add_round, round_count
 from epochcost.results.store import write_sidecar
 from epochcost.specs.study import MOST_SAMPLES

@@ -16,9 +16,9 @@ from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
 from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd
 from epochcost.plan.trial import Trial
-from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.units import memory
 
 # An interval of two or three samples may reach zero; its rate must stay finite.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
-from epochcost.results.limits import BatchLimit
+from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import file_name
 from epochcost.specs.target import Target
 

@@ -13,12 +13,10 @@ from pydantic import ValidationError
 from epochcost.fleet.cells import Cell
 from epochcost.results.fields import read_record
 from epochcost.results.files import write_atomically
-from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.limits import BatchLimit
-from epochcost.results.payments import Payment
-from epochcost.results.records import Result
+from epochcost.results.records import DamagedResultError, Result, parse_result
 from epochcost.results.rounds import round_count
 from epochcost.results.sidecar_faults import sidecar_faults
+from epochcost.results.sidecars import BatchLimit, Payment
 from epochcost.results.store import write_sidecar
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue

@@ -22,9 +22,8 @@ from epochcost.fleet.collection import Intake
 from epochcost.fleet.engine import Command, Engine, EngineError, JobState, State
 from epochcost.fleet.ledger import Job, Lease, Ledger
 from epochcost.fleet.tariff import Tariff
-from epochcost.results.limits import BatchLimit
-from epochcost.results.payments import Payment
 from epochcost.results.records import Result
+from epochcost.results.sidecars import BatchLimit, Payment
 
 POLL_SECONDS = 5.0
 # A job's end on its machine and its answer to a poll may be late by this.

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from epochcost.results.conditions import Energy, MeteredEnergy, Throttle
-from epochcost.results.environment import Gpu
+from epochcost.results.environment import Energy, Gpu, MeteredEnergy, Throttle
 
 AnswerT = TypeVar("AnswerT")
 # The bindings have no types.

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import psutil
 
 from epochcost.measure.cpu import SYSTEM, ControlGroups, parse_cpu_list, read_text, throttle_count
-from epochcost.results.conditions import Conditions
+from epochcost.results.environment import Conditions
 
 # Without `guest`, which is part of `user`.
 _WORKING = ("user", "nice", "system", "irq", "softirq")

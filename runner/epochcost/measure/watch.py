@@ -26,7 +26,7 @@ from epochcost.measure.gpus import (
 )
 from epochcost.measure.host import HostCounters, host_change, own_processes, read_host
 from epochcost.measure.job import Progress
-from epochcost.results.conditions import Conditions, Energy
+from epochcost.results.environment import Conditions, Energy
 from epochcost.results.records import Measurement, Pinning
 from epochcost.specs.study import Provider
 

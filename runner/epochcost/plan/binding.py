@@ -1,20 +1,41 @@
-"""Fit a graph to a trial: give sizes to its dimensions, and find its carried state."""
+"""Fit a graph to a trial: give sizes to its dimensions, and find its carried state.
+
+A decoder's graph is also checked against the sizes in its spec's ``[decoder]``. Sizes and names are
+those of onnxruntime-genai's model builder. Weights are not read for that, so that an ONNX file can
+be checked without its external data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import onnx
+from pydantic import ValidationError
 
 from epochcost.errors import ModelError
-from epochcost.plan.decoder_form import misfits, phase_sizes
+from epochcost.graphs.weight_bits import stored_bits
 from epochcost.plan.work import STEPS, Phase, Work
+from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.wording import format_key_path
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.choices import unknown_name
 from onnxstep.graphs.exported import separated
+from onnxstep.graphs.initial import listed_parameters, listed_state
+from onnxstep.graphs.nodes import node_attributes
 from onnxstep.graphs.parameters import data_inputs
 
 _BATCH = "batch"
+_REMEDY = "see docs/how-to/add-a-decoder.md on how to export it"
+
+# The index of the table of cosines among the inputs of GroupQueryAttention.
+_COSINES = 7
+_CACHE_AXES = 4
+_LEFT_OUT = [""] * (_COSINES + 1)
+# Keys for which a spec may state less than the graph has.
+_AT_MOST = ("vocabulary", "context")
 
 
 def bind_model(
@@ -85,3 +106,160 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
                 f"model {model.id}: [[carried]]: expected each output once, got {name!r} twice"
             )
     return model.states
+
+
+class Misfit(NamedTuple):
+    """A key of the spec that contradicts the graph, and the message."""
+
+    key: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.key)}: {self.message}"
+
+
+def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
+    """Contradictions between a graph and the spec's ``[decoder]``.
+
+    The first contradiction may cause the others.
+    """
+    inputs = _fed(graph)
+    outputs = {value.name: value for value in graph.graph.output}
+    yield from _of_layers(inputs, decoder)
+    yield from _of_names(inputs, outputs, decoder)
+    yield from _of_types(graph, inputs, decoder)
+    yield from _of_sizes(graph, {**inputs, **outputs}, decoder)
+
+
+def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
+    """Yield the contradictions between an ONNX file and a table ``[decoder]``.
+
+    Yields nothing if the table itself has faults. Raises ModelError for a malformed list of
+    parameters.
+    """
+    try:
+        decoder = Decoder.model_validate(table)
+    except ValidationError:
+        return
+    yield from misfits(onnx.load_model(path, load_external_data=False), decoder)
+
+
+def phase_sizes(
+    graph: onnx.ModelProto, decoder: Decoder, batch_size: int, phase: Phase
+) -> dict[str, int]:
+    """Sizes of a decoder graph's symbolic dimensions for a batch size and a phase, by name.
+
+    The cache is exactly as long as the sequence after the run, since a longer cache makes ONNX
+    Runtime's decoding slower (microsoft/onnxruntime#29686).
+    """
+    cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
+    new, cached = (batch_size, phase.new_tokens), (batch_size, phase.length)
+    fed = {TOKENS: new, POSITIONS: new, MASK: cached} | {past: cache for past, _ in decoder.cache}
+    return {
+        dim.dim_param or f"{name}[{axis}]": size
+        for name, value in _fed(graph).items()
+        for axis, (dim, size) in enumerate(zip(_dims(value), fed.get(name, ()), strict=False))
+        if not dim.HasField("dim_value")
+    }
+
+
+def _fed(graph: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
+    parameters = {tensor.name for tensor in graph.graph.initializer}
+    parameters.update(listed_parameters(graph) or (), listed_state(graph))
+    return {value.name: value for value in graph.graph.input if value.name not in parameters}
+
+
+def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
+    return list(value.type.tensor_type.shape.dim)
+
+
+_Values = Mapping[str, onnx.ValueInfoProto]
+
+
+def _of_layers(inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    key = "past_key_values.{}.key".format
+    layers = next(count for count in range(len(inputs) + 1) if key(count) not in inputs)
+    if not layers:
+        names = ", ".join(inputs)
+        yield Misfit(("graph",), f"should have an input {key(0)!r}, got {names:.200}: {_REMEDY}")
+    elif layers != decoder.layers:
+        has = (
+            f"no input {key(layers)!r}"
+            if layers < decoder.layers
+            else f"an input {key(decoder.layers)!r} too"
+        )
+        message = f"should be {layers}, got {decoder.layers}: the graph has {has}"
+        yield Misfit(("decoder", "layers"), message)
+
+
+def _of_names(inputs: _Values, outputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    for kind, values, names in (
+        ("input", inputs, (TOKENS, MASK, *(past for past, _ in decoder.cache))),
+        ("output", outputs, (SCORES, *(now for _, now in decoder.cache))),
+    ):
+        for name in (name for name in names if name not in values):
+            yield Misfit(("graph",), f"should have an {kind} {name!r}, has none: {_REMEDY}")
+    expected = {TOKENS, MASK, POSITIONS, *(past for past, _ in decoder.cache)}
+    for name in (name for name in inputs if name not in expected):
+        listed = f"{TOKENS}, {MASK}, {POSITIONS} and the cache"
+        yield Misfit(("graph",), f"should have no inputs but {listed}, got {name!r}: {_REMEDY}")
+
+
+def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    build = "build it with -p fp32 or, with weights of 4 bits, -p int4, and -e cpu"
+    for past, _ in decoder.cache:
+        kind = inputs[past].type.tensor_type.elem_type if past in inputs else onnx.TensorProto.FLOAT
+        if kind != onnx.TensorProto.FLOAT:
+            got = onnx.TensorProto.DataType.Name(kind)
+            yield Misfit(("graph",), f"should compute in fp32, got {past} in {got}: {build}")
+    for bits in sorted(stored_bits(graph) - {4}):
+        message = f"should have weights in fp32 or of 4 bits, got some of {bits} bits: {build}"
+        yield Misfit(("graph",), message)
+
+
+class _Size(NamedTuple):
+    """A value that the graph implies for a key of ``[decoder]``, and the tensor that shows it."""
+
+    key: str
+    size: int
+    where: str
+
+
+def _of_sizes(graph: onnx.ModelProto, values: _Values, decoder: Decoder) -> Iterator[Misfit]:
+    for key, size, where in (*_cached(values, decoder), *_attended(graph)):
+        got = getattr(decoder, key)
+        if got != size and not (key in _AT_MOST and got < size):
+            yield Misfit(("decoder", key), f"should be {size}, as {where!r} has it, got {got}")
+
+
+def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
+    for name in (name for pair in decoder.cache for name in pair if name in values):
+        dims = _dims(values[name])
+        if len(dims) == _CACHE_AXES:
+            sizes = (("key_value_heads", dims[1]), ("head_size", dims[3]))
+            yield from (_Size(key, dim.dim_value, name) for key, dim in sizes if dim.dim_value)
+    for dim in _dims(values[SCORES])[-1:] if SCORES in values else ():
+        if dim.dim_value:
+            yield _Size("vocabulary", dim.dim_value, SCORES)
+
+
+def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
+    """Sizes that the attention nodes imply: numbers of heads, size of a head, and longest context.
+
+    The longest context is the length of the table of rotary angles.
+    """
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
+        value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
+    }
+    heads: dict[str, int] = {}
+    for node in graph.graph.node:
+        attributes, read = node_attributes(node), [*node.input, *_LEFT_OUT]
+        if node.op_type == "GroupQueryAttention" and (count := attributes.get("num_heads")):
+            heads |= dict.fromkeys(node.output[:1], count)
+            yield _Size("heads", count, node.name)
+            if table := shapes.get(read[_COSINES]):
+                yield _Size("context", table[0], read[_COSINES])
+        elif read[0] in heads and node.op_type == "MatMulNBits" and "K" in attributes:
+            yield _Size("head_size", attributes["K"] // heads[read[0]], read[0])
+        elif read[0] in heads and node.op_type == "MatMul" and shapes.get(read[1]):
+            yield _Size("head_size", shapes[read[1]][0] // heads[read[0]], read[0])

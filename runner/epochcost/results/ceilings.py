@@ -71,7 +71,7 @@ class Ceilings(HostSidecar):
 
     folder: ClassVar[str] = "ceilings"
     described: ClassVar[str] = "the ceilings of a machine"
-    ceilings_version: int
+    ceilings_version: Annotated[int, Field(ge=1, le=CEILINGS_VERSION)]
     provider: Provider
     measured_at: Timestamp
     ceilings: tuple[Ceiling, ...]
@@ -96,9 +96,6 @@ class Ceilings(HostSidecar):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Ceilings:
-        if not 1 <= self.ceilings_version <= CEILINGS_VERSION:
-            got = f"from 1 to {CEILINGS_VERSION}, not {self.ceilings_version}"
-            raise ValueError(f"ceilings_version should be {got}")
         if self.provider == "cpu" and not self.ceilings:
             raise ValueError("ceilings of a CPU should not be empty")
         for precision in {ceiling.precision for ceiling in self.ceilings} | {"fp32"}:

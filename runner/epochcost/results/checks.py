@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from epochcost.results.environment import Environment, fingerprint
-from epochcost.results.peak import FlopsByModel, example_flops, peak_flops
-from epochcost.results.plausibility import contradictions
+from epochcost.results.plausibility import FlopsByModel, contradictions, example_flops, peak_flops
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
+from epochcost.results.environment import Conditions, Energy, MeteredEnergy
 from epochcost.results.records import Measurement, Round, StopReason
 from epochcost.statistics import Summary, relative_half_width, summarise
 

@@ -18,13 +18,11 @@ from epochcost.results.checks import (
     unknown_machine,
     wrong_clock,
 )
-from epochcost.results.format import DamagedResultError
-from epochcost.results.limits import BatchLimit
-from epochcost.results.payments import Payment
-from epochcost.results.peak import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
-from epochcost.results.plain import read_plain
+from epochcost.results.plausibility import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
+from epochcost.results.records import DamagedResultError
 from epochcost.results.reported import ReportedRun, spec_faults
-from epochcost.results.store import Sidecar, load_sidecars
+from epochcost.results.sidecars import BatchLimit, Payment
+from epochcost.results.store import Sidecar, load_sidecars, read_plain
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific

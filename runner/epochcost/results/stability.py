@@ -13,8 +13,7 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import Literal
 
-from epochcost.results.conditions import Conditions, Throttle
-from epochcost.results.environment import Environment
+from epochcost.results.environment import Conditions, Environment, Throttle
 from epochcost.results.records import Measurement, Pinning
 from epochcost.units import seconds
 

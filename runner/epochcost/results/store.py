@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -23,14 +23,17 @@ from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.fields import Record, first_error, read_record
 from epochcost.results.files import write_atomically
-from epochcost.results.format import (
+from epochcost.results.records import (
     DamagedResultError,
     NewerResultError,
+    Result,
+    damaged,
     parse_result,
     serialise_result,
 )
-from epochcost.results.records import Result
 
+# Fifty thousand samples take half a megabyte, and a log of LoadGen as much again.
+MOST_BYTES = 5_000_000
 # A million samples take about 20 MB; a longer file is no result, and might fill the memory.
 MAX_FILE_BYTES = 64 * 2**20
 _MOST_SIDECAR_BYTES = 2**20
@@ -115,44 +118,61 @@ def _read(path: Path, root: Path) -> Result:
 def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
     """A file's bytes; raises DamagedResultError if it cannot or must not be read."""
     try:
-        for message in _refusals(path, root, most_bytes):
-            raise _damaged(path, message)
+        # The path is resolved only if a part of it is a link.
+        linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
+        if linked and not path.resolve().is_relative_to(root.resolve()):
+            raise damaged(path, f"expected a file below {root}, got a link to a file outside")
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise damaged(path, "expected a regular file, got something else")
+        if status.st_size > most_bytes:
+            raise damaged(path, f"expected at most {most_bytes:,} bytes, got {status.st_size:,}")
         return path.read_bytes()
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
-        raise _damaged(path, f"expected a readable file, got {reason}") from None
+        raise damaged(path, f"expected a readable file, got {reason}") from None
 
 
-def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
-    """Yield the reasons to refuse a file, without opening it."""
-    if _leaves(path, root):
-        yield "expected a file inside the results folder, got a link to a file outside"
-    elif path.exists():
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            yield "expected a regular file, got something else"
-        elif status.st_size > most_bytes:
-            yield f"expected at most {most_bytes} bytes, got {status.st_size}"
+def read_plain(path: Path, root: Path) -> bytes:
+    """The bytes of a file of other people below ``root``.
 
-
-def _leaves(path: Path, root: Path) -> bool:
-    """Whether symbolic links lead from a path to a place outside the folder ``root``.
-
-    The path is resolved only if a part of it is a link.
+    Raises DamagedResultError if the file is a link, is too large, or has text that is unsafe to
+    print.
     """
-    if not any(place.is_symlink() for place in (path, *path.parents[:2])):
-        return False
-    return not path.resolve().is_relative_to(root.resolve())
+    if any(place.is_symlink() for place in (path, path.parent)):
+        raise damaged(path, "expected a file of its own, got a link")
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise damaged(path, f"expected a file below {root}, got one outside")
+    data = _read_bytes(path, root, MOST_BYTES)
+    try:
+        hostile = next((text for text in _texts(json.loads(data)) if not _is_plain(text)), None)
+    except (ValueError, RecursionError):
+        # The parser reports what is wrong, and where.
+        return data
+    if hostile is not None:
+        raise damaged(path, f"expected printable text, got control characters: {hostile!r:.80}")
+    return data
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All strings in a JSON document, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        yield from (text for item in value.values() for text in _texts(item))
+    elif isinstance(value, list):
+        yield from (text for item in value if not isinstance(item, float) for text in _texts(item))
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
     if hardware != folder.name:
         expected = f"expected hardware {folder.name!r} in this folder"
-        raise _damaged(path, f"{expected}, got {hardware!r:.80}")
-
-
-def _damaged(path: Path, message: str) -> DamagedResultError:
-    return DamagedResultError(Fault(path, 1, 1, message))
+        raise damaged(path, f"{expected}, got {hardware!r:.80}")
 
 
 class Sidecar(Record):
@@ -231,6 +251,6 @@ def _read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:
     try:
         record = read_record(kind, _read_bytes(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
-        raise _damaged(path, f"expected {kind.described}, got {first_error(error)}") from None
+        raise damaged(path, f"expected {kind.described}, got {first_error(error)}") from None
     _require_hardware(record.hardware, path, path.parent.parent)
     return record

@@ -17,13 +17,11 @@ from pathlib import Path
 from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.checks import Claim, first_fault, review_remarks, why_unwatched
-from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.peak import FlopsByModel
-from epochcost.results.plain import read_plain
-from epochcost.results.records import Result
+from epochcost.results.plausibility import FlopsByModel
+from epochcost.results.records import DamagedResultError, Result, parse_result
 from epochcost.results.rounds import summary_of
 from epochcost.results.sidecar_faults import KINDS, ceiling_remarks, sidecar_faults
-from epochcost.results.store import file_name, load_each
+from epochcost.results.store import file_name, load_each, read_plain
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics import Summary

@@ -99,7 +99,7 @@ class Trainings(HostSidecar):
 
     folder: ClassVar[str] = "trainings"
     described: ClassVar[str] = "the trainings of a model"
-    trainings_version: int
+    trainings_version: Literal[1]
     id: HexDigits
     model: str
     dataset: str
@@ -124,10 +124,7 @@ class Trainings(HostSidecar):
         return f"{work}-{self.id[:8]}"
 
     @model_validator(mode="after")
-    def _known_version(self) -> Trainings:
-        if not 1 <= self.trainings_version <= TRAININGS_VERSION:
-            got = f"from 1 to {TRAININGS_VERSION}, not {self.trainings_version}"
-            raise ValueError(f"trainings_version should be {got}")
+    def _ascending_seeds(self) -> Trainings:
         seeds = [repeat.seed for repeat in self.repeats]
         if seeds != sorted(set(seeds)):
             raise ValueError("repeats should be of ascending seeds")

@@ -9,10 +9,10 @@ adds the file, the key and the value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -26,7 +26,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from epochcost.specs.wording import describe
+from epochcost.specs.wording import KeyPath, describe
 
 ItemT = TypeVar("ItemT")
 # Above any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
@@ -41,6 +41,11 @@ def key(description: str, *examples: Any, default: Any = ..., **bounds: Any) -> 
     A key without a default is required. ``bounds`` are further arguments of pydantic's ``Field``.
     """
     return Field(default, description=description, examples=list(examples) or None, **bounds)
+
+
+def optional(description: str, *examples: Any, **bounds: Any) -> Any:
+    """Declare a key of a spec that may be missing; its value is then None."""
+    return key(description, *examples, default=None, **bounds)
 
 
 class Spec(BaseModel):
@@ -166,6 +171,44 @@ class NamedSpec(Spec):
     """A spec that is a whole TOML file and has an id."""
 
     id: Identifier = key("The name for other specs, commands and files.")
+
+
+SpecT = TypeVar("SpecT", bound=NamedSpec)
+
+
+def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
+    """Keys that a spec may have in its table at ``path``; empty if the spec has no such table."""
+    return frozenset(ordered_keys_of(spec, path))
+
+
+def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
+    """Keys that a spec may have in its table at ``path``, in the order of the schema.
+
+    Positions in arrays are ignored. The name of a variant in the path, such as an optimizer's,
+    selects that variant.
+    """
+    tables: Sequence[type[Spec]] = [spec]
+    for part in path:
+        tables = _within(tables, part) if isinstance(part, str) else tables
+    return tuple(dict.fromkeys(key for table in tables for key in table.model_fields))
+
+
+def _within(tables: Sequence[type[Spec]], part: str) -> Sequence[type[Spec]]:
+    fields = [table.model_fields[part] for table in tables if part in table.model_fields]
+    if fields:
+        return [table for field in fields for table in _tables_in(field.annotation)]
+    return [table for table in tables if _is_variant(table, part)] or tables
+
+
+def _is_variant(table: type[Spec], name: str) -> bool:
+    return "name" in table.model_fields and name in get_args(table.model_fields["name"].annotation)
+
+
+def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _tables_in(argument)
 
 
 # Reservation of a price that has a doubt.

@@ -6,25 +6,24 @@ older price.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal
 
 from epochcost.errors import InputError
 from epochcost.specs.api import ApiPrice, ApiTable
-from epochcost.specs.base import NamedSpec, Spec
+from epochcost.specs.base import NamedSpec, SpecT
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_KINDS, Price
 from epochcost.specs.published import ObservationTable, Published
-from epochcost.specs.reference_data import Dataset, Grid
-from epochcost.specs.replay import ReplayedJob
+from epochcost.specs.reference_data import Dataset, Grid, ReplayedJob
 from epochcost.specs.study import Study
 from epochcost.specs.target import Target
-from epochcost.specs.wording import KeyPath, describe, suggest_or_list
+from epochcost.specs.wording import describe, suggest_or_list
 
 KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
     {
@@ -43,6 +42,10 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "api-tables": ApiTable,
     }
 )
+# The name of a single spec of each kind, for messages and names of schemas.
+SINGULAR: Mapping[str, str] = MappingProxyType(
+    {kind: "study" if kind == "studies" else kind.removesuffix("s") for kind in KINDS}
+)
 # Kinds of older versions, ignored in projects and revisions that still have them.
 FORMER = ("currencies",)
 # Keys of older versions, each with its kind and its tables; ignored likewise.
@@ -51,42 +54,6 @@ FORMER_KEYS = (
     ("published", "timings", "claims", "formula"),
     ("datasets", "data", "files", "unpacked_bytes"),
 )
-SpecT = TypeVar("SpecT", bound=NamedSpec)
-
-
-def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """Keys that a spec may have in its table at ``path``; empty if the spec has no such table."""
-    return frozenset(ordered_keys_of(spec, path))
-
-
-def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
-    """Keys that a spec may have in its table at ``path``, in the order of the schema.
-
-    Positions in arrays are ignored. The name of a variant in the path, such as an optimizer's,
-    selects that variant.
-    """
-    tables: Sequence[type[Spec]] = [spec]
-    for part in path:
-        tables = _within(tables, part) if isinstance(part, str) else tables
-    return tuple(dict.fromkeys(key for table in tables for key in table.model_fields))
-
-
-def _within(tables: Sequence[type[Spec]], part: str) -> Sequence[type[Spec]]:
-    fields = [table.model_fields[part] for table in tables if part in table.model_fields]
-    if fields:
-        return [table for field in fields for table in _tables_in(field.annotation)]
-    return [table for table in tables if _is_variant(table, part)] or tables
-
-
-def _is_variant(table: type[Spec], name: str) -> bool:
-    return "name" in table.model_fields and name in get_args(table.model_fields["name"].annotation)
-
-
-def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
-    if isinstance(annotation, type) and issubclass(annotation, Spec):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _tables_in(argument)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ _Placed = tuple[tree_sitter.Node, KeyPath]
 # A spec is a page of text; a file of a megabyte is a mistake.
 LARGEST_BYTES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
-_ID = re.compile(r"""^[ \t]*id[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
 _CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
 _REWORDED = {
     "Cannot overwrite a value": "a key appears twice in its table",
@@ -208,18 +207,6 @@ def read(kind: str, path: Path, within: Path) -> Document:
     """
     text = _text(path, _contents(path, within))
     return Document(kind, path, text, _table(path, text))
-
-
-def guess_ids(path: Path, within: Path) -> frozenset[str]:
-    """Probable ids of a spec whose file cannot be parsed.
-
-    With them, other specs that refer to this spec get no fault.
-    """
-    try:
-        text = _contents(path, within).decode(errors="replace")
-    except SpecError:
-        text = ""
-    return frozenset({path.stem, *_ID.findall(text)})
 
 
 def file_error(path: Path, message: str, position: Position = START) -> SpecError:

@@ -12,11 +12,12 @@ import tomlkit
 from tomlkit.items import Item
 
 from epochcost.errors import InputError, SpecError, UsageError
-from epochcost.specs.catalogue import KINDS, ordered_keys_of
+from epochcost.specs.base import ordered_keys_of
+from epochcost.specs.catalogue import KINDS, SINGULAR
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
 from epochcost.specs.loader import FOLDER, check_paths
-from epochcost.specs.schema import SINGULAR, Schema, schema_of
+from epochcost.specs.schema import Schema, schema_of
 from epochcost.units import parse_share, plain
 
 # A project's folder for the schemas that `epochcost schema` writes.

@@ -7,15 +7,14 @@ keys; ``references`` checks specs against each other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from epochcost.specs.base import NamedSpec
-from epochcost.specs.catalogue import SpecT, keys_of
+from epochcost.specs.base import NamedSpec, SpecT, keys_of
 from epochcost.specs.wording import (
     KeyPath,
     closest,
@@ -84,7 +83,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
             return Finding((*key, "name"), "required key is missing")
         case "literal_error" | "union_tag_invalid":
             return Finding(*_choice(key, detail))
-    demand = _DEMANDS.get(detail["type"], _fixed("valid"))(detail.get("ctx", {}))
+    demand = _DEMANDS.get(detail["type"], "should be valid").format_map(detail.get("ctx", {}))
     # Messages of our rules about a whole table already name the keys.
     of_table = _is(detail, "value_error") and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
@@ -119,33 +118,26 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     return key, f"{demand}, got {describe(got)}{near}"
 
 
-def _fixed(demand: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda _: f"should be {demand}"
-
-
-def _filled(template: str) -> Callable[[Mapping[str, Any]], str]:
-    return lambda context: f"should {template.format_map(context)}"
-
-
-_DEMANDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
+# The demand of each of pydantic's faults.
+_DEMANDS: Mapping[str, str] = MappingProxyType(
     {
-        "string_type": _fixed("a text in quotes"),
-        "int_type": _fixed("a whole number"),
-        "is_instance_of": _fixed("a number"),  # only Decimal is required as a class
-        "finite_number": _fixed("a finite number"),
-        "bool_type": _fixed("true or false"),
-        "date_type": _fixed("a date without quotes, such as 2016-11-01"),
-        "tuple_type": _fixed("an array in square brackets"),
-        "dict_type": _fixed("a table"),
-        "model_type": _fixed("a table"),
-        "model_attributes_type": _fixed("a table"),
-        "greater_than": _filled("be greater than {gt}"),
-        "greater_than_equal": _filled("be at least {ge}"),
-        "less_than": _filled("be less than {lt}"),
-        "less_than_equal": _filled("be at most {le}"),
-        "string_too_short": _filled("have at least {min_length} characters"),
-        "string_too_long": _filled("have at most {max_length} characters"),
-        "too_short": _filled("have at least {min_length} item"),
-        "value_error": lambda context: str(context["error"]),
+        "string_type": "should be a text in quotes",
+        "int_type": "should be a whole number",
+        "is_instance_of": "should be a number",  # only Decimal is required as a class
+        "finite_number": "should be a finite number",
+        "bool_type": "should be true or false",
+        "date_type": "should be a date without quotes, such as 2016-11-01",
+        "tuple_type": "should be an array in square brackets",
+        "dict_type": "should be a table",
+        "model_type": "should be a table",
+        "model_attributes_type": "should be a table",
+        "greater_than": "should be greater than {gt}",
+        "greater_than_equal": "should be at least {ge}",
+        "less_than": "should be less than {lt}",
+        "less_than_equal": "should be at most {le}",
+        "string_too_short": "should have at least {min_length} characters",
+        "string_too_long": "should have at most {max_length} characters",
+        "too_short": "should have at least {min_length} item",
+        "value_error": "{error}",
     }
 )

@@ -13,7 +13,6 @@ from epochcost.specs.base import (
     DISTINCT,
     FROM_LIST,
     NamedSpec,
-    NonNegative,
     Notes,
     Positive,
     PositiveInt,
@@ -23,6 +22,7 @@ from epochcost.specs.base import (
     Unconfirmed,
     key,
     matching,
+    optional,
 )
 
 # A text, since a number would make 8.10 equal to 8.1.
@@ -36,25 +36,20 @@ class Accelerator(Spec):
 
     name: Text = key("Make and form of the device.", "V100 SXM2 (16 GB)")
     count: PositiveInt = key("Devices in the machine.", 8, default=1)
-    compute_capability: Capability | None = key(
+    compute_capability: Capability | None = optional(
         "NVIDIA's compute capability, which decides the packages of ONNX Runtime that support "
         "the device.",
         "8.9",
-        default=None,
     )
-    memory_gib: Positive | None = key("Memory of one device, in GiB.", 16, default=None)
-    memory_gb_per_second: Positive | None = key(
-        "Memory bandwidth of one device, in GB/s.", 900, default=None
+    memory_gib: Positive | None = optional("Memory of one device, in GiB.", 16)
+    memory_gb_per_second: Positive | None = optional(
+        "Memory bandwidth of one device, in GB/s.", 900
     )
-    peak_fp32_tflops: Positive | None = key(
-        "Peak of one device in fp32, in TFLOP/s.", 15.7, default=None
+    peak_fp32_tflops: Positive | None = optional("Peak of one device in fp32, in TFLOP/s.", 15.7)
+    peak_fp16_tflops: Positive | None = optional(
+        "Peak of one device in dense fp16 or bf16, on tensor cores if it has any, in TFLOP/s.", 125
     )
-    peak_fp16_tflops: Positive | None = key(
-        "Peak of one device in dense fp16 or bf16, on tensor cores if it has any, in TFLOP/s.",
-        125,
-        default=None,
-    )
-    power_watts: Positive | None = key("Power limit of one device, in watts.", 300, default=None)
+    power_watts: Positive | None = optional("Power limit of one device, in watts.", 300)
 
 
 class Hardware(NamedSpec):
@@ -62,18 +57,15 @@ class Hardware(NamedSpec):
 
     name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
     provider: Text = key("Company that rents it out, or its place.", "AWS EC2")
-    vcpus: PositiveInt | None = key("Logical CPUs.", 8, default=None)
-    memory_gib: Positive | None = key("Main memory, in GiB.", 61, default=None)
-    cpu: Text | None = key("Make of the CPU.", "Intel Xeon E5-2686 v4", default=None)
-    cores: PositiveInt | None = key("Physical cores.", 4, default=None)
-    peak_fp32_tflops: Positive | None = key(
-        "Peak of all cores together in fp32, in TFLOP/s.", 0.6, default=None
+    vcpus: PositiveInt | None = optional("Logical CPUs.", 8)
+    memory_gib: Positive | None = optional("Main memory, in GiB.", 61)
+    cpu: Text | None = optional("Make of the CPU.", "Intel Xeon E5-2686 v4")
+    cores: PositiveInt | None = optional("Physical cores.", 4)
+    peak_fp32_tflops: Positive | None = optional(
+        "Peak of all cores together in fp32, in TFLOP/s.", 0.6
     )
-    idle_watts: NonNegative | None = key(
-        "Power of the idle machine without its accelerators, in watts.", 60, default=None
-    )
-    busy_watts: Positive | None = key(
-        "Power of the busy machine without its accelerators, in watts.", 150, default=None
+    busy_watts: Positive | None = optional(
+        "Power of the busy machine without its accelerators, in watts.", 150
     )
     accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = key(
         "GPUs, a table for each kind.", default=()
@@ -104,20 +96,14 @@ class Device(NamedSpec):
     )
     memory_gib: Positive = key("Memory, in GiB.", 40)
     memory_gb_per_second: Positive = key("Memory bandwidth, in GB/s.", 1555)
-    cache_mib: Positive | None = key("Last level of cache, in MiB.", 40, default=None)
-    peak_fp32_tflops: Positive | None = key(
-        "Peak in fp32 without TF32, in TFLOP/s.", 19.49, default=None
+    cache_mib: Positive | None = optional("Last level of cache, in MiB.", 40)
+    peak_fp32_tflops: Positive | None = optional("Peak in fp32 without TF32, in TFLOP/s.", 19.49)
+    peak_tf32_tflops: Positive | None = optional("Peak of dense products in TF32, in TFLOP/s.", 156)
+    peak_fp16_tflops: Positive | None = optional(
+        "Peak of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.", 311.9
     )
-    peak_tf32_tflops: Positive | None = key(
-        "Peak of dense products in TF32, in TFLOP/s.", 156, default=None
-    )
-    peak_fp16_tflops: Positive | None = key(
-        "Peak of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.", 311.9, default=None
-    )
-    peak_int8_tops: Positive | None = key(
-        "Peak of dense products in int8, in TOP/s.", 624, default=None
-    )
-    power_watts: Positive | None = key("Power limit, in watts.", 400, default=None)
+    peak_int8_tops: Positive | None = optional("Peak of dense products in int8, in TOP/s.", 624)
+    power_watts: Positive | None = optional("Power limit, in watts.", 400)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

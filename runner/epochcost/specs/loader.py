@@ -20,31 +20,22 @@ from typing import Any, NamedTuple
 import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice, ApiTable
-from epochcost.specs.base import NamedSpec
-from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue, SpecT
-from epochcost.specs.document import Document, display_path, guess_ids, read
+from epochcost.specs.base import NamedSpec, SpecT
+from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue
+from epochcost.specs.document import Document, display_path, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
-from epochcost.specs.hardware import Device, Hardware
-from epochcost.specs.model import Model
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.prices.api_doubts import api_doubts
-from epochcost.specs.prices.api_table import read_api_prices
+from epochcost.specs.prices.api_table import api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import rented_doubts
-from epochcost.specs.published import ObservationTable, Published
-from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
-from epochcost.specs.replay import ReplayedJob
-from epochcost.specs.study import Study
-from epochcost.specs.target import Target
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
 # This repository's project without its exporters, in the package for users without a project.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
-# Suffixes of other files that the folder of a kind may have.
-_TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"observations": (".csv",), "replays": (".csv",), "api-tables": (".csv",)}
-)
+# Kinds whose folder may have .csv files.
+_WITH_TABLES = ("observations", "replays", "api-tables")
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
@@ -107,7 +98,11 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
         entry = pending.pop()
         if isinstance(entry, Fault):
             yield entry
-        elif entry.name.endswith(_TABLES.get(kind, ())) and entry.is_file(follow_symlinks=False):
+        elif (
+            kind in _WITH_TABLES
+            and entry.name.endswith(".csv")
+            and entry.is_file(follow_symlinks=False)
+        ):
             continue
         elif (is_folder := entry.is_dir(follow_symlinks=False)) == entry.name.endswith(".toml"):
             sort = "folder" if is_folder else "link" if entry.is_symlink() else "file"
@@ -171,23 +166,12 @@ def load_catalogue(root: Path) -> Catalogue:
     if not loaded.files:
         raise InputError(f"{display_path(tree)}: {_DEMAND}, found no spec there")
     files = {f"{document.kind}/{spec.id}": document.path for document, spec in loaded.specs}
-    return Catalogue(
-        root=root,
-        hardware=_by_id(loaded, Hardware),
-        prices=_by_id(loaded, Price),
-        models=_by_id(loaded, Model),
-        studies=_by_id(loaded, Study),
-        published=_by_id(loaded, Published),
-        datasets=_by_id(loaded, Dataset),
-        grids=_by_id(loaded, Grid),
-        devices=_by_id(loaded, Device),
-        observations=_by_id(loaded, ObservationTable),
-        replays=_by_id(loaded, ReplayedJob),
-        apis=MappingProxyType({api.id: api for api in loaded.apis}),
-        api_tables=_by_id(loaded, ApiTable),
-        targets=_by_id(loaded, Target),
-        files=MappingProxyType(files),
-    )
+    specs: dict[str, Any] = {
+        name.replace("-", "_"): _by_id(spec for _, spec in loaded.specs if isinstance(spec, kind))
+        for name, kind in KINDS.items()
+    }
+    specs["apis"] = _by_id(loaded.apis)
+    return Catalogue(root=root, files=MappingProxyType(files), **specs)
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
@@ -222,10 +206,16 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
     walked = tuple(walk(tree))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
-    documents, unparsed, unreadable = _documents(files, tree)
-    presumed = ((kind, name) for kind, path in unparsed for name in guess_ids(path, tree))
     unseen = {fault.path.name for fault in faults if fault.path.parent == tree}
-    context = neighbours(documents, presumed, _graphs_beside(tree), unseen, judge_graph)
+    documents: list[Document] = []
+    unreadable: list[Fault] = []
+    for file in files:
+        try:
+            documents.append(read(file.kind, file.path, tree))
+        except SpecError as error:
+            unseen.add(file.kind)
+            unreadable.extend(error.faults)
+    context = neighbours(documents, _graphs_beside(tree), unseen, judge_graph)
     specs = []
     for document in documents:
         spec, findings = _judged(document, context)
@@ -241,7 +231,7 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
         if isinstance(spec, ApiTable):
             path = document.path.with_name(spec.table)
             faults.extend(
-                _tabled(path, apis, None if "models" in unseen else context.ids("models"))
+                _tabled(path, apis, None if "models" in unseen else context.documents["models"])
             )
     return _doubted(files, specs, tuple(apis.values()), (*faults, *unreadable))
 
@@ -286,25 +276,6 @@ def _tabled(
             apis[row.price.id] = row.price, Fault(path, row.line, 1, "")
 
 
-def _documents(
-    files: Iterable[SpecFile], tree: Path
-) -> tuple[list[Document], list[SpecFile], list[Fault]]:
-    """Parse files into documents.
-
-    Also returns the files that cannot be parsed, and all faults.
-    """
-    documents: list[Document] = []
-    unparsed: list[SpecFile] = []
-    faults: list[Fault] = []
-    for file in files:
-        try:
-            documents.append(read(file.kind, file.path, tree))
-        except SpecError as error:
-            unparsed.append(file)
-            faults.extend(error.faults)
-    return documents, unparsed, faults
-
-
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
@@ -346,8 +317,8 @@ def _graphs_beside(tree: Path) -> Path | None:
     return folder if tree.name == FOLDER and folder.is_dir() else None
 
 
-def _by_id(loaded: _Loaded, kind: type[SpecT]) -> MappingProxyType[str, SpecT]:
-    return MappingProxyType({spec.id: spec for _, spec in loaded.specs if isinstance(spec, kind)})
+def _by_id(specs: Iterable[SpecT]) -> Mapping[str, SpecT]:
+    return MappingProxyType({spec.id: spec for spec in specs})
 
 
 def _as_shown(faults: Iterable[Fault]) -> tuple[Fault, ...]:

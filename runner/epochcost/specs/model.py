@@ -25,6 +25,7 @@ from epochcost.specs.base import (
     distinct,
     key,
     matching,
+    optional,
 )
 from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
 from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
@@ -50,14 +51,12 @@ class Input(Spec):
     """
 
     name: Text = key("The name of the input in the graph.", "image")
-    low: Bounded | None = key("Lower end of the random input values, included.", 0, default=None)
-    high: Bounded | None = key("Upper end of the random input values, excluded.", 1, default=None)
-    vocabulary: PositiveInt | None = key(
-        "Number of tokens; input values are indices from 0 to below it.", 30522, default=None
+    low: Bounded | None = optional("Lower end of the random input values, included.", 0)
+    high: Bounded | None = optional("Upper end of the random input values, excluded.", 1)
+    vocabulary: PositiveInt | None = optional(
+        "Number of tokens; input values are indices from 0 to below it.", 30522
     )
-    value: Bounded | None = key(
-        "A single value, as for a mask that hides nothing.", 1, default=None
-    )
+    value: Bounded | None = optional("A single value, as for a mask that hides nothing.", 1)
 
     @model_validator(mode="after")
     def _one_kind_of_values(self) -> Input:
@@ -105,16 +104,14 @@ class Training(LossTerm):
     freeze: Patterns = key(
         "Parameters that are not trained, by name or shell pattern.", ["bert.encoder.*"], default=()
     )
-    clip_norm: Positive | None = key(
-        "Limit of the norm of all gradients together.", 1, default=None
-    )
+    clip_norm: Positive | None = optional("Limit of the norm of all gradients together.", 1)
     batch_sizes: BatchSizes = key("Examples in a step; the source's size first.", [128])
     examples_per_epoch: PositiveInt = key(
         "Examples in an epoch; an incomplete last batch is left out.", 50000
     )
     epochs: PositiveInt = key("Epochs of the whole training.", 12)
-    augmentation: Augmentation | None = key(
-        "Random changes of real images; timed steps use generated images unchanged.", default=None
+    augmentation: Augmentation | None = optional(
+        "Random changes of real images; timed steps use generated images unchanged."
     )
 
     @property
@@ -128,8 +125,8 @@ class Inference(Spec):
     """Batch sizes and latency bound for serving the model."""
 
     batch_sizes: BatchSizes = key("Examples in a run of the model.", [1])
-    server_latency_ms: Positive | None = key(
-        "Latency bound of the scenario server, in milliseconds.", 15, default=None
+    server_latency_ms: Positive | None = optional(
+        "Latency bound of the scenario server, in milliseconds.", 15
     )
 
 
@@ -159,9 +156,9 @@ class Model(NamedSpec):
     name: Text = key("Name for people.", "ResNet-44 for CIFAR-10")
     task: Text = key("Task of the model, in a few words.", "image classification")
     example: Text = key("Description of an example.", "a colour image of 32 x 32 pixels")
-    dataset: Identifier | None = key("Training data, by id in datasets/.", "cifar-10", default=None)
-    graph: GraphFile | None = key(
-        "Its ONNX file in the folder models/.", "cifar_resnet44.onnx", default=None
+    dataset: Identifier | None = optional("Training data, by id in datasets/.", "cifar-10")
+    graph: GraphFile | None = optional(
+        "Its ONNX file in the folder models/.", "cifar_resnet44.onnx"
     )
     declared: DeclaredModel | None = None
     inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = key(
@@ -173,18 +170,15 @@ class Model(NamedSpec):
     carried: Annotated[tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)] = (
         key("State that goes from one step or run to the next.", default=())
     )
-    decoder: Decoder | None = key(
+    decoder: Decoder | None = optional(
         "Form of a model that generates tokens with a cache of keys and values; no "
-        "graph is needed if it has hidden and parameters.",
-        default=None,
+        "graph is needed if it has hidden and parameters."
     )
-    tokens_per_example: PositiveInt | None = key("Tokens in an example.", 128, default=None)
+    tokens_per_example: PositiveInt | None = optional("Tokens in an example.", 128)
     training: Training | None = None
     inference: Inference | None = None
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = key(
-        "Accuracy that the source reports on its held-out data after all epochs, in percent.",
-        91.6,
-        default=None,
+    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
+        "Accuracy that the source reports on its held-out data after all epochs, in percent.", 91.6
     )
     source: Source
     notes: Notes | None = None

@@ -1,8 +1,12 @@
-"""Prices of machines with their plan, terms, date and source; ``api`` has prices of tokens."""
+"""Prices of machines with their plan, terms, date and source; ``api`` has prices of tokens.
+
+``value_at`` and ``with_value`` read and replace a number of a price by its key path.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
+from epochcost.errors import InputError
 from epochcost.specs.base import (
     DOUBTED,
     FROM_LIST,
@@ -26,7 +31,10 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
+    keys_of,
+    optional,
 )
+from epochcost.specs.findings import validate
 from epochcost.specs.reference_data import Currency
 from epochcost.specs.terms import (
     COMMITTED,
@@ -43,7 +51,7 @@ from epochcost.specs.terms import (
     SustainedUseName,
     rule_of,
 )
-from epochcost.specs.wording import describe, join_choices, suggest_or_list
+from epochcost.specs.wording import KeyPath, describe, join_choices, suggest_or_list
 
 Plan = Literal[
     "on-demand",
@@ -94,6 +102,9 @@ PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
         "owned": "owned machines",
     }
 )
+# Key paths are written as in messages: owned.utilisation, components[0].amount.
+_PATH = re.compile(r"[a-z_]+(\[[0-9]{1,4}\])?(\.[a-z_]+(\[[0-9]{1,4}\])?)*")
+_STEP = re.compile(r"[a-z_]+|[0-9]+")
 # Keys that only specs of one plan have.
 _PLAN_OF_KEY = {"sustained_use": "on-demand", "free_if_taken_back_seconds": "spot"}
 # Units of every use: a plan needs a part per hour or per run, else it would be free.
@@ -123,13 +134,11 @@ class Price(PricedSpec):
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     plan: Plan = key("Kind of plan: rented by use, committed to, or owned.")
     provider: Text = key("Company with this price.", "AWS EC2")
-    sku: Text | None = key("The provider's name of the product.", "g6.xlarge", default=None)
-    region: Text | None = key(
-        "The provider's region of the price; all regions by default.", "us-east-1", default=None
+    sku: Text | None = optional("The provider's name of the product.", "g6.xlarge")
+    region: Text | None = optional(
+        "The provider's region of the price; all regions by default.", "us-east-1"
     )
-    amount: Positive | None = key(
-        "Price of an hour of use, in the plan's currency.", 3.06, default=None
-    )
+    amount: Positive | None = optional("Price of an hour of use, in the plan's currency.", 3.06)
     per: Literal["hour"] = key("Unit of the amount, always an hour.", default="hour")
     commitment: Commitment | None = None
     components: Annotated[
@@ -143,11 +152,10 @@ class Price(PricedSpec):
         "per-second",
         default="per-second",
     )
-    sustained_use: SustainedUseName | None = key(
+    sustained_use: SustainedUseName | None = optional(
         "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
         " hourly price in the four quarters of its 730 hours.",
         "gce-n1",
-        default=None,
     )
     start: Start = Start()
     interruptions: Interruptions | None = None
@@ -156,10 +164,8 @@ class Price(PricedSpec):
         3600,
         default=Decimal(0),
     )
-    maximum_lifetime_seconds: Positive | None = key(
-        "Longest billed time of a start, after which the provider ends it, in seconds.",
-        86400,
-        default=None,
+    maximum_lifetime_seconds: Positive | None = optional(
+        "Longest billed time of a start, after which the provider ends it, in seconds.", 86400
     )
     credit: Credit | None = None
     owned: Owned | None = None
@@ -169,7 +175,7 @@ class Price(PricedSpec):
     assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
     source: Source
     as_of: dt.date = key("The day on which the source states the price.", "2026-11-01")
-    valid_until: dt.date | None = key("The last day of the price.", "2017-10-01", default=None)
+    valid_until: dt.date | None = optional("The last day of the price.", "2017-10-01")
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
@@ -303,3 +309,79 @@ class Price(PricedSpec):
         If the spec only names a rule, the rule is looked up.
         """
         return rule_of(self.billing)
+
+
+def key_path(text: str) -> KeyPath:
+    """Parse a text into keys and array positions; raises ValueError if it is no key path."""
+    if not _PATH.fullmatch(text):
+        raise ValueError("should be a key path, such as owned.utilisation or components[0].amount")
+    return tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(text))
+
+
+def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
+    """The number at a path of a price's table; raises ValueError if there is no number."""
+    value: Any = table
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(value)
+    *around, last = [step for step in path if isinstance(step, str)]
+    choices = keys_of(Price, tuple(around))
+    got = describe(".".join((*around, last)))
+    if last not in choices:
+        raise ValueError(f"should be a key of this spec, got {got}{suggest_or_list(last, choices)}")
+    raise ValueError(f"should be the key of a number in this spec, got {got}")
+
+
+def value_at(price: Price, path: str) -> Decimal:
+    """The number at a key path of a price, or the key's default.
+
+    Raises InputError if there is neither.
+    """
+    try:
+        return figure_at(_table_of(price, key_path(path)), key_path(path))
+    except ValueError as error:
+        raise InputError(f"{price.id}: {path:.80}: {error}") from None
+
+
+def with_value(price: Price, path: str, value: Decimal) -> Price:
+    """A copy of the price with another number at a key path, validated as a spec.
+
+    Raises InputError if there is no number at the path, or if the new price is invalid; the error
+    then lists all its faults.
+    """
+    value_at(price, path)
+    keys = key_path(path)
+    table = _table_of(price, keys)
+    inner: Any = table
+    for step in keys[:-1]:
+        inner = inner[step]
+    inner[keys[-1]] = value
+    judged = validate(Price, table)
+    if isinstance(judged, Price):
+        return judged
+    assert isinstance(judged, tuple), "a judged price is a price or findings"
+    raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
+
+
+def _table_of(price: Price, path: KeyPath) -> dict[str, Any]:
+    """The price as a TOML table.
+
+    If the path leads into ``billing``, a rule that is only named there is written out.
+    """
+    table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
+    if len(path) > 1 and path[0] == "billing":
+        table["billing"] = price.billing_rule.model_dump()
+    return table
+
+
+def _opened(value: Any) -> Any:
+    """Copy read-only tables and arrays into dicts and lists that can be changed."""
+    if isinstance(value, Mapping):
+        return {key: _opened(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_opened(item) for item in value]
+    return value

@@ -29,6 +29,7 @@ from epochcost.specs.base import (
     distinct,
     key,
     matching,
+    optional,
 )
 from epochcost.units import SECONDS_PER_HOUR
 
@@ -73,7 +74,7 @@ class Claim(Spec):
     label: Text = key("Quantity of the value.", "cost of 12 epochs")
     printed: Printed = key("The digits that the source shows, in quotes.", "4.3")
     unit: Unit = key("The unit of the value.")
-    price: Identifier | None = key("Price that replaces the row's, by id in prices/.", default=None)
+    price: Identifier | None = optional("Price that replaces the row's, by id in prices/.")
     relation: Literal["equal", "at-least"] = key(
         "Whether our figure should be equal, or at least as large.", default="equal"
     )
@@ -83,8 +84,8 @@ class Claim(Spec):
         default="printed",
     )
     confirmed: bool = key("False if we could not check the value in a source.", default=True)
-    differs: Text | None = key(
-        "Reason if our figure differs at the printed precision, else left out.", default=None
+    differs: Text | None = optional(
+        "Reason if our figure differs at the printed precision, else left out."
     )
 
     @property
@@ -101,41 +102,29 @@ class Timing(Spec):
     """
 
     id: Identifier = key("The name of the row, for claims of other rows.", "p3.2xlarge")
-    name: Text | None = key("The row's name in the source.", "AWS p3.2xlarge", default=None)
+    name: Text | None = optional("The row's name in the source.", "AWS p3.2xlarge")
     hardware: Identifier = key("The machine, by its id in hardware/.", "p3.2xlarge")
     count: PositiveInt = key("Number of machines.", 1, default=1)
-    price: Identifier | None = key(
-        "Price of the machine, by the id of a plan in prices/.",
-        "p3.2xlarge-on-demand-2017-11",
-        default=None,
+    price: Identifier | None = optional(
+        "Price of the machine, by the id of a plan in prices/.", "p3.2xlarge-on-demand-2017-11"
     )
-    batch_size: PositiveInt | None = key("Examples in a step.", 128, default=None)
-    seconds_per_epoch: Positive | None = key(
-        "The source's time of one epoch, in seconds.", 46, default=None
+    batch_size: PositiveInt | None = optional("Examples in a step.", 128)
+    seconds_per_epoch: Positive | None = optional("The source's time of one epoch, in seconds.", 46)
+    seconds: Positive | None = optional("The source's time of the whole work, in seconds.", 428)
+    hours: Positive | None = optional("The source's time of the whole work, in hours.", 8.21)
+    spread_hours: Positive | None = optional("Spread of the source's runs, in hours.", 0.1)
+    runs: PositiveInt | None = optional("Number of the source's runs.", 5)
+    steps_per_epoch: PositiveInt | None = optional("Steps in an epoch.", 390)
+    steps: PositiveInt | None = optional("Steps of the whole work.", 64000)
+    epochs: Positive | None = optional("Epochs of the whole work.", 25)
+    power_watts: Positive | None = optional("Power of all machines together, in watts.", 1415.78)
+    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
+        "Accuracy that the source's training reached, in percent.", 91.6
     )
-    seconds: Positive | None = key(
-        "The source's time of the whole work, in seconds.", 428, default=None
+    accuracy_spread: Positive | None = optional(
+        "Spread of the accuracies of the source's runs, in percentage points.", 0.3
     )
-    hours: Positive | None = key(
-        "The source's time of the whole work, in hours.", 8.21, default=None
-    )
-    spread_hours: Positive | None = key("Spread of the source's runs, in hours.", 0.1, default=None)
-    runs: PositiveInt | None = key("Number of the source's runs.", 5, default=None)
-    steps_per_epoch: PositiveInt | None = key("Steps in an epoch.", 390, default=None)
-    steps: PositiveInt | None = key("Steps of the whole work.", 64000, default=None)
-    epochs: Positive | None = key("Epochs of the whole work.", 25, default=None)
-    power_watts: Positive | None = key(
-        "Power of all machines together, in watts.", 1415.78, default=None
-    )
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = key(
-        "Accuracy that the source's training reached, in percent.", 91.6, default=None
-    )
-    accuracy_spread: Positive | None = key(
-        "Spread of the accuracies of the source's runs, in percentage points.", 0.3, default=None
-    )
-    framework: Text | None = key(
-        "Framework of the source's training.", "TensorFlow 1.4", default=None
-    )
+    framework: Text | None = optional("Framework of the source's training.", "TensorFlow 1.4")
     claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = key(
         "The source's other values of this row.", default=()
     )
@@ -188,31 +177,28 @@ class Remark(Spec):
     """A statement that the source makes outside its table, and how we interpret it."""
 
     said: Text = key("The source's statement, in our words.")
-    ours: Text | None = key("Our reading of it.", default=None)
-    price: Identifier | None = key("The price plan made from it, by id in prices/.", default=None)
-    hardware: Identifier | None = key(
-        "The machine that it is about, if no price is known, by id in hardware/.", default=None
+    ours: Text | None = optional("Our reading of it.")
+    price: Identifier | None = optional("The price plan made from it, by id in prices/.")
+    hardware: Identifier | None = optional(
+        "The machine that it is about, if no price is known, by id in hardware/."
     )
-    model: Identifier | None = key(
-        "The model that it is about, by its id in models/.", default=None
-    )
+    model: Identifier | None = optional("The model that it is about, by its id in models/.")
     confirmed: bool = key("False if we could not check it in a source.", default=True)
 
 
 class Published(NamedSpec):
     """A source's table of measurements and claims."""
 
-    source_id: Identifier | None = key(
+    source_id: Identifier | None = optional(
         "The name of the source, equal for tables that share a page; the id by default.",
         "malta-2019",
-        default=None,
     )
     title: Text = key("The title of the source.")
     authors: Text = key("Authors of the source.")
     year: Annotated[int, Field(ge=1950, le=2100)] = key("Year of publication.", 2019)
     workload: Text = key("The work that was run, in words.")
-    model: Identifier | None = key(
-        "The model, by id in models/, if the catalogue has it.", "cifar-resnet44", default=None
+    model: Identifier | None = optional(
+        "The model, by id in models/, if the catalogue has it.", "cifar-resnet44"
     )
     source: Source
     as_of: dt.date = key("The day of the source.", "2019-12-01")
@@ -257,20 +243,16 @@ class ObservationTable(NamedSpec):
         {"precision": "Q4_K_M"},
         default={},
     )
-    decoders: TableName | None = key(
-        "The file with the forms of the rows' language models, in this folder.",
-        "decoders.csv",
-        default=None,
+    decoders: TableName | None = optional(
+        "The file with the forms of the rows' language models, in this folder.", "decoders.csv"
     )
-    machines: TableName | None = key(
+    machines: TableName | None = optional(
         "The file with the processors of the rows' machines, in this folder.",
         "sparecores-machines.csv",
-        default=None,
     )
-    profiles: TableName | None = key(
+    profiles: TableName | None = optional(
         "The file with the arithmetic of its models' graphs, by model and size, in this folder.",
         "timm-profiles.csv",
-        default=None,
     )
     tuned: bool = key(
         "Whether vendors tuned the programs for each device, as in MLPerf.", default=False
@@ -281,9 +263,7 @@ class ObservationTable(NamedSpec):
         default={},
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "Apache-2.0")
-    notice: Text | None = key(
-        "Text that must be shown with its rows: trademarks, terms.", default=None
-    )
+    notice: Text | None = optional("Text that must be shown with its rows: trademarks, terms.")
     retrieved: date = key("The day on which the rows were read.")
     source: Source
     notes: Notes | None = None

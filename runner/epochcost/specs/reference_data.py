@@ -1,4 +1,4 @@
-"""Other reference data: currencies, electricity grids and data sets.
+"""Other specs: currencies, electricity grids, data sets and replays.
 
 The spec of a grid states its carbon intensity in a year. The spec of a data set contains no
 examples. If the data set can be trained on, the spec names its files, which ``train.datasets``
@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from epochcost.specs.base import (
     FROM_LIST,
+    Identifier,
     NamedSpec,
     NonNegative,
     Notes,
@@ -22,11 +23,13 @@ from epochcost.specs.base import (
     Share,
     Source,
     Spec,
+    TableName,
     Text,
     Unconfirmed,
     distinct,
     key,
     matching,
+    optional,
 )
 
 # National currencies in ISO 4217 as of 2025, without funds, metals and test codes.
@@ -62,8 +65,8 @@ class Grid(NamedSpec):
     kg_co2e_per_kwh: NonNegative = key(
         "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.", 0.056
     )
-    pue: Annotated[Positive, Field(ge=1)] | None = key(
-        "Power usage effectiveness, if the source states it with the grid.", 1.58, default=None
+    pue: Annotated[Positive, Field(ge=1)] | None = optional(
+        "Power usage effectiveness, if the source states it with the grid.", 1.58
     )
     year: Annotated[int, Field(ge=1950, le=2100)] = key("The year of the value.", 2023)
     source: Source
@@ -95,12 +98,12 @@ class DataFile(Spec):
         ["test_batch.bin"],
         default=(),
     )
-    size_bytes: PositiveInt | None = key("Its length.", 28881, default=None)
+    size_bytes: PositiveInt | None = optional("Its length.", 28881)
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
-    ) = key("Its SHA-256, if a source has it.", default=None)
-    address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = key(
-        "Address at its publisher, or at a host with the publisher's permission.", default=None
+    ) = optional("Its SHA-256, if a source has it.")
+    address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
+        optional("Address at its publisher, or at a host with the publisher's permission.")
     )
 
     @model_validator(mode="after")
@@ -130,10 +133,8 @@ class Files(Spec):
     files: Annotated[
         tuple[DataFile, ...], FROM_LIST, Field(min_length=1), distinct(lambda file: file.name)
     ] = key("The files, in the order of their examples.")
-    package: Text | None = key(
-        "Folder in an installed Python package with the files.",
-        "sklearn/datasets/data",
-        default=None,
+    package: Text | None = optional(
+        "Folder in an installed Python package with the files.", "sklearn/datasets/data"
     )
     shape: Annotated[tuple[PositiveInt, ...], FROM_LIST] = key(
         "The shape of an example, if the format has none.", [8, 8], default=()
@@ -141,11 +142,10 @@ class Files(Spec):
     largest_value: Positive = key(
         "The largest number in an example; the smallest is 0.", default=Decimal(255)
     )
-    stride: PositiveInt | None = key(
+    stride: PositiveInt | None = optional(
         "Characters from the start of an example of a text to the next; the length of "
         "an example by default.",
         3,
-        default=None,
     )
 
 
@@ -159,14 +159,14 @@ class Generated(Spec):
         "Characters of a Markov chain of order 2, or coloured images of shapes."
     )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = key("Seed of all random numbers.", default=0)
-    characters: Annotated[int, Field(ge=2, le=256)] | None = key(
-        "Markov chain: number of different characters.", 16, default=None
+    characters: Annotated[int, Field(ge=2, le=256)] | None = optional(
+        "Markov chain: number of different characters.", 16
     )
     concentration: Positive = key(
         "Markov chain: a smaller value gives less entropy.", default=Decimal("0.3")
     )
-    side: Annotated[int, Field(ge=12, le=512)] | None = key(
-        "Images: height and width in pixels.", 32, default=None
+    side: Annotated[int, Field(ge=12, le=512)] | None = optional(
+        "Images: height and width in pixels.", 32
     )
     channels: Literal[1, 3] = key("Images: grey or colour.", default=3)
     wrong_labels: Annotated[Share, Field(lt=1)] = key(
@@ -188,16 +188,14 @@ class Dataset(NamedSpec):
     example: Text = key("Description of an example.", "a colour photograph of one of ten things")
     shape: Text = key("Size of an example, in words.", "32 x 32 pixels of 3 channels")
     training_examples: PositiveInt = key("Examples to learn from.", 50000)
-    held_out_examples: PositiveInt | None = key("Examples to test with.", 10000, default=None)
-    classes: Annotated[int, Field(ge=2, le=10**7)] | None = key(
-        "Number of classes, if examples have one.", 10, default=None
+    held_out_examples: PositiveInt | None = optional("Examples to test with.", 10000)
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
+        "Number of classes, if examples have one.", 10
     )
-    licence: Text | None = key(
-        "The licence, as an SPDX identifier if it has one.", "MIT", default=None
-    )
-    address: Text | None = key("Web page of the data set.", default=None)
-    data: Files | None = key("Its files, if trainings can read them.", default=None)
-    generated: Generated | None = key("Its generator, if it is generated.", default=None)
+    licence: Text | None = optional("The licence, as an SPDX identifier if it has one.", "MIT")
+    address: Text | None = optional("Web page of the data set.")
+    data: Files | None = optional("Its files, if trainings can read them.")
+    generated: Generated | None = optional("Its generator, if it is generated.")
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -210,3 +208,37 @@ class Dataset(NamedSpec):
         if "both" in parts and (self.data or self.generated) and self.held_out_examples is None:
             raise ValueError("should have held_out_examples, to split them off")
         return self
+
+
+class ReplayedJob(NamedSpec):
+    """A training on a spot machine whose prices and availability come from a trace of the past.
+
+    It saves checkpoints and may move between zones.
+    """
+
+    name: Text = key("Name for people.", "Three zones, made")
+    trace: TableName = key(
+        "The CSV file with prices and availability, in this folder.", "made-three-zones.csv"
+    )
+    model: Identifier = key("The model to train, by id.", "resnet50")
+    hardware: Identifier = key("The machine whose step time is used, by id.", "a2-highgpu-1g")
+    deadline_hours: Positive | None = optional("Longest time from start to end, in hours.", 48)
+    state_gb: Positive | None = optional(
+        "Size of a checkpoint, in GB; parameters and optimizer by default.", 1.3
+    )
+    disk_gb_per_second: Positive = key("GB saved in a second.", default=Decimal("0.5"))
+    network_gb_per_second: Positive = key(
+        "GB moved to another zone in a second.", default=Decimal("0.1")
+    )
+    transfer_price_per_gb: NonNegative = key(
+        "Price of moving a GB to another zone.", default=Decimal(0)
+    )
+    restart_seconds: NonNegative = key(
+        "Time from a start to the first step, in seconds.", default=Decimal(300)
+    )
+    interval_seconds: Positive | None = optional(
+        "Work between checkpoints, in seconds; Daly's optimum by default."
+    )
+    source: Source
+    licence: Text | None = optional("The trace's licence, as an SPDX identifier if it has one.")
+    notes: Notes | None = None

@@ -13,10 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from epochcost.specs.catalogue import KINDS, keys_of
+from epochcost.specs.base import keys_of
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
-from epochcost.specs.price_fields import figure_at, key_path
+from epochcost.specs.price import figure_at, key_path
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 # Matches every item of an array in a pattern of keys.
@@ -69,21 +70,15 @@ JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 class Neighbours(NamedTuple):
     """All parsed files by kind and id, to which a spec may refer.
 
-    ``presumed`` are the probable (kind, id) of files that cannot be parsed. ``graphs`` is the
-    folder of ONNX files, None if it does not exist; ``judge`` is the function that checks an ONNX
-    file. ``unseen`` are the kinds of spec whose folder cannot be read, so that their ids are
-    unknown.
+    ``graphs`` is the folder of ONNX files, None if it does not exist; ``judge`` is the function
+    that checks an ONNX file. ``unseen`` are the kinds of spec with a file or folder that cannot be
+    read, so that not all their ids are known.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
-    presumed: frozenset[tuple[str, str]]
     graphs: Path | None
     unseen: frozenset[str] = frozenset()
     judge: JudgeGraph | None = None
-
-    def ids(self, kind: str) -> set[str]:
-        """All ids of a kind, with the probable ids of files that cannot be parsed."""
-        return {*self.documents[kind], *(name for owner, name in self.presumed if owner == kind)}
 
     def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
         """The parsed table of the spec with this id; empty if the id is unknown."""
@@ -93,19 +88,15 @@ class Neighbours(NamedTuple):
 
 def neighbours(
     documents: Iterable[Document],
-    presumed: Iterable[tuple[str, str]],
     graphs: Path | None,
     unseen: Iterable[str] = (),
     judge: JudgeGraph | None = None,
 ) -> Neighbours:
-    """Index parsed files by kind and id.
-
-    ``presumed`` are the probable (kind, id) of files that cannot be parsed.
-    """
+    """Index parsed files by kind and id."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
-    return Neighbours(by_kind, frozenset(presumed), graphs, frozenset(unseen), judge)
+    return Neighbours(by_kind, graphs, frozenset(unseen), judge)
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
@@ -142,7 +133,7 @@ def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
 
 
 def _dangling(document: Document, reference: _Reference, context: Neighbours) -> Iterator[Finding]:
-    ids = context.ids(reference.kind)
+    ids = context.documents[reference.kind].keys()
     for key, value in _matches(document.table, reference.pattern):
         if isinstance(value, str) and value not in ids:
             demand = f"should be the id of a spec in {reference.kind}/"

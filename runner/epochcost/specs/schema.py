@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -21,27 +20,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from epochcost.specs.base import LARGEST
-from epochcost.specs.catalogue import KINDS
+from epochcost.specs.catalogue import KINDS, SINGULAR
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
-# Names of schemas: the singular of each folder.
-SINGULAR: Mapping[str, str] = MappingProxyType(
-    {
-        "hardware": "hardware",
-        "prices": "price",
-        "grids": "grid",
-        "datasets": "dataset",
-        "models": "model",
-        "studies": "study",
-        "targets": "target",
-        "published": "published",
-        "devices": "device",
-        "observations": "observation",
-        "replays": "replay",
-        "apis": "api",
-        "api-tables": "api-table",
-    }
-)
 Schema = Mapping[str, Any]
 # pydantic's names of bounds that it does not translate to JSON Schema.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}

@@ -18,6 +18,7 @@ from epochcost.specs.base import (
     Spec,
     Text,
     key,
+    optional,
 )
 from epochcost.specs.decoder import Generation
 from epochcost.specs.model import BatchSizes
@@ -41,16 +42,14 @@ class BudgetLimit(Spec):
     )
     at_most: Positive = key("Highest cost, in the currency.", 1)
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
-    accuracy_percent: Annotated[Positive, Field(le=100)] | None = key(
-        "Accuracy that the training reaches in its source, in percent.", 91, default=None
+    accuracy_percent: Annotated[Positive, Field(le=100)] | None = optional(
+        "Accuracy that the training reaches in its source, in percent.", 91
     )
-    hardware: Identifier | None = key(
-        "The machine, by id; the cheapest by default.", "p2.xlarge", default=None
+    hardware: Identifier | None = optional(
+        "The machine, by id; the cheapest by default.", "p2.xlarge"
     )
-    price: Identifier | None = key(
-        "The price plan, by id; the cheapest by default.",
-        "p2.xlarge-on-demand-2026-07",
-        default=None,
+    price: Identifier | None = optional(
+        "The price plan, by id; the cheapest by default.", "p2.xlarge-on-demand-2026-07"
     )
 
 
@@ -120,19 +119,16 @@ class Serving(Spec):
     or the oldest sample has waited for ``maximum_delay_ms``.
     """
 
-    server_latency_ms: Positive | None = key(
+    server_latency_ms: Positive | None = optional(
         "Bound of the latency percentile in the scenario server, in "
         "milliseconds; the model's by default.",
         15,
-        default=None,
     )
     latency_percentile: Annotated[Positive, Field(lt=1)] = key(
         "The share of answers that keep the bound.", 0.99, default=Decimal("0.99")
     )
-    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = key(
-        "Largest batch of the server, in samples; the largest inference batch size by default.",
-        32,
-        default=None,
+    maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = optional(
+        "Largest batch of the server, in samples; the largest inference batch size by default.", 32
     )
     maximum_delay_ms: NonNegative = key(
         "Longest wait of a sample for others, in milliseconds.", 5, default=Decimal(0)
@@ -146,8 +142,8 @@ class Cuda(Spec):
     graphs: bool = key(
         "Whether a step is recorded once as a CUDA graph and replayed.", default=False
     )
-    memory_limit_gib: Positive | None = key(
-        "Limit of ONNX Runtime's arena on the device, in GiB.", 8, default=None
+    memory_limit_gib: Positive | None = optional(
+        "Limit of ONNX Runtime's arena on the device, in GiB.", 8
     )
 
 
@@ -178,12 +174,11 @@ class Study(NamedSpec):
         ["cpu"],
         default=("cpu", "cuda"),
     )
-    training_batch_sizes: AskedBatchSizes | None = key(
-        'Examples in a training step, or "auto" for the largest; each model\'s by default.',
-        default=None,
+    training_batch_sizes: AskedBatchSizes | None = optional(
+        'Examples in a training step, or "auto" for the largest; each model\'s by default.'
     )
-    inference_batch_sizes: AskedBatchSizes | None = key(
-        'Examples in a run, or "auto" to find the largest; each model\'s by default.', default=None
+    inference_batch_sizes: AskedBatchSizes | None = optional(
+        'Examples in a run, or "auto" to find the largest; each model\'s by default.'
     )
     scenarios: Scenarios = key(
         "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios.",
@@ -191,18 +186,17 @@ class Study(NamedSpec):
         default=("batch",),
     )
     serving: Serving = Serving()
-    generation: Generation | None = key(
-        "Phases of decoders to measure; each model's by default.", default=None
+    generation: Generation | None = optional(
+        "Phases of decoders to measure; each model's by default."
     )
-    requests: Requests | None = key(
-        "Requests to decoders in an engine; phases are then measured only with a table generation.",
-        default=None,
+    requests: Requests | None = optional(
+        "Requests to decoders in an engine; phases are then measured only with a table generation."
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0
     )
-    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = key(
-        "Numbers of CPUs to pin trials to, as in smaller machines.", [2], default=None
+    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = (
+        optional("Numbers of CPUs to pin trials to, as in smaller machines.", [2])
     )
     precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
         "Precisions of the models, each a separate trial.", ["fp32"], default=("fp32",)

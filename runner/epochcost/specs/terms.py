@@ -21,7 +21,17 @@ from pydantic import (
     model_validator,
 )
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, NonNegative, Positive, Share, Spec, Text, key
+from epochcost.specs.base import (
+    DISTINCT,
+    FROM_LIST,
+    NonNegative,
+    Positive,
+    Share,
+    Spec,
+    Text,
+    key,
+    optional,
+)
 from epochcost.units import HOURS_PER_BILLED_MONTH
 
 
@@ -154,20 +164,18 @@ class Component(Spec):
     """
 
     label: Text = key("Text of its line in the bill.", "NVIDIA T4")
-    amount: Positive | None = key("Price of a unit, in the plan's currency.", 0.35, default=None)
+    amount: Positive | None = optional("Price of a unit, in the plan's currency.", 0.35)
     count: Positive = key("Number of units.", 1, default=Decimal(1))
     per: Literal["hour", "gb-month", "gb", "run"] = key(
         "Unit of the amount: an hour of use, a gigabyte-month of 730 hours,"
         " a gigabyte moved, or a run.",
         default="hour",
     )
-    billing: BillingNameOrTable | None = key(
-        "Rule from used to billed time of a gigabyte-month: a name or a table.",
-        "per-second",
-        default=None,
+    billing: BillingNameOrTable | None = optional(
+        "Rule from used to billed time of a gigabyte-month: a name or a table.", "per-second"
     )
-    percent: NonNegative | None = key(
-        "A premium on other hourly parts, in percent of them.", 10, default=None
+    percent: NonNegative | None = optional(
+        "A premium on other hourly parts, in percent of them.", 10
     )
     of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = key(
         "Labels of the parts with this premium; all hourly parts by default.",
@@ -209,10 +217,8 @@ class Commitment(Spec):
     utilisation: Annotated[Share, Field(gt=0)] = key(
         "The share of the term that is used.", 0.8, default=Decimal(1)
     )
-    on_demand_hourly: Positive | None = key(
-        "Price of an hour of a machine beyond the commitment, in the plan's currency.",
-        1.9,
-        default=None,
+    on_demand_hourly: Positive | None = optional(
+        "Price of an hour of a machine beyond the commitment, in the plan's currency.", 1.9
     )
     machines: Positive = key(
         "Number of machines that it covers at once, each for both payments; of a commitment to"
@@ -272,10 +278,8 @@ class Interruptions(Spec):
     checkpoint_seconds: NonNegative = key(
         "Duration of writing a checkpoint, in seconds.", 10, default=Decimal(0)
     )
-    checkpoint_interval_seconds: Positive | None = key(
-        "Work between checkpoints, in seconds; Young's and Daly's optimum by default.",
-        600,
-        default=None,
+    checkpoint_interval_seconds: Positive | None = optional(
+        "Work between checkpoints, in seconds; Young's and Daly's optimum by default.", 600
     )
     restart_seconds: NonNegative = key(
         "Billed time from a complete start to the next step, in seconds.", 60, default=Decimal(0)

@@ -21,6 +21,7 @@ from epochcost.specs.base import (
     Spec,
     Text,
     key,
+    optional,
 )
 
 Below1 = Annotated[Share, Field(lt=1)]
@@ -128,8 +129,8 @@ class Target(Spec):
     ``label_smoothing`` is defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
     """
 
-    classes: Annotated[int, Field(ge=2, le=10**7)] | None = key(
-        "Number of classes; indices are from 0 to below it.", 10, default=None
+    classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
+        "Number of classes; indices are from 0 to below it.", 10
     )
     ignored_share: Annotated[Share, Field(lt=1)] = key(
         "Share of positions without a class, which do not count.", 0.85, default=Decimal(0)
@@ -137,8 +138,8 @@ class Target(Spec):
     label_smoothing: Annotated[Share, Field(lt=1)] = key(
         "Share of the target that is spread evenly over the classes.", 0.1, default=Decimal(0)
     )
-    low: Bounded | None = key("Lower end of the target numbers, included.", 0, default=None)
-    high: Bounded | None = key("Upper end of the target numbers, excluded.", 1, default=None)
+    low: Bounded | None = optional("Lower end of the target numbers, included.", 0)
+    high: Bounded | None = optional("Upper end of the target numbers, excluded.", 1)
 
     @property
     def softmax_only(self) -> str | None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from epochcost.specs.api import ApiPrice
-from epochcost.specs.prices.api_doubts import api_doubts, change_doubts
+from epochcost.specs.prices.api_table import api_doubts, change_doubts
 
 
 def api(prompt: str, output: str, provider: str = "They", **others: object) -> ApiPrice:

@@ -16,7 +16,7 @@ from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
-from epochcost.specs.prices.api_doubts import api_doubts
+from epochcost.specs.prices.api_table import api_doubts
 from epochcost.specs.prices.doubts import hour_of, rented_doubts
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.errors import InputError
 from epochcost.specs.api import ApiPrice
-from epochcost.specs.prices.models_dev import Stated, renewed
+from epochcost.specs.prices.api_table import Stated, renewed
 
 _HEADER = (
     "provider,name,input_per_million,cached_input_per_million,output_per_million,"

@@ -22,7 +22,7 @@ from epochcost.report.charts.figure import (
     ends,
     machine_name,
 )
-from epochcost.results.limits import BatchLimit
+from epochcost.results.sidecars import BatchLimit
 from epochcost.units import seconds
 
 _DASHES = {"training": [1, 0], "inference": [5, 4]}

@@ -1,6 +1,7 @@
 """Published prices: import of price lists, checks for wrong prices, and traces of spot prices.
 
 importing ─ tables    rows of a provider's price list, and the specs of new prices
-doubts, api_doubts    prices that cannot be right
+doubts                 rented prices that cannot be right
+api_table              tables of token prices, and token prices that cannot be right
 traces                prices and availability of spot machines over time, by zone
 """

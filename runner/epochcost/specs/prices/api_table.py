@@ -1,22 +1,39 @@
-"""Read tables of token prices: CSV files in which each row is the price of one API.
+"""Read and renew tables of token prices: CSV files in which each row is the price of one API.
 
 The CSV file is in the folder of its spec. Its columns are the keys of ``ApiPrice`` except ``id``,
 which is made from the provider and the name. Keys of the table ``long`` are written
 ``long.input_per_million``. An empty cell means that the key is missing.
+
+``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source
+of a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
+
+``api_doubts`` finds prices that cannot be right. An API's price is compared with its last price,
+the same model at other providers, and the provider's other models. Two prices may differ by at most
+a fixed factor: the largest factor among the prices in this repository in November 2026, rounded up.
 """
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import io
 import re
-from collections.abc import Collection, Iterator, Sequence
-from decimal import Decimal
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
 from pathlib import Path
+from statistics import median
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import tomli
 
 from epochcost.errors import Fault, InputError
 from epochcost.specs.api import ApiPrice, LongPrompts
+from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
+from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
 from epochcost.specs.prices.tables import csv_rows
 from epochcost.specs.wording import describe, join_choices, suggest_or_list
 
@@ -28,6 +45,33 @@ COLUMNS = (
 _NUMBERS = ("per_million", "tokens")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _LONGEST_ID = 80
+_REPOSITORY = "anomalyco/models.dev"
+# Some files have binary fractions (0.049999999999999996); prices have at most these digits.
+_PRINTED = Context(prec=12)
+_PRICED = ("per_million", "above_tokens")
+_KEYS = {
+    "input": "input",
+    "cache_read": "cached_input",
+    "cache_write": "cache_write",
+    "output": "output",
+}
+# Least and most of a price as a share of the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
+# Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
+SHARES = (
+    ("output_per_million", "output", Decimal(1), Decimal(12)),
+    ("cached_input_per_million", "cached input", Decimal("0.005"), Decimal(1)),
+    ("cache_write_per_million", "kept input", Decimal("0.5"), Decimal("2.5")),
+)
+# Input and output, from the median of the same model at two or more other providers. Widest of the
+# sound ones: 6.66 (DeepSeek V3 at Hyperbolic).
+MOST_FROM_MEDIAN = Decimal(7)
+# Outside the range of the provider's other models, or of all. Widest: 2.44 (GLM 4.6 at Cerebras).
+MOST_OUTSIDE = Decimal("2.5")
+# Input and output of the cheapest and the dearest of 418 prices, for a catalogue with few of them.
+_USUAL = Decimal("0.04"), Decimal(60)
+# From one price to the next: 88 % of 1,904 changes in the history of models.dev are below; among
+# the others are prices of a token or of a thousand.
+MOST_CHANGE = Decimal(5)
 
 
 class ApiRow(NamedTuple):
@@ -96,3 +140,182 @@ def _value(key: str, cell: str) -> object:
     except (ValueError, ArithmeticError):
         pass
     return cell
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """The new text of a table, the ids of changed rows, and the ids of rows whose file is gone.
+
+    ``doubted`` has a reason for each row whose new price cannot be right; in the text, such a row
+    keeps its old price.
+    """
+
+    text: str
+    changed: tuple[str, ...]
+    gone: tuple[str, ...]
+    doubted: Mapping[str, str]
+
+
+class Stated(NamedTuple):
+    """The commit of a checkout of models.dev, and the commit's date."""
+
+    commit: str
+    day: dt.date
+
+
+def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
+    """Update a table with the prices of a checkout; rows with unchanged prices stay as they are.
+
+    Each new price is compared with the prices ``apis``; without them, every new price is accepted.
+    Raises InputError if the folder has no providers, or one of its files cannot be read.
+    """
+    if not (folder / "providers").is_dir():
+        raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
+    (_, header), *lines = csv_rows(table)
+    rows = [dict(zip(header, cells, strict=False)) for _, cells in lines]
+    changed, gone, doubted = [], [], {}
+    market = ApiMarket(apis)
+    for at, row in enumerate(rows):
+        place, name = row["source"].partition(", ")[2], api_id(row["provider"], row["name"])
+        prices = _prices(folder / place)
+        if prices is None:
+            gone.append(name)
+            continue
+        new = row | {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
+        if new == row:
+            continue
+        source = f"{_REPOSITORY}@{stated.commit[:10]}, {place}"
+        new |= {"as_of": str(stated.day), "source": source}
+        if reasons := _reasons(market, header, row, new):
+            doubted[name] = reasons
+        else:
+            rows[at] = new
+            changed.append(name)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, header, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return Renewal(text.getvalue(), tuple(changed), tuple(gone), MappingProxyType(doubted))
+
+
+def _reasons(
+    market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
+) -> str:
+    """Reasons why a row's new price cannot be right; empty if there are no prices to compare."""
+    if not market.apis:
+        return ""
+    before, after = (
+        next(judged_row(header, [cells[key] for key in header], None)) for cells in (row, new)
+    )
+    if isinstance(after, str):
+        return after
+    changes = change_doubts(before, after) if isinstance(before, ApiPrice) else ()
+    return "; ".join((*changes, *market.reasons(after)))
+
+
+def _prices(path: Path) -> Mapping[str, str] | None:
+    """The price columns of a model from its file; None if the file or its prices are missing."""
+    try:
+        text = path.read_text("utf-8")
+        cost = tomli.loads(text, parse_float=Decimal).get("cost")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{display_path(path)}: expected a model's TOML, got: {error}") from error
+    if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
+        return None
+    prices = _columns("", cost)
+    for tier in cost.get("tiers", ())[:1]:
+        prices |= _columns("long.", tier) | {"long.above_tokens": str(tier["tier"]["size"])}
+    return prices
+
+
+def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
+    """The price columns from the table of costs in a model's file.
+
+    A ``cache_write`` of 0 means that writing to the cache costs no more than the input itself.
+    """
+    return {
+        f"{prefix}{column}_per_million": f"{_PRINTED.plus(Decimal(cost[key])).normalize():f}"
+        for key, column in _KEYS.items()
+        if key in cost and (key != "cache_write" or cost[key])
+    }
+
+
+def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
+    """The reason for each API whose price cannot be right, by the API's id."""
+    market = ApiMarket(apis)
+    reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
+    """Reasons why an API's new price cannot be right, compared with its last price."""
+    last, now = _total(before), _total(after)
+    if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
+        times = f"{short(now / last)} times its last {short(last)}"
+        yield f"{short(now)} for input and output is {times}"
+
+
+class ApiMarket:
+    """The prices with which an API's price is compared."""
+
+    def __init__(self, apis: Iterable[ApiPrice]) -> None:
+        self.apis = tuple(apis)
+        self._alike: dict[tuple[str, str], list[ApiPrice]] = defaultdict(list)
+        for api in self.apis:
+            if _total(api):
+                self._alike[_model(api), api.currency].append(api)
+                self._alike[api.provider, api.currency].append(api)
+                self._alike["", api.currency].append(api)
+
+    def reasons(self, api: ApiPrice) -> Iterator[str]:
+        """Reasons why the price of an API cannot be right; none if it can."""
+        yield from _share_reasons(api)
+        total = _total(api)
+        elsewhere = [
+            _total(peer)
+            for peer in self._alike[_model(api), api.currency]
+            if peer.provider != api.provider
+        ]
+        if total and len(elsewhere) > 1:
+            usual = median(elsewhere)
+            if not 1 / MOST_FROM_MEDIAN < total / usual < MOST_FROM_MEDIAN:
+                yield (
+                    f"{short(total)} for input and output is {short(total / usual)} times the "
+                    f"{short(usual)} of the same model elsewhere"
+                )
+        elif total:
+            yield from self._from_others(api, total)
+
+    def _from_others(self, api: ApiPrice, total: Decimal) -> Iterator[str]:
+        peers, group = self._peer_totals(api, api.provider), f"{api.provider}'s other"
+        if len(peers) < FEWEST_OTHERS:
+            usual = _USUAL if api.currency == "USD" else ()
+            peers, group = (*self._peer_totals(api, ""), *usual), "all"
+        if peers and not (min(peers) / MOST_OUTSIDE < total < max(peers) * MOST_OUTSIDE):
+            yield (
+                f"{short(total)} for input and output; {group} models cost {short(min(peers))} "
+                f"to {short(max(peers))}"
+            )
+
+    def _peer_totals(self, api: ApiPrice, group: str) -> tuple[Decimal, ...]:
+        alike = self._alike[group, api.currency]
+        return tuple(_total(peer) for peer in alike if peer.id != api.id)
+
+
+def _total(api: ApiPrice) -> Decimal:
+    return api.input_per_million + api.output_per_million
+
+
+def _model(api: ApiPrice) -> str:
+    return f"model {api.model or api.name.lower().rpartition('/')[2]}"
+
+
+def _share_reasons(api: ApiPrice) -> Iterator[str]:
+    for key, label, least, most in SHARES:
+        price = getattr(api, key)
+        if api.input_per_million and price:
+            share = price / api.input_per_million
+            if not least <= share <= most:
+                yield f"{label} is {short(share)} times the input"

@@ -2,7 +2,7 @@
 
 A price is compared with its own last price, the other plans of its machine, the same accelerator in
 other machines, and the provider's other prices. Two prices may differ by at most a fixed factor:
-the largest factor among the prices in this repository in November 2026, rounded up. ``api_doubts``
+the largest factor among the prices in this repository in November 2026, rounded up. ``api_table``
 has the rules for token prices.
 """
 

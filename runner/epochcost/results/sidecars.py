@@ -1,25 +1,27 @@
-"""Record of the end of a sweep over batch sizes, its versioned JSON form, and its file.
+"""Records of the end of a sweep over batch sizes, and of the price that a launch paid.
 
-The sizes that ran are ordinary results with times and memory. A record is stored in
-``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``, a folder that readers of
-results skip.
+The sizes of a sweep that ran are ordinary results with times and memory. Readers of results skip
+the folders of these records: ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``
+and ``<hardware>/payments/<trial>.json``.
 
-History of LIMIT_VERSION:
+History of LIMIT_VERSION and of PAYMENT_VERSION:
 1  first form.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from decimal import Decimal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
-from epochcost.results.fields import Count, Former, HexDigits, Record, Timestamp
-from epochcost.results.store import HostSidecar
+from epochcost.results.fields import Count, FiniteSeconds, Former, HexDigits, Record, Timestamp
+from epochcost.results.store import HostSidecar, Sidecar
 
-LIMIT_VERSION = 1
+LIMIT_VERSION = PAYMENT_VERSION = 1
+Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
 # Digits of the sweep's id in the name of the file.
 _SWEEP_DIGITS = 8
 
@@ -44,7 +46,7 @@ class BatchLimit(HostSidecar):
 
     folder: ClassVar[str] = "limits"
     described: ClassVar[str] = "the end of a sweep"
-    limit_version: int
+    limit_version: Literal[1]
     sweep_id: HexDigits
     trial: Trial
     ended_at: Timestamp
@@ -68,8 +70,6 @@ class BatchLimit(HostSidecar):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> BatchLimit:
-        if self.limit_version != LIMIT_VERSION:
-            raise ValueError(f"limit_version should be {LIMIT_VERSION}, not {self.limit_version}")
         if list(self.sizes) != sorted(set(self.sizes)):
             raise ValueError("sizes should ascend")
         if self.cause in {"memory", "failure"} and not self.failed:
@@ -77,3 +77,30 @@ class BatchLimit(HostSidecar):
         if self.sweep_id != self.trial.model_copy(update={"batch_size": 0}).id:
             raise ValueError("sweep_id should be that of the trial: the file was edited")
         return self
+
+
+class Payment(Sidecar):
+    """The hourly price of a machine while a trial or sweep ran there.
+
+    ``engine_price`` says whether the engine quoted it; else it is that of the spec ``price``.
+    ``seconds`` is the paid time of the job; ``startup_seconds`` is the time from the request of the
+    machine to the first step, None if the machine was up already.
+    """
+
+    folder: ClassVar[str] = "payments"
+    described: ClassVar[str] = "the price that was paid for a trial"
+    payment_version: Literal[1]
+    trial_id: HexDigits
+    target: str
+    price: str
+    hourly: Amount
+    currency: str
+    engine_price: bool
+    paid_at: Timestamp
+    seconds: FiniteSeconds
+    startup_seconds: FiniteSeconds | None
+
+    @property
+    def work(self) -> str:
+        """The name of the file: the id of the trial or sweep."""
+        return self.trial_id
