@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import inspect
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from filecmp import cmp
 from pathlib import Path
@@ -13,27 +15,23 @@ from typing import Annotated, Any
 import typer
 from onnx import ModelProto, TensorProto
 
+from epochcost.analysis.rows import group_by
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.results.environment import Environment, Gpu
+from epochcost.specs.catalogue import KINDS
 from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
-from epochcost.specs.price import PLAN_KINDS
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 from onnxstep.graphs.binding import symbolic_dimensions
 from onnxstep.graphs.loading import external_files, load_model
 from onnxstep.graphs.parameters import DataInput, data_inputs
 
-Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
-Name = Annotated[str | None, typer.Option(help="A readable name.")]
-Source = Annotated[str | None, typer.Option(help="The source of the numbers.")]
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
-# A reserved plan has more keys than options.
-_PLANS = tuple(plan for plan, kind in PLAN_KINDS.items() if kind.table != "commitment")
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
@@ -44,63 +42,70 @@ def _new() -> None:
     """Write a new spec from options, a machine or a graph."""
 
 
+def _with_keys(kind: str, *keys: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command so that each of these keys of a kind of spec becomes an option.
+
+    The key's description becomes the help. The command receives the texts by key as ``texts``.
+    """
+    properties = schema_of(kind)["properties"]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def with_keys(**options: Any) -> None:
+            command({key: options.pop(key) for key in keys}, **options)
+
+        _, *others = signature.parameters.values()
+        parameters = [*others, *(_option(key, properties[key]) for key in keys)]
+        # typer reads the options from here.
+        with_keys.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return with_keys
+
+    return decorated
+
+
+def _option(key: str, described: Mapping[str, Any]) -> inspect.Parameter:
+    option = typer.Option(
+        f"--{key.replace('_', '-')}",
+        help=described["description"],
+        metavar="NUMBER" if described.get("type") in ("integer", "number") else "TEXT",
+        autocompletion=ids(key) if key in KINDS else None,
+    )
+    kind = Annotated[str | None, option]
+    return inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
 @app.command()
+@_with_keys("hardware", "id", "name", "provider", "vcpus", "memory_gib", "cpu", "cores", "source")
 def hardware(
-    detect_environment: Annotated[
+    texts: dict[str, str | None],
+    *,
+    detect: Annotated[
         bool, typer.Option("--detect", help="Fill in the facts of this machine.")
     ] = False,
-    identifier: Id = None,
-    name: Name = None,
-    provider: Annotated[str | None, typer.Option(help="The provider that rents it out.")] = None,
-    vcpus: Annotated[str | None, typer.Option(metavar="NUMBER", help="Logical CPUs.")] = None,
-    memory_gib: Annotated[str | None, typer.Option(metavar="NUMBER", help="In GiB.")] = None,
-    cpu: Annotated[str | None, typer.Option(help="Make of the CPU.")] = None,
-    cores: Annotated[str | None, typer.Option(metavar="NUMBER", help="Physical cores.")] = None,
     gpu: Annotated[str | None, typer.Option(help="A GPU's name in specs/devices/.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="Number of these GPUs.")] = 1,
-    source: Source = None,
 ) -> None:
     """Declare a machine in specs/hardware/.
 
     Example: epochcost new hardware --detect --id workstation
     """
-    detected = _detected() if detect_environment else {}
-    options = {
-        "id": identifier,
-        "name": name,
-        "provider": provider,
-        "vcpus": vcpus,
-        "memory_gib": memory_gib,
-        "cpu": cpu,
-        "cores": cores,
-        "source": source,
-    }
-    texts = {key: str(value) for key, value in detected.items() if key in options}
-    values = spec_values("hardware", {key: text or texts.get(key) for key, text in options.items()})
-    if gpu is not None:
-        values["accelerators"] = [_known_gpu(gpu, gpus)]
-    _write(
-        "hardware", {**values, "accelerators": values.get("accelerators") or detected.get("gpus")}
-    )
+    detected = _detected() if detect else {}
+    found = {key: str(detected[key]) for key in texts if key in detected}
+    values = spec_values("hardware", {key: text or found.get(key) for key, text in texts.items()})
+    accelerators = detected.get("gpus") if gpu is None else [_known_gpu(gpu, gpus)]
+    _write("hardware", {**values, "accelerators": accelerators})
 
 
 @app.command()
+@_with_keys(
+    "prices", "id", "hardware", "plan", "provider", "sku", "region", "amount", "currency",
+    "billing", "source", "as_of",
+)  # fmt: skip
 def price(
-    hardware: Annotated[
-        str | None, typer.Option(help="The machine, by its id.", autocompletion=ids("hardware"))
-    ] = None,
-    amount: Annotated[str | None, typer.Option(metavar="NUMBER", help="Per hour.")] = None,
-    plan: Annotated[str, typer.Option(help=f"{', '.join(_PLANS)}.")] = "on-demand",
-    provider: Annotated[
-        str | None, typer.Option(help="The seller.  [default: the machine's]")
-    ] = None,
-    sku: Annotated[str | None, typer.Option(help="The provider's name of the product.")] = None,
-    region: Annotated[str | None, typer.Option(help="The provider's region.")] = None,
-    currency: Annotated[str, typer.Option(help="A code of ISO 4217.")] = "USD",
-    billing: Annotated[str, typer.Option(help="Id of a billing rule.")] = "per-second",
-    as_of: Annotated[str | None, typer.Option(metavar="DATE", help="[default: today]")] = None,
-    source: Source = None,
-    identifier: Id = None,
+    texts: dict[str, str | None],
+    *,
     owned: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=NUMBER", help=f"Of an owned machine: {', '.join(_OWNED)}."),
@@ -108,46 +113,37 @@ def price(
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.
 
+    By default, the plan is on demand, billed by the second, at today's price of the machine's
+    provider in USD.
+
     Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --source "the provider's
       list"
     """
-    needed = {"hardware": hardware, "source": source}
-    require(needed if plan == "owned" else needed | {"amount": amount})
-    assert hardware is not None
-    day = as_of or dt.datetime.now(dt.UTC).date().isoformat()
-    options = {
-        "id": identifier or f"{hardware}-{plan}-{day[:7]}",
-        "hardware": hardware,
+    plan = texts["plan"] or "on-demand"
+    needed = ("hardware", "source", *(() if plan == "owned" else ("amount",)))
+    require({key: texts[key] for key in needed})
+    machine = str(texts["hardware"])
+    day = texts["as_of"] or dt.datetime.now(dt.UTC).date().isoformat()
+    defaults = {
+        "id": f"{machine}-{plan}-{day[:7]}",
         "plan": plan,
-        "provider": provider or _provider_of(hardware),
-        "sku": sku,
-        "region": region,
-        "amount": amount,
-        "currency": currency,
-        "billing": billing,
-        "source": source,
+        "provider": texts["provider"] or own_catalogue().machine(machine).provider,
+        "currency": "USD",
+        "billing": "prorated" if plan == "owned" else "per-second",
         "as_of": day,
     }
-    if plan == "owned":
-        values = spec_values("prices", {**options, "billing": "prorated"})
-        values["owned"] = _owned_values(owned or [])
-    else:
-        values = spec_values("prices", options)
-    _write("prices", values)
+    values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
+    _write("prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None})
 
 
 @app.command()
+@_with_keys("models", "id", "name", "task", "example", "source")
 def model(
+    texts: dict[str, str | None],
+    *,
     graph: Annotated[
         Path, typer.Option(metavar="FILE", help="Its ONNX file; copied into models/ with its data.")
     ],
-    identifier: Annotated[
-        str | None, typer.Option("--id", help="The id.  [default: the file's name]")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="A readable name.")] = None,
-    task: Annotated[str | None, typer.Option(help="Its task, in a few words.")] = None,
-    example: Annotated[str | None, typer.Option(help="A description of one example.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
     dim: Annotated[
         list[str] | None, typer.Option(metavar="NAME=SIZE", help="A symbolic dimension's size.")
     ] = None,
@@ -163,6 +159,8 @@ def model(
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file.
 
+    By default, the id and the name are those of the file.
+
     Example: epochcost new model --graph model.onnx --loss softmax_cross_entropy --task "image
       classification" --example "a grey 28 x 28 image" --source "our own"
     """
@@ -173,14 +171,8 @@ def model(
             f"{graph}: expected a graph without a cache, got a decoder's: declare its form in a "
             "table [decoder], as docs/how-to/add-a-decoder.md says"
         )
-    options = {
-        "id": identifier or graph.stem.lower().replace("_", "-"),
-        "name": name or graph.stem,
-        "task": task,
-        "example": example,
-        "source": source,
-    }
-    values = spec_values("models", options)
+    defaults = {"id": graph.stem.lower().replace("_", "-"), "name": graph.stem}
+    values = spec_values("models", {key: text or defaults.get(key) for key, text in texts.items()})
     values |= _declared_inputs(loaded, inputs, dim or [], vocabulary or [])
     values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
     values["inference"] = {"batch_sizes": [1, 8, 32]}
@@ -209,13 +201,7 @@ def _known_gpu(name: str, count: int) -> dict[str, Any]:
         return {"name": name, "count": count}
     shared = [key for key in Accelerator.model_fields if key != "name" and hasattr(device, key)]
     facts = {key: getattr(device, key) for key in shared}
-    stated = {key: value for key, value in facts.items() if value is not None}
-    return {"name": device.name, "count": count, **stated}
-
-
-def _provider_of(machine: str) -> str | None:
-    """The provider in the spec of a machine, or None."""
-    return own_catalogue().machine(machine).provider
+    return _stated(name=device.name, count=count, **facts)
 
 
 def _owned_values(options: list[str]) -> dict[str, Any]:
@@ -235,18 +221,17 @@ def _detected() -> dict[str, Any]:
     environment = detect_environment()
     rented = environment.instance
     name = rented.type if rented else (environment.cpu or "unnamed machine")
-    values = {
-        "id": rented.type.lower() if rented else "this-machine",
-        "name": name,
-        "provider": rented.provider if rented else "own",
-        "vcpus": environment.logical_cpus,
-        "memory_gib": _gib(environment.memory_bytes),
-        "cpu": environment.cpu,
-        "cores": environment.physical_cores,
-        "source": f"read on the machine on {dt.datetime.now(dt.UTC).date().isoformat()}",
-        "gpus": _gpus(environment),
-    }
-    return {key: value for key, value in values.items() if value}
+    return _stated(
+        id=rented.type.lower() if rented else "this-machine",
+        name=name,
+        provider=rented.provider if rented else "own",
+        vcpus=environment.logical_cpus,
+        memory_gib=_gib(environment.memory_bytes),
+        cpu=environment.cpu,
+        cores=environment.physical_cores,
+        source=f"read on the machine on {dt.datetime.now(dt.UTC).date().isoformat()}",
+        gpus=_gpus(environment) or None,
+    )
 
 
 def _gib(size_bytes: int | None) -> Decimal | None:
@@ -255,21 +240,23 @@ def _gib(size_bytes: int | None) -> Decimal | None:
 
 def _gpus(environment: Environment) -> list[dict[str, Any]]:
     """Make a table of a spec for each kind of GPU, in the order of detection."""
-    kinds: dict[str, list[Gpu]] = {}
-    for gpu in environment.gpus:
-        kinds.setdefault(gpu.name or "unnamed GPU", []).append(gpu)
+    kinds = group_by(environment.gpus, lambda gpu: gpu.name or "unnamed GPU")
     return [_accelerator(name, gpus) for name, gpus in kinds.items()]
 
 
-def _accelerator(name: str, gpus: list[Gpu]) -> dict[str, Any]:
+def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
     limit = gpus[0].power_limit_watts
-    values = {
-        "name": name,
-        "count": len(gpus),
-        "compute_capability": gpus[0].compute_capability,
-        "memory_gib": _gib(gpus[0].memory_bytes),
-        "power_watts": None if limit is None else Decimal(str(limit)),
-    }
+    return _stated(
+        name=name,
+        count=len(gpus),
+        compute_capability=gpus[0].compute_capability,
+        memory_gib=_gib(gpus[0].memory_bytes),
+        power_watts=None if limit is None else Decimal(str(limit)),
+    )
+
+
+def _stated(**values: Any) -> dict[str, Any]:
+    """The values that are known."""
     return {key: value for key, value in values.items() if value is not None}
 
 
