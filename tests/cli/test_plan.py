@@ -92,19 +92,11 @@ def test_nodes_without_a_cuda_kernel_are_named(tmp_path: Path) -> None:
     assert lines[1].endswith("192 bytes each: 1 BitwiseAnd(int32, int32)")
 
 
-def test_verbose_shows_how_large_the_models_are() -> None:
-    """Parameters and operations of every model, then memory by batch size."""
+def test_verbose_shows_the_memory_of_models() -> None:
+    """The memory of each batch size, in lines that fit a page."""
     lines = plan("--provider", "cpu", "--verbose").splitlines()
     assert max(map(len, lines)) <= 100
-    table = lines[lines.index("and as it runs here:") + 1 :]
-    assert table[0].split() == [
-        "model",
-        "parameters",
-        "trained",
-        *["forward", "3", "x", "forward", "step", "here"],
-    ]
-    assert table[1].split() == ["tiny", "51", "all", "9.60e1", "2.88e2", "1.98e2"]
-    assert any(line.startswith("tiny training cpu: 2: ") and "4: " in line for line in table)
+    assert any(line.startswith("tiny training cpu: 2: ") and "4: " in line for line in lines)
 
 
 def test_verbose_says_why_a_model_is_not_counted() -> None:

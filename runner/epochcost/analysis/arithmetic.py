@@ -1,9 +1,8 @@
 """Count the operations of a model on one example, and those of each part of a training step.
 
 Operations are counted in the graph, for which onnx is necessary but no runtime. The parts of a step
-(forward, backward, update) are estimated from this count, or partly measured. Exact operations and
-memory of a step can only be counted in a differentiated graph; `epochcost plan --verbose` shows
-them.
+(forward, backward, update) are estimated from this count, or partly measured. The memory
+of a step can only be counted in a differentiated graph; `epochcost plan --verbose` shows it.
 """
 
 from __future__ import annotations

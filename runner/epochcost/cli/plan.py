@@ -1,11 +1,10 @@
 """`epochcost plan`: show which trials a run would measure here, and why it omits others.
 
-With `--verbose`, it also shows the models' sizes, and which of their batches fit this machine.
+With `--verbose`, it also shows which batch sizes of the models fit this machine.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +29,10 @@ from epochcost.cli.terminal import (
     with_option_groups,
 )
 from epochcost.cost import Estimate, MachineTime, Time
-from epochcost.cost.flops import PASSES_PER_STEP
-from epochcost.errors import CapabilityError, EpochcostError, InputError, ModelError
+from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.kernels import CheckedGraph, check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
-from epochcost.execute.sizes import model_sizes
-from epochcost.execute.sizing import DecoderSize, decoder_size
+from epochcost.execute.sizes import SizeOrError, model_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.size import ModelSize
@@ -45,17 +42,9 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
 from epochcost.units import count_words, memory, money, scientific, seconds
 from onnxstep.graphs.cuda_kernels import KernelCheck
-from onnxstep.graphs.loading import load_model
 
 # To load libraries and a small graph, and to warm up.
 _START_SECONDS = 2
-# Sequences at once for which the memory of a decoder is shown.
-_SEQUENCES = (1, 4, 16, 64)
-_HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
-_DROP = ("3 x forward", "trained")
-_Room = Mapping[Provider, int]
-# By model its size, or the error that prevents counting it.
-_Sizes = Mapping[str, ModelSize | EpochcostError]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,7 +146,7 @@ def plan(
     *,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Also, in text, sizes of models and their memory."),
+        typer.Option("--verbose", help="Also, in text, the memory of models by batch size."),
     ] = False,
     wide: WideTable = False,
     output: OutputFormat = "text",
@@ -178,7 +167,7 @@ def plan(
         return
     _show(planned, catalogue, hardware, wide=wide)
     if verbose:
-        _show_sizes(catalogue, sorted(set(selection.model or catalogue.models)), wide=wide)
+        _show_memory(catalogue, sorted(set(selection.model or catalogue.models)))
 
 
 def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> None:
@@ -277,63 +266,21 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in names)]))
 
 
-def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> None:
-    """Print a table of operations, then the memory of each batch size and whether it fits."""
-    models, room = [catalogue.model(name) for name in names], room_bytes()
+def _show_memory(catalogue: Catalogue, names: Sequence[str]) -> None:
+    """Print the memory of each model's batch sizes, and whether it fits this machine."""
+    room = room_bytes()
     with counting(Console(stderr=True)) as on_counted:
         sizes = model_sizes(catalogue, names, on_counted)
-    say(
-        "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
-        "\nand as it runs here:"
-    )
-    print_table(_HEADER, [_size_row(model, sizes) for model in models], drop=_DROP, wide=wide)
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     say(f"\nMemory by batch size; a trial may take here: {limits}")
-    for line in (line for model in models for line in _memory_lines(model, sizes, room)):
-        say(line)
-    for model in models:
-        if model.decoder is not None and model.graph is not None:
-            with contextlib.suppress(ModelError):
-                size = decoder_size(model, load_model(catalogue.graph_path(model)))
-                say("\n".join(_decoder_lines(size)))
+    for name in names:
+        for line in _memory_lines(catalogue.model(name), sizes.get(name), room):
+            say(line)
 
 
-def _decoder_lines(size: DecoderSize) -> Iterator[str]:
-    """Yield a token's operations and bytes, and the memory for each number of sequences."""
-    moved, moved_int4 = (
-        memory(size.decode_bytes(1, size.length, int4=int4)) for int4 in (False, True)
-    )
-    yield (
-        f"{size.model}, at {size.length} tokens in fp32: "
-        f"{scientific(size.prefill_flops_per_token)} FLOPs to read a token and "
-        f"{scientific(size.decode_flops_per_token)} to write one, which moves {moved} "
-        f"({moved_int4} in int4); {memory(size.cache_bytes_per_token)} of cache a token"
-    )
-    amounts = (f"{count}: {memory(size.memory_bytes(count, size.length))}" for count in _SEQUENCES)
-    yield f"{size.model} by sequences of {size.length} tokens: {', '.join(amounts)}"
-
-
-def _size_row(model: Model, sizes: _Sizes) -> tuple[str, ...]:
-    size = sizes.get(model.id)
-    if model.declared is not None:
-        return (model.id, f"{model.declared.parameters:,}", "-", "-", "-", "-")
-    if model.graph is None and model.decoder is not None:
-        return (model.id, f"{model.decoder.parameters:,}", "-", "-", "-", "-")
-    if not isinstance(size, ModelSize):
-        return (model.id, *["-"] * (len(_HEADER) - 1))
-    forward = size.forward_flops_per_example
-    literature = PASSES_PER_STEP * forward if forward is not None and model.training else None
-    counts = (forward, literature, size.step_flops_per_example)
-    return (
-        model.id,
-        f"{size.parameters:,}",
-        "all" if size.trainable_parameters == size.parameters else f"{size.trainable_parameters:,}",
-        *("-" if count is None else scientific(count) for count in counts),
-    )
-
-
-def _memory_lines(model: Model, sizes: _Sizes, room: _Room) -> Iterator[str]:
-    size = sizes.get(model.id)
+def _memory_lines(
+    model: Model, size: SizeOrError | None, room: Mapping[Provider, int]
+) -> Iterator[str]:
     if model.declared is not None:
         total = scientific(float(model.declared.training_flops))
         yield f"{model.id}: no graph; {total} FLOPs train it, 6 for each parameter and token"

@@ -1,19 +1,29 @@
-"""Check planned trials for nodes without a CUDA kernel; this needs no GPU."""
+"""Check planned trials for nodes without a CUDA kernel; this needs no GPU.
+
+Checks are cached for the user by the id of a trial, which covers its graph and its spec.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+
+from pydantic import TypeAdapter
 
 from epochcost.errors import EpochcostError
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.execute.job_files import cache_names, in_precision
 from epochcost.execute.step import step_in_precision
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Phase
+from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from onnxstep.graphs.cuda_kernels import KernelCheck, check_kernels
 from onnxstep.graphs.loading import load_model
+
+_KEPT = Keep("kernels", TypeAdapter(tuple[str, KernelCheck]), (LIBRARY, "."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,10 @@ def check_trials(catalogue: Catalogue, trials: Iterable[Trial]) -> Iterator[Chec
             chosen.setdefault(title, trial)
     for title, trial in chosen.items():
         try:
-            yield CheckedGraph(title, _check(catalogue, trial))
+            check = partial(_check, catalogue, trial)
+            yield CheckedGraph(
+                title, _KEPT.value(optional_cache_folder("kernels"), trial.id, check)
+            )
         except EpochcostError as error:
             yield CheckedGraph(title, error)
 
