@@ -13,11 +13,8 @@ from epochcost.analysis.arithmetic import (
     Arithmetic,
     Graph,
     arithmetic_of_graphs,
-    forward_shares,
-    step_parts,
 )
 from epochcost.graphs.profile import Profile
-from epochcost.report.pages.page import Report
 from tiny_project import linear_model
 
 
@@ -70,21 +67,3 @@ def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
     good = tmp_path / "good.onnx"
     onnx.save(linear_model(), good)
     assert arithmetic_of(good, {"time": 3}) is None
-
-
-def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
-    """At batch 32; plain SGD reads weights and gradients and writes weights: 12 bytes a number."""
-    model = report.catalogue.models["net"]
-    forward, backward, update = step_parts(Arithmetic(110, 100.0, 10), model, 32)
-    assert forward.flops == 3200
-    assert backward.flops == 6400
-    assert update.flops is None
-    assert (forward.least_bytes, backward.least_bytes, update.least_bytes) == (400, 800, 1200)
-    assert step_parts(None, model, 32) == ()
-
-
-def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:
-    """5.05 ms of 11 ms at batch 32; batch 128 has no inference."""
-    (share,) = forward_shares([row for row in report.observations if row.workload.id == "net"])
-    assert share.training.batch_size == share.inference.batch_size == 32
-    assert share.share.mean == pytest.approx(0.00507 / 0.011, rel=0.01)

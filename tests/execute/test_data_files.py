@@ -88,26 +88,6 @@ def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
     assert not data.exists()
 
 
-class SilentBar:
-    """A progress bar that nobody sees."""
-
-    total = 0
-
-    def __init__(self, name: str) -> None:
-        self.name, self.count = name, 0
-
-    def update(self, count: int) -> None:
-        """Count."""
-        self.count += count
-
-    def reset(self) -> None:
-        """Begin again."""
-        self.count = 0
-
-    def close(self) -> None:
-        """End."""
-
-
 @pytest.fixture(name="publisher")
 def publisher_fixture() -> Iterator[Publisher]:
     """A server of this machine that offers one file."""
@@ -117,15 +97,15 @@ def publisher_fixture() -> Iterator[Publisher]:
 
 def fetched(folder: Path, *files: DataFile) -> list[PlacedFile]:
     """All files of a data set, fetched."""
-    return list(fetch_files(dataset_of(*files), folder, SilentBar))
+    return list(fetch_files(dataset_of(*files), folder, lambda _: None))
 
 
 def test_a_file_is_fetched_once(publisher: Publisher, tmp_path: Path) -> None:
-    """Its bytes are counted; a file that is there and sound is not asked for again."""
-    dataset, bars = dataset_of(publisher.file()), [SilentBar("x.csv")]
-    (file,) = fetch_files(dataset, tmp_path, lambda _: bars[0])
+    """Its address is announced; a file that is there and sound is not asked for again."""
+    lines: list[str] = []
+    (file,) = fetch_files(dataset_of(publisher.file()), tmp_path, lines.append)
     assert (file.path.read_bytes(), file.origin) == (ROWS, "fetched")
-    assert (bars[0].total, bars[0].count) == (len(ROWS), len(ROWS))
+    assert lines == [f"fetching {publisher.address}/x.csv"]
     assert [each.origin for each in fetched(tmp_path, publisher.file())] == ["is there"]
     assert publisher.requests == ["/x.csv"]
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["x.csv"]

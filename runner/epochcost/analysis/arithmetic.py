@@ -1,8 +1,7 @@
-"""Count the operations of a model on one example, and those of each part of a training step.
+"""Count the operations of a model on one example.
 
-Operations are counted in the graph, for which onnx is necessary but no runtime. The parts of a step
-(forward, backward, update) are estimated from this count, or partly measured. The memory
-of a step can only be counted in a differentiated graph; `epochcost plan --verbose` shows it.
+Operations are counted in the graph, for which onnx is necessary but no runtime. The memory of a
+step can only be counted in a differentiated graph; `epochcost plan --verbose` shows it.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from epochcost.analysis.observations import Observation
 from epochcost.graphs.copies import computed_in_copies
 from epochcost.graphs.profile import Arithmetic
 from epochcost.results.kept import LIBRARY, Keep
@@ -25,7 +23,6 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.specs.training import Optimizer
-from epochcost.statistics import Bounded, ratio
 
 BYTES_PER_NUMBER = 4
 # The optimizers' states, of the parameter's size each (formulas: onnxstep.optimizers).
@@ -126,71 +123,12 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
             _KEPT.write(kept_in, graph, counted)
 
 
-@dataclass(frozen=True)
-class StepPart:
-    """A part of a training step: its operations, and the fewest bytes of parameters it can move.
-
-    Embedding tables are left out, because a step moves only some of their rows. ``share`` is the
-    part's share of the step's operations. ``flops`` and ``share`` are None for the update, whose
-    elementwise operations are not counted (`graphs.counting`).
-    """
-
-    name: str
-    flops: float | None
-    least_bytes: int
-    share: float | None
-
-
-@dataclass(frozen=True)
-class ForwardShare:
-    """A training step, and inference at the same batch size.
-
-    ``share`` is inference time / training time.
-    """
-
-    training: Observation
-    inference: Observation
-    share: Bounded
-
-
 def is_whole_pass(model: Model, mode: Mode) -> bool:
     """Whether a step computes all its passes; a training with frozen parameters does not."""
     return mode == "inference" or not (model.training and model.training.freeze)
-
-
-def step_parts(counted: Arithmetic | None, model: Model, batch_size: int) -> tuple[StepPart, ...]:
-    """The estimated parts of a step at a batch size; empty if the model cannot be counted.
-
-    The backward pass counts as two forward passes, as in Kaplan et al. 2020 (arXiv 2001.08361,
-    section 2.1). That does not hold with frozen parameters, for which there is no estimate.
-    """
-    if counted is None or model.training is None or not is_whole_pass(model, "training"):
-        return ()
-    forward, weights = counted.forward_flops * batch_size, counted.read_whole * BYTES_PER_NUMBER
-    # Weights and gradients are read, weights written; states are read and written.
-    update = (3 + 2 * optimizer_states(model.training.optimizer)) * weights
-    return (
-        StepPart("forward", forward, weights, 1 / 3),
-        StepPart("backward", 2 * forward, 2 * weights, 2 / 3),
-        StepPart("update", None, update, None),
-    )
 
 
 def optimizer_states(optimizer: Optimizer) -> int:
     """Number of values that an optimizer stores for each parameter."""
     momentum = bool(getattr(optimizer, "momentum", 0))
     return _STATES[optimizer.name] + momentum
-
-
-def forward_shares(observed: Iterable[Observation]) -> Iterator[ForwardShare]:
-    """Yield every measured training step that has a measured inference of the same batch size."""
-    measured = [step for step in observed if step.kind == "measured"]
-    served = {_key(step): step for step in measured if step.mode == "inference"}
-    for step in measured:
-        inference = served.get(_key(step))
-        if step.mode == "training" and inference is not None:
-            yield ForwardShare(step, inference, ratio(inference.step_interval, step.step_interval))
-
-
-def _key(observed: Observation) -> tuple[object, ...]:
-    return observed.machine, observed.batch_size, observed.software

@@ -9,7 +9,7 @@ benchmarks/training_step.py and benchmarks/inference.py write it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -24,7 +24,7 @@ from epochcost.results.ceilings import Ceilings
 from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.store import load_all, load_sidecars
+from epochcost.results.store import Sidecar, SidecarT, load_all, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 
@@ -36,6 +36,8 @@ _SLOWER = Decimal("1.05")
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 RESULTS_URI = "data/results"
+# A message on a specification that a record lacks; None if it lacks none.
+FaultOf = Callable[[SidecarT], str | None]
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
@@ -241,19 +243,23 @@ def read_inputs(
     """Read the results of all folders and the ratios under ``docs``; join them with the specs."""
     problems: list[str] = []
     stored: list[StoredResult] = []
-    ceilings: list[StoredCeilings] = []
+    ceilings: dict[Path, Ceilings] = {}
     limits: dict[Path, BatchLimit] = {}
     trainings: dict[Path, Trainings] = {}
     reported: dict[Path, ReportedRun] = {}
+
+    def unknown_machine(record: Ceilings) -> str | None:
+        known = record.hardware in catalogue.hardware
+        return None if known else f"expected a machine with a spec, got {record.hardware!r:.80}"
+
     for folder in results:
         stored += _stored(folder, catalogue, problems)
-        ceilings += _ceilings(folder, catalogue, problems)
-        ends, trained = load_sidecars(folder, BatchLimit), load_sidecars(folder, Trainings)
-        limits |= ends.records
-        trainings |= trained.records
-        reported |= _reported(folder, catalogue, problems)
-        faults = (*ends.faults, *trained.faults)
-        problems += [f"{fault} (left out of the site)" for fault in faults]
+        ceilings |= _records(folder, Ceilings, problems, unknown_machine)
+        limits |= _records(folder, BatchLimit, problems, lambda _: None)
+        trainings |= _records(folder, Trainings, problems, lambda _: None)
+        reported |= _records(
+            folder, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
+        )
     ratios = StepRatios()
     try:
         ratios = read_ratios(docs / RATIOS_FILE)
@@ -268,8 +274,8 @@ def read_inputs(
         {path: _declared(limit, catalogue, declared) for path, limit in limits.items()},
         cache,
         tuple(
-            replace(host, ceilings=_declared(host.ceilings, catalogue, declared))
-            for host in ceilings
+            StoredCeilings(_declared(host, catalogue, declared), path, uri_of(path, host))
+            for path, host in ceilings.items()
         ),
         tuple(results),
         docs,
@@ -300,30 +306,26 @@ def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
     return record.model_copy(update={"hardware": machine})
 
 
-def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:
-    loaded = load_sidecars(folder, Ceilings)
-    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+def _records(
+    folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
+) -> dict[Path, SidecarT]:
+    """Read the records of a kind that are sound and name known specs; list the others."""
+    loaded = load_sidecars(folder, kind)
+    faults = [str(fault) for fault in loaded.faults]
+    sound: dict[Path, SidecarT] = {}
     for path, record in loaded.records.items():
-        if record.hardware in catalogue.hardware:
-            yield StoredCeilings(
-                record, path, f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}"
-            )
+        reason = fault_of(record)
+        if reason is None:
+            sound[path] = record
         else:
-            expected = f"expected a machine with a spec, got {record.hardware!r:.80}"
-            problems.append(f"{path}: {expected} (left out of the site)")
+            faults.append(f"{path}: {reason}")
+    problems += [f"{fault} (left out of the site)" for fault in faults]
+    return sound
 
 
-def _reported(
-    folder: Path, catalogue: Catalogue, problems: list[str]
-) -> Iterator[tuple[Path, ReportedRun]]:
-    loaded = load_sidecars(folder, ReportedRun)
-    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
-    for path, record in loaded.records.items():
-        message = next(spec_faults(catalogue, record), None)
-        if message is None:
-            yield path, record
-        else:
-            problems.append(f"{path}: {message} (left out of the site)")
+def uri_of(path: Path, record: Sidecar) -> str:
+    """The address of a record's file on the site."""
+    return f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}"
 
 
 def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredResult]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.inputs import RESULTS_URI, Inputs
+from epochcost.analysis.inputs import Inputs, uri_of
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Evidence
 from epochcost.analysis.tokens import hour_of
@@ -68,7 +68,7 @@ def reported_rows(inputs: Inputs, model: str) -> tuple[ReportedRow, ...]:
     """The reported runs of a model, ascending by cost of all tokens; unpriced runs come last."""
     records = inputs.reported.items()
     rows = [
-        _row(inputs, record, f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}")
+        _row(inputs, record, uri_of(path, record))
         for path, record in records
         if record.model == model
     ]

@@ -184,7 +184,8 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
         return forward, weights
     if model.training is None:
         return None
-    # Weights are read twice, gradients written once, and the update as `step_parts` counts it.
+    # Weights are read twice and gradients written once; the update reads weights, gradients and
+    # states, and writes weights and states.
     return PASSES_PER_STEP * forward, (6 + 2 * optimizer_states(model.training.optimizer)) * weights
 
 

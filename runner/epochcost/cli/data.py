@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import ids, print_table
@@ -42,16 +40,8 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
         typer.echo(f"{name}: {_origin(dataset)}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        *(BarColumn(bar_width=20), DownloadColumn(), TimeRemainingColumn()),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        for file in fetch_files(dataset, data, lambda file_name: _Bar(progress, file_name)):
-            _print_file(name, file)
+    for file in fetch_files(dataset, data, lambda line: typer.echo(line, err=True)):
+        _print_file(name, file)
 
 
 @app.command("import")
@@ -119,23 +109,3 @@ def _print_file(name: str, file: PlacedFile) -> None:
         f'add below name = "{file.declared.name}" in specs/datasets/{name}.toml:\n'
         f'sha256 = "{file.sha256}"'
     )
-
-
-class _Bar:
-    """A progress bar for a file at a terminal, with the interface that pooch expects."""
-
-    total = 0
-
-    def __init__(self, progress: Progress, name: str) -> None:
-        self._progress, self._task = progress, progress.add_task(name, total=None)
-
-    def update(self, count: int) -> None:
-        """Advance by ``count`` bytes."""
-        self._progress.update(self._task, total=self.total or None, advance=count)
-
-    def reset(self) -> None:
-        """Start from zero."""
-        self._progress.reset(self._task)
-
-    def close(self) -> None:
-        """Do nothing, because the display removes all bars together."""

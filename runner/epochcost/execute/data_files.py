@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pooch
 
@@ -31,14 +31,11 @@ class PlacedFile:
     origin: Literal["fetched", "imported", "is there"]
 
 
-def fetch_files(
-    dataset: Dataset, folder: Path, bar_of: Callable[[str], Any]
-) -> Iterator[PlacedFile]:
+def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> Iterator[PlacedFile]:
     """Download each file of a data set that is not yet in ``folder``.
 
-    ``bar_of`` makes the progress bar of a file. The bar must have what pooch requires: a total, and
-    the methods update, reset and close. Raises InputError if a file has no address or contradicts
-    its spec, and CapabilityError if it cannot be downloaded.
+    ``say`` gets a line before each download. Raises InputError if a file has no address or
+    contradicts its spec, and CapabilityError if it cannot be downloaded.
     """
     data = _declared_files(dataset)
     for file in data.files:
@@ -56,7 +53,8 @@ def fetch_files(
             path.unlink()
             present = None
         if present is None:
-            _download(file, path, bar_of(file.name))
+            say(f"fetching {file.address}")
+            _download(file, path)
             yield PlacedFile(file, path, _check_placed(path, file, data.format), "fetched")
         else:
             yield PlacedFile(file, path, present, "is there")
@@ -101,12 +99,12 @@ def _declared_files(dataset: Dataset) -> Files:
     return dataset.data
 
 
-def _download(file: DataFile, path: Path, bar: Any) -> None:
+def _download(file: DataFile, path: Path) -> None:
     """Download a file to its place; if the hash is wrong, an existing file stays."""
     assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(
-        progressbar=bar, chunk_size=_CHUNK_BYTES, timeout=_SILENCE_SECONDS, headers=_HEADERS
+        chunk_size=_CHUNK_BYTES, timeout=_SILENCE_SECONDS, headers=_HEADERS
     )
     try:
         pooch.retrieve(file.address, file.sha256, path.name, path.parent, downloader=downloader)

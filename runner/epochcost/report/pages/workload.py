@@ -7,7 +7,6 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.arithmetic import forward_shares, step_parts
 from epochcost.analysis.comparisons import comparisons, scalings
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.estimates import states_bytes
@@ -126,10 +125,6 @@ def _values(
         "trained": [row for row in timed if row.mode == "training"],
         "served": [row for row in timed if row.mode == "inference"],
         "loaded": [row for row in report.loads if model and row.model == model.id],
-        "forward": [*forward_shares(observed)],
-        "parts": step_parts(about["counted"], model, model.training.batch_sizes[0])
-        if model and model.training
-        else (),
         "drawn": energy_by_machine(catalogue, rows, energy_goal(rows)),
         "scalings": scalings(catalogue, observed, variants),
         "comparisons": comparisons(catalogue, observed, variants),
