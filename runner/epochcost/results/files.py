@@ -118,28 +118,21 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     file is left behind. Raises CapabilityError if another process has the lock or the file system
     has no locks.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _lock(folder, descriptor)
+    with contextlib.ExitStack() as resources:
+        try:
+            resources.enter_context(locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise CapabilityError(
+                f"{folder}: expected to be the only run that writes here, but another run is in "
+                "progress: wait for it, or name another folder with --results (two runs at once on "
+                "one machine also slow each other)"
+            ) from None
+        except OSError as error:
+            raise CapabilityError(
+                f"{folder}: expected a folder that can be locked, got {error.strerror}: "
+                "name a folder on a local disk with --results"
+            ) from None
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(folder: Path, descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CapabilityError(
-            f"{folder}: expected to be the only run that writes here, but another run is in "
-            "progress: wait for it, or name another folder with --results (two runs at once on one "
-            "machine also slow each other)"
-        ) from None
-    except OSError as error:
-        raise CapabilityError(
-            f"{folder}: expected a folder that can be locked, got {error.strerror}: "
-            "name a folder on a local disk with --results"
-        ) from None
 
 
 @contextlib.contextmanager

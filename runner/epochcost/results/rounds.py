@@ -82,28 +82,24 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
     if not watched:
         return None
     fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
-    throttles = [conditions.throttles for conditions in watched]
     return Conditions(
         seconds=sum(conditions.seconds for conditions in watched),
         others_cpus=_mean(watched, "others_cpus"),
         steal_share=_mean(watched, "steal_share"),
         frozen_seconds=_join(sum, (conditions.frozen_seconds for conditions in watched)),
-        throttles=None if None in throttles else _distinct(throttles),
-        devices=_devices(watched),
+        throttles=_union([conditions.throttles for conditions in watched]),
+        devices=_union([conditions.devices for conditions in watched]),
         device_memory_bytes=fullest.device_memory_bytes,
         device_memory_meter=fullest.device_memory_meter,
         unknown={name: why for conditions in watched for name, why in conditions.unknown.items()},
     )
 
 
-def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
-    """The GPUs used in any round; None if the GPUs of a round are unknown."""
-    devices = [conditions.devices for conditions in watched]
-    return None if None in devices else _distinct(devices)
-
-
-def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:
-    return tuple(dict.fromkeys(each for part in lists for each in part or ()))
+def _union(lists: Sequence[tuple[ValueT, ...] | None]) -> tuple[ValueT, ...] | None:
+    """All distinct items of the rounds' lists; None if the list of a round is unknown."""
+    if None in lists:
+        return None
+    return tuple(dict.fromkeys(item for items in lists for item in items or ()))
 
 
 def _mean(watched: Sequence[Conditions], name: str) -> float | None:

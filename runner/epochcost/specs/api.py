@@ -21,6 +21,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     key,
+    optional,
 )
 from epochcost.specs.reference_data import Currency
 
@@ -70,8 +71,8 @@ class ApiPrice(PricedSpec):
 
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     provider: Text = key("Company that serves the model.", "OpenAI")
-    model: Identifier | None = key(
-        "The catalogue's model of the same size, by id.", "llama-3.1-8b", default=None
+    model: Identifier | None = optional(
+        "The catalogue's model of the same size, by id.", "llama-3.1-8b"
     )
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
     input_per_million: _Input
@@ -83,7 +84,7 @@ class ApiPrice(PricedSpec):
     )
     long: LongPrompts | None = None
     as_of: dt.date = key("The day of the source.", "2025-10-20")
-    valid_until: dt.date | None = key("The day on which the offer ended.", default=None)
+    valid_until: dt.date | None = optional("The day on which the offer ended.")
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

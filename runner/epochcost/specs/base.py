@@ -126,9 +126,11 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
 
 # A package's version of three numbers; it becomes the name of a folder.
 RELEASE = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
-# A TOML array read as an immutable tuple: `Annotated[tuple[X, ...], FROM_LIST]`.
 FROM_LIST = BeforeValidator(_from_list)
 DISTINCT = distinct(lambda item: item)
+# A TOML array, read as an immutable tuple; and an array of at least one item and of each once.
+Array = Annotated[tuple[ItemT, ...], FROM_LIST]
+Choices = Annotated[tuple[ItemT, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Identifier = Annotated[
     str,
     matching(
@@ -160,10 +162,7 @@ PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # Key paths of the spec whose values we could not check in a source, such as
 # `training.optimizer.epsilon`, without positions in arrays.
 Unconfirmed = Annotated[
-    tuple[Text, ...],
-    key("Keys of this spec whose values we could not check in a source."),
-    FROM_LIST,
-    DISTINCT,
+    Array[Text], key("Keys of this spec whose values we could not check in a source."), DISTINCT
 ]
 
 

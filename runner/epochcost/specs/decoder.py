@@ -7,14 +7,14 @@ outputs are those of onnxruntime-genai's model builder.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec, key
+from epochcost.specs.base import Choices, PositiveInt, Spec, key, optional
 
 PhaseName = Literal["prefill", "decode"]
-Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+Counts = Choices[PositiveInt]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 SCORES = "logits"
 _PARTS = ("key", "value")
@@ -51,34 +51,27 @@ class Decoder(Spec):
         "Heads of keys and values, shared evenly by the heads of attention.", 3
     )
     head_size: PositiveInt = key("Size of a head.", 64)
-    key_value_rank: PositiveInt | None = key(
-        "Size of the latent vector that the cache has instead of keys and values.",
-        512,
-        default=None,
+    key_value_rank: PositiveInt | None = optional(
+        "Size of the latent vector that the cache has instead of keys and values.", 512
     )
-    rope_size: PositiveInt | None = key(
-        "Size of the rotated key that is cached with the latent vector.", 64, default=None
+    rope_size: PositiveInt | None = optional(
+        "Size of the rotated key that is cached with the latent vector.", 64
     )
     vocabulary: PositiveInt = key("Number of different tokens.", 49152)
     context: PositiveInt = key("Tokens of the longest sequence, prompt and answer together.", 8192)
-    hidden: PositiveInt | None = key("Width of the residual stream.", 576, default=None)
-    intermediate: PositiveInt | None = key(
-        "Width of the feed-forward layer, or of an expert.", 1536, default=None
+    hidden: PositiveInt | None = optional("Width of the residual stream.", 576)
+    intermediate: PositiveInt | None = optional(
+        "Width of the feed-forward layer, or of an expert.", 1536
     )
-    experts: PositiveInt | None = key(
-        "Experts of a layer, from which a router chooses.", 128, default=None
+    experts: PositiveInt | None = optional("Experts of a layer, from which a router chooses.", 128)
+    experts_per_token: PositiveInt | None = optional(
+        "Experts that the router chooses for a token.", 8
     )
-    experts_per_token: PositiveInt | None = key(
-        "Experts that the router chooses for a token.", 8, default=None
+    parameters: PositiveInt | None = optional(
+        "All parameters; tied parameters count once.", 134515008
     )
-    parameters: PositiveInt | None = key(
-        "All parameters; tied parameters count once.", 134515008, default=None
-    )
-    active_parameters: PositiveInt | None = key(
-        "Parameters that a token uses; all by default.",
-        12879925248,
-        default=None,
-        validate_default=True,
+    active_parameters: PositiveInt | None = optional(
+        "Parameters that a token uses; all by default.", 12879925248, validate_default=True
     )
     generation: Generation = Generation()
 

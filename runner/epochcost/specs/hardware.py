@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
-    FROM_LIST,
+    Array,
     NamedSpec,
     Notes,
     Positive,
@@ -67,9 +67,7 @@ class Hardware(NamedSpec):
     busy_watts: Positive | None = optional(
         "Power of the busy machine without its accelerators, in watts.", 150
     )
-    accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = key(
-        "GPUs, a table for each kind.", default=()
-    )
+    accelerators: Array[Accelerator] = key("GPUs, a table for each kind.", default=())
     detected: bool = key(
         "Whether its parts are read from the machine that measures.", default=False
     )
@@ -89,7 +87,7 @@ class Device(NamedSpec):
     name: Text = key("Name for people.", "A100 SXM4 (40 GB)")
     chip: Text = key("The chip, equal for all form factors, such as PCIe and SXM.", "A100")
     generation: Text = key("The maker's architecture of the chip.", "Ampere")
-    spellings: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = key(
+    spellings: Annotated[Array[Text], DISTINCT] = key(
         "Other names under which sources and machines list it; case does not matter.",
         ["A100-SXM4-40GB"],
         default=(),

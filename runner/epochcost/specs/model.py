@@ -10,8 +10,9 @@ from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
-    FROM_LIST,
+    Array,
     Bounded,
+    Choices,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -30,9 +31,9 @@ from epochcost.specs.base import (
 from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
 from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
 
-BatchSizes = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+BatchSizes = Choices[PositiveInt]
 # Names of parameters, or shell patterns of names, such as "bert.encoder.*".
-Patterns = Annotated[tuple[Text, ...], FROM_LIST, DISTINCT]
+Patterns = Annotated[Array[Text], DISTINCT]
 GraphFile = Annotated[
     str,
     matching(
@@ -91,7 +92,7 @@ class Training(LossTerm):
     An epoch has ``examples_per_epoch // batch`` steps.
     """
 
-    auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = key(
+    auxiliary: Array[LossTerm] = key(
         "Further terms of the loss, added to the main term.", default=()
     )
     optimizer: Optimizer = key("The optimizer.")
@@ -161,14 +162,14 @@ class Model(NamedSpec):
         "Its ONNX file in the folder models/.", "cifar_resnet44.onnx"
     )
     declared: DeclaredModel | None = None
-    inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = key(
+    inputs: Annotated[Array[Input], distinct(lambda declared: declared.name)] = key(
         "Inputs of the graph, a table for each.", default=()
     )
     dimensions: Mapping[str, PositiveInt] = key(
         "Sizes of the graph's symbolic dimensions other than the batch, by name.", default={}
     )
-    carried: Annotated[tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)] = (
-        key("State that goes from one step or run to the next.", default=())
+    carried: Annotated[Array[CarriedState], distinct(lambda state: state.input)] = key(
+        "State that goes from one step or run to the next.", default=()
     )
     decoder: Decoder | None = optional(
         "Form of a model that generates tokens with a cache of keys and values; no "

@@ -18,7 +18,7 @@ from pydantic import ValidationInfo, field_validator, model_validator
 from epochcost.errors import InputError
 from epochcost.specs.base import (
     DOUBTED,
-    FROM_LIST,
+    Array,
     Bounded,
     Identifier,
     NonNegative,
@@ -141,9 +141,9 @@ class Price(PricedSpec):
     amount: Positive | None = optional("Price of an hour of use, in the plan's currency.", 3.06)
     per: Literal["hour"] = key("Unit of the amount, always an hour.", default="hour")
     commitment: Commitment | None = None
-    components: Annotated[
-        tuple[Component, ...], FROM_LIST, distinct(lambda component: component.label)
-    ] = key("Parts that are added to the amount or replace it.", default=())
+    components: Annotated[Array[Component], distinct(lambda component: component.label)] = key(
+        "Parts that are added to the amount or replace it.", default=()
+    )
     currency: Currency = key(
         "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
     )

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
-    FROM_LIST,
+    Array,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -125,7 +125,7 @@ class Timing(Spec):
         "Spread of the accuracies of the source's runs, in percentage points.", 0.3
     )
     framework: Text | None = optional("Framework of the source's training.", "TensorFlow 1.4")
-    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = key(
+    claims: Annotated[Array[Claim], distinct(lambda claim: claim.label)] = key(
         "The source's other values of this row.", default=()
     )
     confirmed: bool = key("False if we could not check the row in a source.", default=True)
@@ -202,15 +202,13 @@ class Published(NamedSpec):
     )
     source: Source
     as_of: dt.date = key("The day of the source.", "2019-12-01")
-    timings: Annotated[tuple[Timing, ...], FROM_LIST, distinct(lambda timing: timing.id)] = key(
+    timings: Annotated[Array[Timing], distinct(lambda timing: timing.id)] = key(
         "The rows of the source's table.", default=()
     )
-    claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = key(
+    claims: Annotated[Array[Claim], distinct(lambda claim: claim.label)] = key(
         "The source's values that belong to no row.", default=()
     )
-    remarks: Annotated[tuple[Remark, ...], FROM_LIST] = key(
-        "Further statements of the source, outside its table.", default=()
-    )
+    remarks: Array[Remark] = key("Further statements of the source, outside its table.", default=())
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 

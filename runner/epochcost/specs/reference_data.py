@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from epochcost.specs.base import (
-    FROM_LIST,
+    Array,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -90,10 +90,10 @@ class DataFile(Spec):
     holds: Literal["examples", "labels", "both"] = key(
         "The part of each example in the file.", default="both"
     )
-    members: Annotated[tuple[FileName, ...], FROM_LIST] = key(
+    members: Array[FileName] = key(
         "Members of an archive to read, in order.", ["data_batch_1.bin"], default=()
     )
-    held_out_members: Annotated[tuple[FileName, ...], FROM_LIST] = key(
+    held_out_members: Array[FileName] = key(
         "Held-out members, if an archive has both parts; `members` are then those to train on.",
         ["test_batch.bin"],
         default=(),
@@ -130,13 +130,13 @@ class Files(Spec):
     """The files of a data set on this machine, in the folder with the data set's name."""
 
     format: DataFormat = key("The format of every file.")
-    files: Annotated[
-        tuple[DataFile, ...], FROM_LIST, Field(min_length=1), distinct(lambda file: file.name)
-    ] = key("The files, in the order of their examples.")
+    files: Annotated[Array[DataFile], Field(min_length=1), distinct(lambda file: file.name)] = key(
+        "The files, in the order of their examples."
+    )
     package: Text | None = optional(
         "Folder in an installed Python package with the files.", "sklearn/datasets/data"
     )
-    shape: Annotated[tuple[PositiveInt, ...], FROM_LIST] = key(
+    shape: Array[PositiveInt] = key(
         "The shape of an example, if the format has none.", [8, 8], default=()
     )
     largest_value: Positive = key(

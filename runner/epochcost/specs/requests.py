@@ -11,14 +11,15 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from epochcost.specs.base import (
-    DISTINCT,
-    FROM_LIST,
     RELEASE,
+    Array,
+    Choices,
     PositiveInt,
     Source,
     Spec,
     key,
     matching,
+    optional,
 )
 
 ENGINE = "onnxruntime-genai"
@@ -27,11 +28,9 @@ _SHORTEST_ANSWER = 2
 EngineName = Annotated[
     str, matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
 ]
-Tokens = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
-Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST]
-Percents = Annotated[
-    tuple[Annotated[int, Field(ge=1, le=100)], ...], FROM_LIST, Field(min_length=1), DISTINCT
-]
+Tokens = Choices[PositiveInt]
+Counts = Array[PositiveInt]
+Percents = Choices[Annotated[int, Field(ge=1, le=100)]]
 
 
 class Lengths(Spec):
@@ -41,16 +40,14 @@ class Lengths(Spec):
     above ``most`` become ``most``.
     """
 
-    tokens: Tokens | None = key(
-        "Possible lengths; a single length holds for all texts.", [64, 256], default=None
+    tokens: Tokens | None = optional(
+        "Possible lengths; a single length holds for all texts.", [64, 256]
     )
-    counts: Counts | None = key("Count of each length; equal by default.", [3, 1], default=None)
-    source: Source | None = key(
-        "Source of the counts, with their licence.", "assumed", default=None
-    )
-    median: PositiveInt | None = key("Median of the lengths.", 128, default=None)
-    p90: PositiveInt | None = key("90th percentile of the lengths.", 400, default=None)
-    most: PositiveInt | None = key("Longest length.", 1024, default=None)
+    counts: Counts | None = optional("Count of each length; equal by default.", [3, 1])
+    source: Source | None = optional("Source of the counts, with their licence.", "assumed")
+    median: PositiveInt | None = optional("Median of the lengths.", 128)
+    p90: PositiveInt | None = optional("90th percentile of the lengths.", 400)
+    most: PositiveInt | None = optional("Longest length.", 1024)
 
     @model_validator(mode="after")
     def _one_form(self) -> Lengths:

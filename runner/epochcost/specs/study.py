@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from epochcost.specs.base import (
-    DISTINCT,
-    FROM_LIST,
+    Array,
+    Choices,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -59,7 +59,7 @@ class Budget(Spec):
     `epochcost check --budgets` fails if a cost is higher.
     """
 
-    limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = key(
+    limits: Annotated[Array[BudgetLimit], Field(min_length=1)] = key(
         "A table for each limit; an unknown cost exceeds every limit."
     )
 
@@ -72,7 +72,7 @@ Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
 # "batch": full batches one after the other; the others are MLPerf Inference's, under LoadGen.
 Scenario = Literal["batch", "offline", "server"]
-Scenarios = Annotated[tuple[Scenario, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+Scenarios = Choices[Scenario]
 MOST_BATCH = 65_536
 # With more rounds a round would be mostly warm-up.
 MOST_ROUNDS = 100
@@ -87,8 +87,8 @@ AskedBatchSizes = Annotated[
     Annotated[BatchSizes, Tag("listed")] | Annotated[Literal["auto"], Tag("auto")],
     Discriminator(lambda value: "auto" if isinstance(value, str) else "listed"),
 ]
-Modes = Annotated[tuple[Mode, ...], FROM_LIST, Field(min_length=1), DISTINCT]
-Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+Modes = Choices[Mode]
+Providers = Choices[Provider]
 
 
 class Sampling(Spec):
@@ -156,10 +156,8 @@ class Study(NamedSpec):
     """
 
     name: Text = key("Title of the study.", "First results")
-    models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
-        "The models, by their ids in models/.", ["mnist-cnn"]
-    )
-    hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
+    models: Choices[Identifier] = key("The models, by their ids in models/.", ["mnist-cnn"])
+    hardware: Choices[Identifier] = key(
         "The machines, by their ids in hardware/; local is the machine that runs the study.",
         ["local"],
         default=(AT_HAND,),
@@ -195,10 +193,10 @@ class Study(NamedSpec):
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0
     )
-    vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = (
-        optional("Numbers of CPUs to pin trials to, as in smaller machines.", [2])
+    vcpus: Choices[CpuCount] | None = optional(
+        "Numbers of CPUs to pin trials to, as in smaller machines.", [2]
     )
-    precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = key(
+    precisions: Choices[Precision] = key(
         "Precisions of the models, each a separate trial.", ["fp32"], default=("fp32",)
     )
     cuda: Cuda = Cuda()

@@ -23,7 +23,7 @@ from pydantic import (
 
 from epochcost.specs.base import (
     DISTINCT,
-    FROM_LIST,
+    Array,
     NonNegative,
     Positive,
     Share,
@@ -177,7 +177,7 @@ class Component(Spec):
     percent: NonNegative | None = optional(
         "A premium on other hourly parts, in percent of them.", 10
     )
-    of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = key(
+    of: Annotated[Array[Text], DISTINCT] = key(
         "Labels of the parts with this premium; all hourly parts by default.",
         ["compute"],
         default=(),

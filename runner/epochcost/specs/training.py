@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
-    FROM_LIST,
+    Array,
     Bounded,
     NonNegative,
     Positive,
@@ -216,10 +216,10 @@ class Steps(Spec):
     """The optimizer's learning rate times a factor that changes at the start of certain epochs."""
 
     name: Literal["step"] = key("The schedule.")
-    epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = key(
+    epochs: Annotated[Array[Positive], Field(min_length=1)] = key(
         "The epochs at which each factor begins, ascending.", [82]
     )
-    factors: Annotated[tuple[NonNegative, ...], FROM_LIST, Field(min_length=1)] = key(
+    factors: Annotated[Array[NonNegative], Field(min_length=1)] = key(
         "Factor of the optimizer's rate from each of the epochs.", [0.1]
     )
     warm_up_steps: WarmUpSteps = 0
