@@ -7,16 +7,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 
-from epochcost.fleet.engine import Command, EngineError, JobState
+from epochcost.fleet.engine import Engine, JobState
+from epochcost.fleet.shell import EngineError
 from epochcost.specs.target import Target
 
 RESULTS = "docs/data/results"
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """The target whose machine is the folder with the name of its host."""
 
     problem = ""
@@ -32,32 +32,25 @@ class LocalEngine:
         if self.problem:
             raise EngineError(self.problem)
 
-    def hourly_price(self) -> Decimal | None:
-        """The engine has no price."""
-        return None
-
     def start(self) -> None:
         """Copy the specs and models."""
         for part in ("specs", "models"):
             shutil.copytree(self._root / part, self._place / part, dirs_exist_ok=True)
 
-    def submit(self, command: Command) -> str:
+    def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Start a run there."""
-        if command.name not in self._jobs:
-            self._jobs[command.name] = subprocess.Popen(
-                [sys.executable, "-m", "epochcost", *command.arguments, "--no-ceilings"],
-                cwd=self._place,
-                env=os.environ | {"TMPDIR": str(self._place)},
-                stderr=(self._place / f"{command.name}.log").open("wb"),
-                stdout=subprocess.DEVNULL,
-            )
-        return command.name
+        self._jobs[job] = subprocess.Popen(
+            [sys.executable, "-m", "epochcost", *arguments, "--no-ceilings"],
+            cwd=self._place,
+            env=os.environ | {"TMPDIR": str(self._place)},
+            stderr=(self._place / f"{job}.log").open("wb"),
+            stdout=subprocess.DEVNULL,
+        )
 
-    def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
-        """The states of processes."""
-        states = {None: "running", 0: "ended"}
-        codes = [self._jobs[job].poll() for job in jobs]
-        return tuple(JobState(states.get(code, "failed")) for code in codes)  # type: ignore[arg-type]
+    def poll(self, job: str) -> JobState:
+        """The state of a process."""
+        code = self._jobs[job].poll()
+        return JobState("running" if code is None else "failed" if code else "ended")
 
     def logs(self, job: str) -> str:
         """The messages of a run."""

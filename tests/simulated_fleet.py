@@ -18,17 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.errors import CapabilityError
-from epochcost.fleet.cells import Cell, Queue
-from epochcost.fleet.collection import Intake
-from epochcost.fleet.engine import Command, Engine, EngineError, JobState
+from epochcost.fleet.cells import Cell, Intake, Queue
+from epochcost.fleet.engine import Engine, JobState
 from epochcost.fleet.launch import measure_all
-from epochcost.fleet.ledger import Entries, Lease, Ledger
-from epochcost.fleet.station import Launch, Moved, Station
-from epochcost.fleet.tariff import Tariff, tariff_of
+from epochcost.fleet.ledger import Entries, Ledger, Tariff
+from epochcost.fleet.shell import EngineError
+from epochcost.fleet.station import Launch, Station, Waits
 from epochcost.plan.trial import Trial
-from epochcost.results.sidecars import Payment
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.target import Target
+from epochcost.specs.target import IDLE_MINUTES, Target
 
 _FAULT_PASSES = 0.8
 
@@ -79,7 +77,6 @@ class World:
     taken_in: list[str] = field(default_factory=list)
     paid: Decimal = Decimal(0)
     starts: int = 0
-    payments: list[Payment] = field(default_factory=list)
 
     def require_alive(self) -> None:
         """Raise Killed if the launcher is killed."""
@@ -100,7 +97,7 @@ class World:
 
 
 @dataclass
-class SimulatedEngine:
+class SimulatedEngine(Engine):
     """A target of the simulated world. Each call takes time, and may fail or lose the machine."""
 
     world: World
@@ -136,28 +133,27 @@ class SimulatedEngine:
         setup_seconds = 60 * target.setup_minutes * world.random.random()
         if target.id not in world.machines and world.random.random() >= world.fault / 2:
             world.require_alive()
-            idle_seconds = 60 * target.engine.idle_minutes
+            idle_seconds = 60 * IDLE_MINUTES
             machine = Machine(world.now, idle_seconds, busy_until=world.now + setup_seconds)
             world.machines[target.id] = machine
             world.starts += 1
         self._call(setup_seconds)
 
-    def submit(self, command: Command) -> str:
-        """Start a job that takes a part of its limit, unless it was started before."""
+    @property
+    def _limit(self) -> int:
+        return 60 * self.tariff.target.limit_minutes
+
+    def submit(self, job: str, arguments: Sequence[str]) -> None:
+        """Start a job that takes a part of its limit."""
         machine = self._call(5)
-        if command.name not in machine.jobs:
-            end = self.world.now + command.limit_seconds * self.world.random.random()
-            machine.jobs[command.name] = end, self.world.random.random() >= self.world.bad
-            machine.busy_until = max(machine.busy_until, end)
-            self.world.trials[command.name] = command.arguments[-1]
-        return command.name
+        end = self.world.now + self._limit * self.world.random.random()
+        machine.jobs[job] = end, self.world.random.random() >= self.world.bad
+        machine.busy_until = max(machine.busy_until, end)
+        self.world.trials[job] = arguments[-1]
 
-    def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
-        """The states of jobs, which are lost with their machine."""
+    def poll(self, job: str) -> JobState:
+        """The state of a job, which is lost with its machine."""
         machine = self._call(1, needs_machine=False)
-        return tuple(self._state(machine, job) for job in jobs)
-
-    def _state(self, machine: Machine, job: str) -> JobState:
         if job not in machine.jobs:
             return JobState("lost")
         end, good = machine.jobs[job]
@@ -202,18 +198,16 @@ class SimulatedCluster(SimulatedEngine):
         """Install on the login node."""
         self._call(60, needs_machine=False)
 
-    def submit(self, command: Command) -> str:
-        """Queue a job, unless it was queued before; its node ends with it."""
-        world, node = self.world, self._node(command.name)
-        if command.name not in world.trials:
-            world.require_alive()
-            begin = world.now + 1000 * world.random.random()
-            end = begin + command.limit_seconds * world.random.random()
-            good = world.random.random() >= world.bad
-            world.trials[command.name] = command.arguments[-1]
-            world.machines[node] = Machine(begin, 0, {command.name: (end, good)}, end)
+    def submit(self, job: str, arguments: Sequence[str]) -> None:
+        """Queue a job, although the call may fail; its node ends with it."""
+        world = self.world
+        world.require_alive()
+        begin = world.now + 1000 * world.random.random()
+        end = begin + self._limit * world.random.random()
+        good = world.random.random() >= world.bad
+        world.trials[job] = arguments[-1]
+        world.machines[self._node(job)] = Machine(begin, 0, {job: (end, good)}, end)
         self._call(5, needs_machine=False)
-        return command.name
 
     def _call(self, seconds: float, *, needs_machine: bool = False) -> Machine:
         called = super()._call(seconds, needs_machine=needs_machine)
@@ -228,19 +222,18 @@ class SimulatedCluster(SimulatedEngine):
         self.world.ended[job] = good and at >= machine.ends
         self.world.bill(self.tariff, at - machine.since)
 
-    def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
-        """The states of jobs; a node may be lost."""
-        (job,) = jobs
+    def poll(self, job: str) -> JobState:
+        """The state of a job; its node may be lost."""
         self._call(1)
         machine = self.world.machines.get(self._node(job))
         if machine is None:
-            return (JobState("ended" if self.world.ended[job] else "failed", "exit code 1"),)
+            return JobState("ended" if self.world.ended[job] else "failed", "exit code 1")
         if self.world.now < machine.since:
-            return (JobState("queued"),)
+            return JobState("queued")
         if self.world.random.random() < self.world.loss:
             self._end(self._node(job), self.world.now)
-            return (JobState("lost"),)
-        return (JobState("running"),)
+            return JobState("lost")
+        return JobState("running")
 
     def cancel(self, job: str) -> None:
         """End a job."""
@@ -271,25 +264,21 @@ class SimulatedLedger(Ledger):
 class SimulatedIntake(Intake):
     """A folder of results without files."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, results: Path) -> None:
+        self._world, self.results = world, results
 
     def result_of(self, cell: Cell) -> Any:
         """The id of the cell if it was taken in."""
         return cell.id if cell.id in self._world.taken_in else None
 
-    def record(self, payment: Payment) -> None:
-        """Count the payments."""
-        self._world.payments.append(payment)
-
-    def take_in(self, staged: Path, hardware: str, cell: Cell | None) -> tuple[str, ...]:
+    def take_in(self, staged: Path, cell: Cell | None) -> str:
         """Take in everything that is new."""
-        del staged, hardware, cell
+        del staged, cell
         self._world.require_alive()
         if self._world.full:
             raise CapabilityError("no room here")
         self._world.taken_in += sorted(self._world.collected - set(self._world.taken_in))
-        return ()
+        return ""
 
 
 def _digest(text: str) -> str:
@@ -321,7 +310,7 @@ def simulated_launch(
     cells: Iterable[Cell],
     cap: Decimal | None,
     entries: Entries | None = None,
-    on_event: Callable[[Moved], None] = lambda _: None,
+    on_event: Callable[[str, str, str, str], None] = lambda *_: None,
 ) -> tuple[Entries, tuple[Station, ...]]:
     """Launch cells on all targets of a catalogue; returns the ledger and the stations.
 
@@ -334,13 +323,13 @@ def simulated_launch(
         world.now += seconds
 
     def reach(target: Target) -> tuple[Tariff, Engine]:
-        tariff = tariff_of(catalogue, target)
-        engine = SimulatedEngine if target.engine.held else SimulatedCluster
+        tariff = Tariff.of(catalogue, target)
+        engine = SimulatedEngine if target.held else SimulatedCluster
         return tariff, engine(world, tariff)
 
     launch = Launch(
         folder=catalogue.root,
-        intake=SimulatedIntake(world),
+        intake=SimulatedIntake(world, catalogue.root / "results"),
         options=("run",),
         queue=Queue(cell for cell in cells if cell.id not in world.taken_in),
         ledger=ledger,
@@ -356,20 +345,17 @@ def simulated_launch(
     return ledger.entries, stations
 
 
-def _take_turns(
-    world: World, stations: Sequence[tuple[Station, Lease | None]], only_end: bool
-) -> None:
-    """Run the station whose time is the earliest until it waits, and so on until all end."""
-    steps = [station.measure(lease, only_end=only_end) for station, lease in stations]
-    turns = [(world.now, number) for number in range(len(steps))]
+def _take_turns(world: World, works: Sequence[Waits]) -> None:
+    """Continue the work whose time is the earliest until it waits, and so on until all end."""
+    turns = [(world.now, number) for number in range(len(works))]
     try:
         while turns and turns[0][0] < world.interrupt:
             world.now, number = heapq.heappop(turns)
-            seconds = next(steps[number], None)
+            seconds = next(works[number], None)
             if seconds is not None:
                 heapq.heappush(turns, (world.now + seconds, number))
     finally:
-        for step in steps:
+        for work in works:
             with suppress(Killed):
-                step.close()
+                work.close()
     world.require_alive()

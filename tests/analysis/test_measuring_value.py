@@ -13,7 +13,7 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.measuring_value import (
-    CellValue,
+    CellsValue,
     MeasurableCell,
     Ways,
     order_by_value,
@@ -26,42 +26,35 @@ _MODEL = "resnet50"
 _MACHINES = ("lambda-1x-gh200", "lambda-2x-b200-sxm6", "gcp-v100", "c5.18xlarge")
 
 
-def _ways(costs: list[list[float]], covariance: np.ndarray, slope: float = 1.0) -> Ways:
+_NO_NOISE = 1e-9
+
+
+def _ways(costs: list[list[float]], covariance: np.ndarray) -> Ways:
     """Jobs with a cost for each way; times are numbered through all jobs."""
     count = sum(map(len, costs))
     jobs = [job for job, ways in enumerate(costs) for _ in ways]
-    return Ways(
-        np.array(jobs),
-        np.arange(count),
-        np.concatenate(costs),
-        np.full(count, slope),
-        covariance,
-        np.full(count, 1e-9),
-    )
+    return Ways(np.array(jobs), np.arange(count), np.concatenate(costs), covariance)
 
 
-def test_a_measurement_that_reveals_the_only_unknown_ends_regret() -> None:
-    """Regret before is that of a lognormal rival, by its formula; after, there is none."""
+def test_a_measurement_that_reveals_the_only_unknown_saves_all_regret() -> None:
+    """The saving is that of a normal error by its formula; nothing is left to save after it."""
     gap, deviation = 0.1, 0.3
     covariance = np.diag([1e-9, deviation**2])
-    (step,) = steps(_ways([[0.0, gap]], covariance), {0: 1.0, 1: 1.0}, 5)
-    # E[max(exp(-x) - 1, 0)] for a normal x with mean gap, which is an option's price.
-    normal, d = NormalDist(), gap / deviation
-    growth = np.exp(deviation**2 / 2 - gap)
-    expected = growth * normal.cdf(deviation - d) - normal.cdf(-d)
+    (step,) = steps(_ways([[0.0, gap]], covariance), {0: 1.0, 1: 1.0}, 5, _NO_NOISE)
+    # E[max(-x, 0)] for a normal x with mean gap.
+    normal, z = NormalDist(), gap / deviation
+    expected = deviation * normal.pdf(z) - gap * normal.cdf(-z)
     assert step.times == (1,)
-    assert step.before.sum() == pytest.approx(expected, rel=0.15)
-    assert step.after.sum() == pytest.approx(0, abs=1e-4)
+    assert step.saved.sum() == pytest.approx(expected, rel=0.1)
 
 
 def test_times_with_a_shared_unknown_level_are_measured_in_pairs() -> None:
     """One time cannot show a ratio if the level may be anything; two can."""
     covariance = 36 * np.ones((2, 2)) + 0.04 * np.eye(2)
     ways = _ways([[0.0, 0.05]], covariance)
-    (step,) = steps(ways, {0: 1.0, 1: 1.0}, 3)
+    (step,) = steps(ways, {0: 1.0, 1: 1.0}, 3, _NO_NOISE)
     assert sorted(step.times) == [0, 1]
-    assert step.after.sum() < 0.02 * step.before.sum()
-    assert not list(steps(ways, {0: 1.0, 1: 1.0}, 1))
+    assert not list(steps(ways, {0: 1.0, 1: 1.0}, 1, _NO_NOISE))
 
 
 def test_a_measurement_also_informs_other_jobs_of_the_machine() -> None:
@@ -69,8 +62,9 @@ def test_a_measurement_also_informs_other_jobs_of_the_machine() -> None:
     shared = np.zeros((4, 4))
     shared[np.ix_([1, 3], [1, 3])] = 0.09
     ways = _ways([[0.0, 0.05], [0.0, 0.05]], shared + 1e-4 * np.eye(4))
-    step = next(steps(ways, {1: 1.0}, 1))
-    assert (step.after < 0.2 * step.before).all()
+    first, second = next(steps(ways, {1: 1.0}, 1, _NO_NOISE)).saved
+    assert first == pytest.approx(second, rel=0.01)
+    assert first > 0.05
 
 
 def test_the_better_of_two_equal_measurements_is_the_less_expensive() -> None:
@@ -81,9 +75,8 @@ def test_the_better_of_two_equal_measurements_is_the_less_expensive() -> None:
         assert [step.times for step in steps(ways, prices, 2)] == [(3,), (1,)]
 
 
-def test_nothing_is_measured_if_times_do_not_matter() -> None:
-    """A cost that does not depend on the time, or is known, has no measurement worth money."""
-    assert not list(steps(_ways([[0.0, 0.1]], 0.09 * np.eye(2), slope=0.0), {0: 1.0, 1: 1.0}, 2))
+def test_nothing_is_measured_if_times_are_known() -> None:
+    """A time that is known already has no measurement worth money."""
     assert not list(steps(_ways([[0.0, 0.1]], 1e-9 * np.eye(2)), {0: 1.0, 1: 1.0}, 2))
 
 
@@ -100,41 +93,43 @@ def _cells(inputs: Inputs) -> list[MeasurableCell]:
     hardware = inputs.catalogue.hardware
     return [
         MeasurableCell(
-            machine, _MODEL, "inference", batch, hardware[machine].device, Decimal(batch)
+            machine, _MODEL, "inference", batch, "fp32", hardware[machine].device, Decimal(batch)
         )
         for machine, batch in itertools.product(_MACHINES, (1, 2))
     ]
 
 
 @pytest.fixture(scope="module")
-def values(inputs: Inputs) -> tuple[CellValue, ...]:
+def values(inputs: Inputs) -> tuple[CellsValue, ...]:
     """The order of all these cells."""
     return order_by_value(inputs, _cells(inputs), 10)
 
 
-def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellValue, ...]) -> None:
+def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellsValue, ...]) -> None:
     """Each machine is named at most once, by its less expensive cell."""
     assert values
-    assert len({value.cell.machine for value in values}) == len(values)
+    cells = [cell for value in values for cell in value.cells]
+    assert len({cell.machine for cell in cells}) == len(cells)
+    assert {cell.dollars for cell in cells} == {1}
     for value in values:
-        assert value.dollars == 1
         assert value.answers == 1
-        assert 0 <= value.regret_after < value.regret_before < 1
+        assert 0 < value.saved < 1
 
 
-def test_a_sentence_says_what_a_dollar_buys(values: tuple[CellValue, ...]) -> None:
-    """The sentence names the work, the machine, the money and the regret."""
-    value = replace(values[0], regret_before=0.18, regret_after=0.11, answers=3, partner=None)
-    machine = value.cell.machine
-    assert value.sentence == (
-        f"measuring resnet50 inference on {machine} costs at most $1.00 and is expected to cut the "
-        "regret of 3 answers from 18 % to 11 %"
+def test_a_sentence_says_what_a_dollar_buys(values: tuple[CellsValue, ...]) -> None:
+    """The sentence names the work, the machines, the money in its currency and the regret."""
+    cell = replace(values[0].cells[0], machine="a")
+    assert CellsValue((cell,), 3, 0.071).sentence("USD") == (
+        "measuring resnet50 inference on a costs at most $1.00 and is expected to cut the "
+        "regret of 3 answers by 7.1 %"
     )
-    paired = replace(value, answers=1, partner=replace(value.cell, machine="other"))
-    assert "and, together with other, is expected to cut the regret of an answer" in paired.sentence
+    paired = CellsValue((cell, replace(cell, machine="b")), 1, 0.2).sentence("EUR")
+    assert paired.startswith(
+        "measuring resnet50 inference on a and resnet50 inference on b costs at most €2.00"
+    )
 
 
-def test_fewer_cells_are_the_first_of_more(inputs: Inputs, values: tuple[CellValue, ...]) -> None:
+def test_fewer_cells_are_the_first_of_more(inputs: Inputs, values: tuple[CellsValue, ...]) -> None:
     """The order is the same every time; only a pair may not fit."""
     few = order_by_value(inputs, _cells(inputs), 2)
     assert few == values[: len(few)]

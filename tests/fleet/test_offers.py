@@ -11,12 +11,12 @@ import pytest
 import tomli
 
 from epochcost.errors import InputError
-from epochcost.fleet.offers import cheapest_target, proposed_price, quoted
+from epochcost.fleet.ledger import Tariff
+from epochcost.fleet.offers import cheapest_target, proposed_price
 from epochcost.fleet.station import Station
-from epochcost.fleet.tariff import tariff_of
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.target import Sky, Ssh, Target
+from epochcost.specs.target import Sky, Target
 
 ROOT = Path(__file__).parents[2]
 DAY = dt.date(2026, 11, 26)
@@ -45,18 +45,6 @@ def test_cheapest_target_has_the_lowest_price_of_an_hour(catalogue: Catalogue) -
     assert price.amount == min(filter(None, amounts))
 
 
-def test_own_target_may_be_the_cheapest(catalogue: Catalogue) -> None:
-    """A target of the project counts, too: here an L4 machine by ssh at its own price."""
-    cheapest = cheapest_target(catalogue, "L4")
-    desk = Target(
-        id="a-desk",
-        engine=Ssh(name="ssh", host="desk"),
-        hardware=cheapest.hardware,
-        price=cheapest.price,
-    )
-    assert cheapest_target(replace(catalogue, targets={"a-desk": desk}), "L4") == desk
-
-
 def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
     """An L40S is no L4, and an accelerator that no machine has is an error with a similar name."""
     assert "g6e" in cheapest_target(catalogue, "L40S").hardware
@@ -67,7 +55,7 @@ def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
 def _station(catalogue: Catalogue, quote: Decimal | None, *starts: float) -> Station:
     engine = Sky(name="sky", infra="aws/us-east-1", instance_type="g6.xlarge")
     target = Target(id="l4", engine=engine, hardware="g6.xlarge", price=L4)
-    tariff = quoted(tariff_of(catalogue, target), quote)
+    tariff = Tariff.of(catalogue, target).quoted(quote)
     return Station("l4", None, tariff, None, startup_seconds=list(starts))  # type: ignore[arg-type]
 
 
@@ -76,8 +64,9 @@ def test_price_paid_and_start_become_a_price_spec(catalogue: Catalogue) -> None:
     station = _station(catalogue, Decimal("0.91"), 100, 140.4, 300)
     proposed = proposed_price(catalogue, station, DAY)
     assert proposed is not None
-    spec = tomli.loads(proposed.text, parse_float=Decimal)
-    assert (spec["id"], spec["amount"], spec["as_of"]) == (proposed.id, Decimal("0.91"), DAY)
+    identifier, text = proposed
+    spec = tomli.loads(text, parse_float=Decimal)
+    assert (spec["id"], spec["amount"], spec["as_of"]) == (identifier, Decimal("0.91"), DAY)
     assert spec["start"] == {"seconds": 140}
     assert spec["source"] == "paid by a launch on 2026-11-26 through sky"
     assert spec["hardware"] == "g6.xlarge"

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.fleet.engine import Command, EngineError
 from epochcost.fleet.payload import build_payload, install, run_script
-from epochcost.fleet.shell import Shell
+from epochcost.fleet.shell import EngineError, Shell
 from epochcost.measure.environment import code_revision
 from epochcost.specs.target import Target
 from remote_homes import NEEDS_RSYNC, offline_environment
@@ -89,7 +88,7 @@ def test_it_runs_without_a_network(home: Path, payload: Path, project: Path) -> 
         path.write_text("no TOML")
     box = target(setup=["export PIP_NO_INDEX=1"])
     install(HERE, box, payload, project)
-    printed = HERE.run(run_script(box, Command("plan", ("plan", "--study", "brief"), 60)))
+    printed = HERE.run(run_script(box, ("plan", "--study", "brief")))
     assert "3 trials on local" in printed
     assert not stale.exists()
     assert result.exists()

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.fleet.engine import EngineError
-from epochcost.fleet.shell import Shell
+from epochcost.fleet.shell import EngineError, Shell
 from remote_homes import NEEDS_RSYNC
 
 BOX = Shell("box", "gpu-box")
@@ -38,7 +37,7 @@ FAILURES = (
     ("ERROR: [Errno 28] No space left on device\n", 1, "its disk is full", False),
     ("cat: write error: Disk quota exceeded\n", 1, "its disk is full", False),
     ("a\nERROR: No matching distribution for numpy\n\n", 1, "ERROR: No matching", False),
-    ("\x1b[31mred\n", 1, r"\x1b[31mred", False),
+    ("\x1b[31mred\x07\x1b[0m\n", 1, r": red\x07", False),
     ("", 7, "exit code 7", False),
 )
 

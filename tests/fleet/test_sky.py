@@ -7,15 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from epochcost.fleet.engine import Command, EngineError, JobState
-from epochcost.fleet.sky import SkyEngine, cluster_name, task
+from epochcost.fleet.engine import Engine, JobState
+from epochcost.fleet.shell import EngineError
+from epochcost.fleet.sky import SkyEngine, task
+from epochcost.fleet.ssh import SshEngine
 from epochcost.specs.target import Sky, Target
 
 _MACHINE = {
@@ -40,44 +41,6 @@ print(resources.autostop_config.wait_for.value)
 """
 
 
-@dataclass
-class _Ssh:
-    """An ssh engine that answers from memory; ``gone`` makes its machine unreachable."""
-
-    gone: bool = False
-    calls: list[str] = field(default_factory=list)
-
-    def check(self) -> None:
-        self.calls.append("check")
-
-    def hourly_price(self) -> Decimal | None:
-        return None
-
-    def start(self) -> None:
-        self.calls.append("start")
-
-    def submit(self, command: Command) -> str:
-        self.calls.append(f"submit {command.name}")
-        return "job-1"
-
-    def poll(self, jobs: Sequence[str]) -> tuple[JobState, ...]:
-        if self.gone:
-            raise EngineError("the connection was lost", passing=True)
-        return (JobState("running"),) * len(jobs)
-
-    def logs(self, job: str) -> str:
-        return f"log of {job}"
-
-    def cancel(self, job: str) -> None:
-        self.calls.append(f"cancel {job}")
-
-    def collect(self, results: Path) -> None:
-        self.calls.append(f"collect {results.name}")
-
-    def tear_down(self) -> None:
-        self.calls.append("tear down")
-
-
 def _target(**machine: object) -> Target:
     return Target.model_validate(
         {
@@ -91,8 +54,8 @@ def _target(**machine: object) -> Target:
     )
 
 
-def _engine(ssh: _Ssh | None = None, **machine: object) -> SkyEngine:
-    return SkyEngine(_target(**machine), Path(), Path(), lambda *_: ssh or _Ssh())
+def _engine(folder: Path = Path(), **machine: object) -> SkyEngine:
+    return SkyEngine(_target(**machine), folder, Path())
 
 
 class _Cloud:
@@ -111,6 +74,20 @@ class _Cloud:
         self._file.write_text(json.dumps(json.loads(self._file.read_text()) | values))
 
 
+@pytest.fixture(name="calls")
+def calls_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls to the ssh engine, which does nothing; its jobs run."""
+    calls: list[str] = []
+
+    def note(name: str) -> Callable[..., JobState]:
+        return lambda *_: calls.append(name) or JobState("running")
+
+    monkeypatch.setattr(Engine, "start", note("start"))
+    monkeypatch.setattr(SshEngine, "submit", note("submit"))
+    monkeypatch.setattr(Engine, "poll", note("poll"))
+    return calls
+
+
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Cloud:
     """A cloud behind the made-up program `sky`, which is first on the path."""
@@ -124,50 +101,62 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Cloud:
     return _Cloud(tmp_path)
 
 
-def test_start_rents_a_machine_that_ends_itself(cloud: _Cloud) -> None:
+def test_start_rents_a_machine_that_ends_itself(
+    cloud: _Cloud, calls: list[str], tmp_path: Path
+) -> None:
     """A started machine is up, will delete itself in 85 minutes, and is then installed by ssh."""
-    ssh = _Ssh()
-    _engine(ssh).start()
+    _engine(tmp_path).start()
     machine = cloud.machines["epochcost-l4-spot"]
     assert (machine["status"], machine["autostop"], machine["to_down"]) == ("UP", 85, True)
-    assert ssh.calls == ["start"]
+    assert calls == ["start"]
 
 
-def test_a_machine_that_would_not_end_itself_is_refused(cloud: _Cloud) -> None:
+def test_a_machine_that_would_not_end_itself_is_refused(
+    cloud: _Cloud, calls: list[str], tmp_path: Path
+) -> None:
     """If SkyPilot forgets the autostop, start fails before ssh is used, and says what to run."""
-    ssh = _Ssh()
     cloud.change(faults={"launch": "ignored"})
     with pytest.raises(EngineError, match=r"run `sky down epochcost-l4-spot`"):
-        _engine(ssh).start()
-    assert ssh.calls == []
+        _engine(tmp_path).start()
+    assert calls == []
 
 
-def test_each_command_moves_the_end_of_the_machine(cloud: _Cloud) -> None:
-    """Submit sets the autostop anew before it starts the command."""
-    engine = _engine()
+def test_each_job_moves_the_end_of_the_machine(
+    cloud: _Cloud, calls: list[str], tmp_path: Path
+) -> None:
+    """Submit sets the autostop anew before it starts the job: its limit and the idle time."""
+    engine = _engine(tmp_path)
     engine.start()
-    machine = cloud.machines["epochcost-l4-spot"] | {"autostop": 3}
-    cloud.change(machines={"epochcost-l4-spot": machine})
-    assert engine.submit(Command("cell", ("run",), 600)) == "job-1"
-    assert cloud.machines["epochcost-l4-spot"]["autostop"] == 85
+    engine.submit("job-1", ("run",))
+    assert cloud.machines["epochcost-l4-spot"]["autostop"] == 70
+    assert calls == ["start", "submit"]
 
 
-def test_jobs_of_a_machine_that_the_cloud_took_back_are_lost(cloud: _Cloud) -> None:
+@pytest.mark.usefixtures("calls")
+def test_jobs_of_a_machine_that_the_cloud_took_back_are_lost(
+    cloud: _Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An unreachable machine is lost if SkyPilot has none; if it is up, the error passes on."""
-    engine = _engine(_Ssh(gone=True))
+    engine = _engine(tmp_path)
     engine.start()
+
+    def fail(*_: object) -> JobState:
+        raise EngineError("the connection was lost", passing=True)
+
+    monkeypatch.setattr(Engine, "poll", fail)
     with pytest.raises(EngineError, match="connection"):
-        engine.poll(["job-1"])
+        engine.poll("job-1")
     cloud.change(machines={})
-    assert [state.state for state in engine.poll(["job-1", "job-2"])] == ["lost", "lost"]
+    assert engine.poll("job-1").state == "lost"
 
 
-def test_tear_down_is_verified(cloud: _Cloud) -> None:
+@pytest.mark.usefixtures("calls")
+def test_tear_down_is_verified(cloud: _Cloud, tmp_path: Path) -> None:
     """Tear-down may be repeated, and fails with the remedy if the machine is still listed."""
-    engine = _engine()
+    engine = _engine(tmp_path)
     engine.start()
     cloud.change(faults={"down": "ignored"})
-    with pytest.raises(EngineError, match="may still cost money"):
+    with pytest.raises(EngineError, match="since it may cost money"):
         engine.tear_down()
     cloud.change(faults={})
     engine.tear_down()
@@ -186,13 +175,13 @@ def test_check_names_what_is_missing(cloud: _Cloud, monkeypatch: pytest.MonkeyPa
         _engine().check()
 
 
-def test_a_failed_command_gives_its_last_line_without_colours(cloud: _Cloud) -> None:
+def test_a_failed_command_gives_its_last_line_without_colours(
+    cloud: _Cloud, tmp_path: Path
+) -> None:
     """The message has SkyPilot's reason and no escape codes."""
     cloud.change(faults={"launch": "no capacity in us-east-1"})
-    with pytest.raises(
-        EngineError, match=r"l4.spot: `sky launch` failed: no capacity in us-east-1$"
-    ):
-        _engine().start()
+    with pytest.raises(EngineError, match=r"l4.spot: no capacity in us-east-1$"):
+        _engine(tmp_path).start()
 
 
 def test_the_quote_is_the_lowest_offer_of_the_instance_type(cloud: _Cloud) -> None:
@@ -226,7 +215,7 @@ def test_the_real_skypilot_accepts_the_task(
         (catalogue / name).write_text(text)
     target = _target()
     assert isinstance(target.engine, Sky)
-    good = task(target, target.engine)
+    good = task(target, target.engine, "epochcost-l4-spot")
     assert _validated(program, good) == "g6.xlarge True 0.3 85 True none"
     good["resources"]["instance_type"] = "g6.xxlarge"
     assert "Invalid instance type 'g6.xxlarge'" in _validated(program, good)
@@ -235,12 +224,11 @@ def test_the_real_skypilot_accepts_the_task(
         with pytest.raises(EngineError, match="SkyPilot has no access to aws"):
             _engine().check()
         assert _engine(accelerators="L4:1").hourly_price() == Decimal("0.3")
-        with pytest.raises(EngineError, match=r"`sky launch` failed: .*Cloud access is not set up"):
-            _engine().start()
+        with pytest.raises(EngineError, match="Cloud access is not set up"):
+            _engine(tmp_path).start()
         _engine().tear_down()
     finally:
         subprocess.run((program, "api", "stop"), check=True)
-    assert cluster_name(target) == "epochcost-l4-spot"
 
 
 def _validated(program: str, config: dict[str, object]) -> str:

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from crowding import crowded
-from epochcost.fleet.engine import Command, EngineError, JobState, State
+from epochcost.fleet.engine import JobState, State
 from epochcost.fleet.ledger import FOLDER
+from epochcost.fleet.shell import EngineError, Shell
 from epochcost.fleet.slurm import SlurmEngine
 from epochcost.specs.target import Target
 from remote_homes import NEEDS_RSYNC, NEEDS_SSHD, make_machines, offline_environment
@@ -41,7 +42,7 @@ price = "{name}-11-01"
 limit_minutes = 5
 folder = "our cells"
 setup = ["export PIP_NO_INDEX=1", "{hold}"]
-engine = {{ name = "slurm", constraint = "{constraint}" }}
+engine = {{ name = "slurm", options = ["--constraint={constraint}"] }}
 """
 _LAUNCH = (
     "from epochcost.cli.app import main; from epochcost.fleet import station; "
@@ -88,7 +89,9 @@ def home_fixture(
     shutil.rmtree(home / "bin", ignore_errors=True)
 
 
-def short_jobs(folder: Path, constraint: str, home: str = "home", **keys: object) -> SlurmEngine:
+def short_jobs(
+    folder: Path, constraint: str, home: str = "home", options: tuple[str, ...] = (), **keys: object
+) -> SlurmEngine:
     """An engine of nodes with a feature whose program runs its arguments, for any jobs."""
     place = folder / home / "our cells/short"
     (place / "venv/bin").mkdir(parents=True, exist_ok=True)
@@ -98,20 +101,24 @@ def short_jobs(folder: Path, constraint: str, home: str = "home", **keys: object
     python.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     python.chmod(0o755)
     spec = {"id": "short", "hardware": "node-a", "price": "own", "folder": "our cells"}
-    nodes = {"engine": {"name": "slurm", "constraint": constraint} | keys}
+    chosen = [f"--constraint={constraint}", *options]
+    nodes = {"engine": {"name": "slurm", "options": chosen} | keys}
     return SlurmEngine(Target.model_validate(spec | nodes), folder, folder)
 
 
-def script(text: str, limit_seconds: int = 60) -> Command:
-    """A command of short jobs with a name of its own; $1 is the folder of its results."""
-    return Command(f"job-{time.monotonic_ns()}", ("bash", "-c", text), limit_seconds)
+def begun(nodes: SlurmEngine, text: str, limit_seconds: int = 60) -> str:
+    """Start a job that runs a script, whose $1 is the folder of its results; returns its name."""
+    job = f"job-{time.monotonic_ns()}"
+    nodes.limit_seconds = limit_seconds
+    nodes.submit(job, ("bash", "-c", text))
+    return job
 
 
 def await_states(nodes: SlurmEngine, *expected: tuple[str, State]) -> tuple[JobState, ...]:
     """The states of jobs when they are as expected; fails if they are not so in time."""
     end = time.monotonic() + crowded(90)
     while True:
-        states = nodes.poll([job for job, _ in expected])
+        states = tuple(nodes.poll(job) for job, _ in expected)
         if [state.state for state in states] == [state for _, state in expected]:
             return states
         assert time.monotonic() < end, (states, [nodes.logs(job) for job, _ in expected])
@@ -131,8 +138,8 @@ def test_a_launch_survives_its_own_end_and_that_of_a_node(
 ) -> None:
     """Two kinds of node measure a study; every cell is measured and collected once.
 
-    The second launch takes over the jobs of the first, which is killed; a job whose node is killed
-    is repeated on another node of its kind.
+    The second launch ends the jobs of the first, which is killed; a job whose node is killed is
+    repeated on another node of its kind.
     """
     environments = [home / f"our cells/{name}/venv" for name in ("node-a", "node-b")]
     offline_environment(environments[0])
@@ -143,7 +150,8 @@ def test_a_launch_survives_its_own_end_and_that_of_a_node(
         jobs = running(cluster)
     with begun_launch(folder) as second:
         wait_until(lambda: log_of(folder).count(": running") == 2)
-        assert running(cluster) == jobs
+        earlier, jobs = jobs, running(cluster)
+        assert not earlier.keys() & jobs.keys()
         # The jobs of node-b run on n2 only.
         lost = next(job for job, node in jobs.items() if node == "n1")
         cluster.kill_node("n1")
@@ -164,8 +172,9 @@ def test_a_launch_survives_its_own_end_and_that_of_a_node(
     assert sorted(result.hardware for result in results) == ["node-a"] * 3 + ["node-b"] * 3
     rows = cluster.run("sacct", "-nXP", "--format=State,NodeList,WorkDir").splitlines()
     ours = [row.split("|")[:2] for row in rows if "cells/node-a" in row]
-    assert ours[:2] == [["NODE_FAIL", "n1"], ["COMPLETED", "n2"]]
-    assert {state for state, _ in ours[2:]} == {"COMPLETED"}
+    assert ours[0][0].startswith("CANCELLED")
+    assert ours[1:3] == [["NODE_FAIL", "n1"], ["COMPLETED", "n2"]]
+    assert {state for state, _ in ours[3:]} == {"COMPLETED"}
     assert "; 0 cells left" in log_of(folder)
     assert not (folder / "project" / FOLDER / "ledger.json").exists()
 
@@ -198,55 +207,58 @@ def running(cluster: SlurmCluster) -> dict[str, str]:
 def test_a_job_has_its_node_alone(folder: Path, cluster: SlurmCluster) -> None:
     """It waits for a foreign job on a part of the node, and the next one waits for it."""
     nodes = short_jobs(folder, "n1-only")
-    foreign = cluster.run(
-        *("sbatch", "--parsable", "--constraint=n1-only", "--ntasks=1", "--output=/dev/null"),
-        *("--wrap", "sleep 60"),
-    ).strip()
-    first, second = nodes.submit(script("sleep 60")), nodes.submit(script("true"))
-    await_states(nodes, (foreign, "running"), (first, "queued"), (second, "queued"))
-    cluster.run("scancel", foreign)
+    cluster.run(
+        *("sbatch", "--job-name=foreign", "--constraint=n1-only", "--ntasks=1"),
+        *("--output=/dev/null", "--wrap", "sleep 60"),
+    )
+    first, second = begun(nodes, "sleep 60"), begun(nodes, "true")
+    await_states(nodes, ("foreign", "running"), (first, "queued"), (second, "queued"))
+    cluster.run("scancel", "--name=foreign")
     await_states(nodes, (first, "running"), (second, "queued"))
     nodes.cancel(first)
-    await_states(nodes, (first, "cancelled"), (second, "ended"))
+    await_states(nodes, (first, "failed"), (second, "ended"))
 
 
 def test_failures_are_in_the_log(folder: Path) -> None:
     """A failing command, and one that Slurm's node ends at its limit; results are kept."""
     nodes = short_jobs(folder, "both")
-    failing = nodes.submit(script("echo no such file; exit 3"))
-    late = nodes.submit(script(f"{_ONE_FILE}; sleep 60", limit_seconds=1))
-    assert await_states(nodes, (failing, "failed"), (late, "failed")) == (JobState("failed"),) * 2
+    failing = begun(nodes, "echo no such file; exit 3")
+    late = begun(nodes, f"{_ONE_FILE}; sleep 60", limit_seconds=1)
+    assert await_states(nodes, (failing, "failed"), (late, "failed")) == (
+        JobState("failed", "exit code 3"),
+        JobState("failed", "ended at the target's limit_minutes"),
+    )
     assert nodes.logs(failing) == "no such file\n"
-    assert nodes.logs(late) == "ended at the limit_minutes of the target\n"
     place = folder / "home/our cells/short/project/docs/data/results/node-a"
     assert [path.name for path in place.iterdir()] == ["part.json"]
 
 
 @pytest.mark.parametrize(
-    ("key", "reason"),
+    ("option", "reason"),
     [
-        ("constraint", "Invalid feature specification"),
-        ("partition", "invalid partition specified: nope"),
-        ("gres", "Invalid generic resource"),
+        ("--constraint=nope", "Invalid feature specification"),
+        ("--partition=nope", "invalid partition specified: nope"),
+        ("--gres=nope", "Invalid generic resource"),
     ],
 )
-def test_wrong_settings_are_refused_before_anything_starts(
-    folder: Path, key: str, reason: str
+def test_wrong_options_are_refused_before_anything_starts(
+    folder: Path, option: str, reason: str
 ) -> None:
     """The error has Slurm's reason, and the command that shows what there is."""
-    wrong = short_jobs(folder, **{"constraint": "both", key: "nope"})
+    wrong = short_jobs(folder, "both", options=(option,))
     with pytest.raises(EngineError, match=rf"target short: Slurm refuses .*{reason}.*sinfo") as no:
         wrong.check()
     assert not no.value.passing
 
 
-def test_a_job_that_no_node_can_run_is_cancelled(folder: Path) -> None:
+def test_a_job_that_no_node_can_run_fails(folder: Path) -> None:
     """Its limit is above that of the partition, and Slurm would keep it in the queue for ever."""
     nodes = short_jobs(folder, "both")
-    job = nodes.submit(script("true", limit_seconds=36_000))
+    job = begun(nodes, "true", limit_seconds=36_000)
     (state,) = await_states(nodes, (job, "failed"))
     assert "Slurm cannot start it (PartitionTimeLimit)" in state.reason
-    await_states(nodes, (job, "cancelled"))
+    nodes.cancel(job)
+    await_states(nodes, (job, "lost"))
 
 
 def test_cancel_keeps_results_and_frees_the_node(folder: Path, cluster: SlurmCluster) -> None:
@@ -254,39 +266,32 @@ def test_cancel_keeps_results_and_frees_the_node(folder: Path, cluster: SlurmClu
     nodes = short_jobs(folder, "n1-only")
     place = folder / "home/our cells/short/project/docs/data/results/node-a"
     shutil.rmtree(place, ignore_errors=True)
-    job = nodes.submit(script(f"{_ONE_FILE}; touch ~/begun; exec sleep 600"))
-    waiting = nodes.submit(script("true"))
+    job = begun(nodes, f"{_ONE_FILE}; touch ~/begun; exec sleep 600")
+    waiting = begun(nodes, "true")
     await_states(nodes, (job, "running"), (waiting, "queued"))
     wait_until((folder / "home/begun").exists)
-    for each in (waiting, job, job, "4000000"):
+    for each in (waiting, job, job, "absent"):
         nodes.cancel(each)
     assert (place / "part.json").exists()
-    assert set(cluster.states().values()) == {"idle"}
-    await_states(nodes, (job, "cancelled"), (waiting, "cancelled"))
+    cluster.await_idle()
+    await_states(nodes, (job, "failed"), (waiting, "lost"))
 
 
-def test_a_command_is_submitted_once(folder: Path, home: Path) -> None:
-    """A later launch finds its job by name, also if the launch died before it was written down."""
-    command = script("true")
-    job = short_jobs(folder, "both").submit(command)
-    await_states(short_jobs(folder, "both"), (job, "ended"))
-    assert short_jobs(folder, "both").submit(command) == job
-    (home / f"our cells/short/jobs/{command.name}.id").unlink()
-    assert short_jobs(folder, "both").submit(command) == job
-
-
-def test_the_job_of_a_doubtful_submission_is_ended(folder: Path, home: Path) -> None:
-    """Slurm may take a job although sbatch fails: the next submission or the end cancels it."""
+def test_a_cancelled_job_is_not_submitted_later(
+    folder: Path, home: Path, cluster: SlurmCluster
+) -> None:
+    """Slurm may take a job although sbatch fails; a submission may come after its cancel."""
     nodes = short_jobs(folder, "both")
-    for end in (lambda: nodes.submit(script("true")), nodes.tear_down):
-        break_sbatch(home)
-        command = script("sleep 600")
-        with pytest.raises(EngineError, match="Slurm does not answer") as broken:
-            nodes.submit(command)
-        assert broken.value.passing
-        (home / ".profile").unlink()
-        end()
-        await_states(nodes, (nodes.submit(command), "cancelled"))
+    break_sbatch(home)
+    with pytest.raises(EngineError, match="Slurm does not answer") as broken:
+        nodes.submit("doubtful", ("sleep", "600"))
+    assert broken.value.passing
+    (home / ".profile").unlink()
+    assert cluster.run("squeue", "--noheader", "--name=doubtful")
+    nodes.cancel("doubtful")
+    assert not cluster.run("squeue", "--noheader", "--name=doubtful")
+    with pytest.raises(EngineError, match="doubtful"):
+        nodes.submit("doubtful", ("sleep", "600"))
 
 
 def break_sbatch(home: Path) -> None:
@@ -314,7 +319,7 @@ def test_jobs_are_submitted_through_ssh(
     machines.start()
     try:
         nodes.check()
-        job = nodes.submit(script(f"{_ONE_FILE}; echo done"))
+        job = begun(nodes, f"{_ONE_FILE}; echo done")
         await_states(nodes, (job, "ended"))
         assert nodes.logs(job) == "done\n"
         nodes.collect(tmp_path)
@@ -330,24 +335,21 @@ def test_a_secret_reaches_the_job_only(
     secret = "of-the-test-only"  # noqa: S105
     monkeypatch.setenv("CELL_TOKEN", secret)
     nodes = short_jobs(folder, "both")
-    nodes._shell = type(nodes._shell)("short", None, ("CELL_TOKEN",))
-    job = nodes.submit(script('echo "$CELL_TOKEN" | wc -c; echo "token: $CELL_TOKEN"'))
+    nodes.shell = Shell("short", None, ("CELL_TOKEN",))
+    job = begun(nodes, 'echo "$CELL_TOKEN" | wc -c; echo "token: $CELL_TOKEN"')
     await_states(nodes, (job, "ended"))
     assert nodes.logs(job) == f"{len(secret) + 1}\ntoken: $CELL_TOKEN\n"
-    assert secret not in cluster.run("scontrol", "show", "job", job)
+    assert secret not in cluster.run("scontrol", "show", "job")
 
 
 def test_states_outlive_the_controller(folder: Path, cluster: SlurmCluster) -> None:
-    """A controller that is away is asked again; jobs that it forgets are in the accounts."""
+    """A controller that is away is asked again; jobs that it forgets have their exit codes."""
     nodes = short_jobs(folder, "both")
-    failed, done = nodes.submit(script("false")), nodes.submit(script("true"))
+    failed, done = begun(nodes, "false"), begun(nodes, "true")
     await_states(nodes, (failed, "failed"), (done, "ended"))
     cluster.stop_daemon("slurmctld")
     with pytest.raises(EngineError, match="Slurm does not answer") as away:
-        nodes.poll([failed])
+        nodes.poll(failed)
     assert away.value.passing
     cluster.start_controller()
-    assert failed not in cluster.run("squeue", "--states=all", "--noheader", "--format=%A").split()
     await_states(nodes, (done, "ended"), (failed, "failed"))
-    cluster.stop_daemon("slurmdbd")
-    assert nodes.poll([failed]) == (JobState("ended"),)

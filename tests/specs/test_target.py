@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.target import Target
+from epochcost.specs.target import IDLE_MINUTES, Target
 from walkthrough import File, steps
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -
     """Set-up, the limit of a cell and the time to collect are paid; retries are not counted."""
     project.write(TARGET, f"limit_minutes = 10\nsetup_minutes = 3\n{TEXT}")
     target = load_catalogue(project.root).target("desk")
-    assert target.attempt_seconds == 60 * (10 + 3 + target.engine.idle_minutes)
+    assert target.attempt_seconds == 60 * (10 + 3 + IDLE_MINUTES)
 
 
 @pytest.mark.parametrize(

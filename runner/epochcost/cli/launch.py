@@ -5,11 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import os
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -19,29 +17,17 @@ import typer
 from epochcost.analysis.measuring_value import MeasurableCell, order_by_value
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import (
-    RESULTS,
-    OutputFormat,
-    ResultsFolder,
-    Studies,
-    ids,
-    print_json,
-    print_table,
-    say,
-    with_option_groups,
-)
+from epochcost.cli.terminal import RESULTS, ResultsFolder, Studies, ids, print_table, say
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.planning import plan_elsewhere
-from epochcost.fleet.cells import Cell, Queue, cells_of
-from epochcost.fleet.collection import Intake
-from epochcost.fleet.engine import Engine, EngineError
-from epochcost.fleet.engines import engine_of
-from epochcost.fleet.launch import measure_all, run_all
-from epochcost.fleet.ledger import FOLDER, Lease, open_ledger, read_ledger
-from epochcost.fleet.offers import cheapest_target, proposed_price, quoted
+from epochcost.fleet.cells import Cell, Intake, Queue, cells_of
+from epochcost.fleet.engine import Engine
+from epochcost.fleet.launch import ENGINES, measure_all, run_all
+from epochcost.fleet.ledger import FOLDER, Tariff, open_ledger
+from epochcost.fleet.offers import cheapest_target, proposed_price
 from epochcost.fleet.payload import build_payload
-from epochcost.fleet.station import Launch, Moved, Station
-from epochcost.fleet.tariff import Tariff, tariff_of
+from epochcost.fleet.shell import EngineError
+from epochcost.fleet.station import Launch, Station
 from epochcost.plan.make import RunRequest
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
@@ -50,69 +36,36 @@ from epochcost.units import count_words, money, parse_decimal, seconds
 
 # A target at the price that its engine quotes, and the engine.
 _Reached = tuple[Tariff, Engine]
+_NO_TARGET = (
+    "specs/targets: expected a target, got none: `epochcost launch` measures on machines that a "
+    "file there describes, see docs/how-to/measure-on-your-machines.md"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The options that select the cells of a launch and their order."""
-
-    study: Studies = None
+def launch(
+    *,
+    study: Studies = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
             help="A target's id; repeatable. Default: all.", autocompletion=ids("targets")
         ),
-    ] = None
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="A model's id; repeatable. Default: all.", autocompletion=ids("models")),
-    ] = None
-    trial: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Only the trial with this id; repeatable."),
-    ] = None
+    ] = None,
+    cheapest: Annotated[
+        bool, typer.Option("--cheapest", help="Rent the cheapest machine with --accelerator.")
+    ] = False,
+    accelerator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="An accelerator such as L4, for --cheapest.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
-    ] = False
+    ] = False,
     plan_by_value: Annotated[
         int | None,
         typer.Option(
             min=1, metavar="N", help="Only the N cells whose results help the answers most."
         ),
-    ] = None
-    cheapest: Annotated[
-        bool, typer.Option("--cheapest", help="The cheapest machine with --accelerator.")
-    ] = False
-    accelerator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="An accelerator such as L4, for --cheapest.")
-    ] = None
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The arguments of `epochcost run` for all cells."""
-        studies = (f"--study={name}" for name in self.study or ())
-        return ("run", *studies, "--resume", *(["--quick"] if self.quick else []))
-
-    def targets(self, catalogue: Catalogue) -> list[Target]:
-        """The targets; raises UsageError for options that contradict each other."""
-        if self.cheapest != (self.accelerator is not None) or (self.cheapest and self.target):
-            raise UsageError("expected --cheapest with --accelerator and without --target")
-        if self.accelerator is not None:
-            return [cheapest_target(catalogue, self.accelerator)]
-        targets = [catalogue.target(name) for name in self.target or sorted(catalogue.targets)]
-        if not targets:
-            raise InputError(
-                "specs/targets: expected a target, got none: `epochcost launch` "
-                "measures on machines that a file there describes, see "
-                "docs/how-to/measure-on-your-machines.md"
-            )
-        return targets
-
-
-@with_option_groups
-def launch(
-    choice: Choice,
-    *,
+    ] = None,
     cap: Annotated[
         str | None,
         typer.Option(
@@ -123,64 +76,61 @@ def launch(
         bool, typer.Option("--dry-run", help="Show the cells and the most that they may cost.")
     ] = False,
     results: ResultsFolder = RESULTS,
-    output: OutputFormat = "text",
 ) -> None:
     """Measure studies on other machines: by SSH, on a Slurm cluster, in a cloud.
 
     Example: epochcost launch --study starter --dry-run
     """
-    if not choice.study:
+    if not study:
         raise UsageError("missing: --study")
+    if cheapest != (accelerator is not None) or (cheapest and target):
+        raise UsageError("expected --cheapest with --accelerator and without --target")
     catalogue = own_catalogue()
-    targets = choice.targets(catalogue)
+    targets = _targets(catalogue, target, accelerator)
     intake = Intake(catalogue, results)
-    cells = _cells(catalogue, targets, choice)
+    cells = _cells(catalogue, targets, study, quick=quick)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)
     most = None if cap is None else parse_decimal(cap, "--cap")
     reached, problems = _reach_all(catalogue, targets)
-    if choice.plan_by_value:
-        waiting = _by_value(catalogue, waiting, reached, results, choice.plan_by_value)
-    if output == "text":
-        _show_plan(reached, waiting, done, most)
+    if plan_by_value:
+        waiting = _by_value(catalogue, waiting, reached, results, plan_by_value)
+    _show_plan(reached, waiting, done, most)
     if problems:
         raise EngineError("\n".join(problems))
-    left = read_ledger(catalogue.root).entries.leases
-    if dry_run or not (waiting or left):
-        _show_left(left)
+    if dry_run:
         return
     if waiting:
         _require_cap(reached, most)
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
+        options = ("run", *(f"--study={name}" for name in study), "--resume")
         parts = Launch(
-            folder=catalogue.root.absolute() / FOLDER,
+            folder=catalogue.root / FOLDER,
             intake=intake,
-            options=choice.arguments,
+            options=(*options, "--quick") if quick else options,
             queue=Queue(waiting),
             ledger=ledger,
             on_event=_show_event,
-            clock=time.time,
-            pause=time.sleep,
         )
-        stations = _measured(catalogue, parts, reached, interrupted)
-        _show_end(stations, parts, as_json=output == "json")
+        build_payload(catalogue.root / FOLDER / "payload")
+        reach = functools.partial(_reach, catalogue)
+        stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
+        _propose(catalogue, stations)
+        _show_end(stations, parts, reached[0][0].price.currency)
         failed = any(station.failed for station in stations)
         code = 3 if any(station.problem for station in stations) else int(failed)
         raise typer.Exit(INTERRUPTED if interrupted() else code)
 
 
-def _measured(
-    catalogue: Catalogue,
-    parts: Launch,
-    reached: Iterable[_Reached],
-    interrupted: Callable[[], bool],
-) -> tuple[Station, ...]:
-    """Measure the cells, and propose the prices that were paid."""
-    build_payload(catalogue.root / FOLDER / "payload")
-    run = functools.partial(run_all, interrupted)
-    stations = measure_all(parts, reached, functools.partial(_reach, catalogue), run)
-    _propose(catalogue, stations)
-    return stations
+def _targets(
+    catalogue: Catalogue, names: list[str] | None, accelerator: str | None
+) -> list[Target]:
+    if accelerator is not None:
+        return [cheapest_target(catalogue, accelerator)]
+    targets = [catalogue.target(name) for name in names or sorted(catalogue.targets)]
+    if not targets:
+        raise InputError(_NO_TARGET)
+    return targets
 
 
 def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
@@ -192,40 +142,33 @@ def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
         )
 
 
-def _show_left(leases: Mapping[str, Lease]) -> None:
-    for name, lease in leases.items():
-        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(lease.since))
-        say(f"{name}: up since {since}, left by a killed launch; the next launch ends it")
-
-
-def _cells(catalogue: Catalogue, targets: Iterable[Target], choice: Choice) -> list[Cell]:
+def _cells(
+    catalogue: Catalogue, targets: Iterable[Target], studies: Sequence[str], *, quick: bool
+) -> list[Cell]:
     """The cells of each kind of machine; raises InputError with the reasons if there are none."""
     cells: list[Cell] = []
     reasons: dict[str, None] = {}
     for target in {target.kind: target for target in targets}.values():
         request = RunRequest(
-            studies=tuple(choice.study or ()),
-            models=tuple(choice.model or ()),
+            studies=tuple(studies),
             providers=(target.provider,),
             hardware=target.hardware,
-            quick=choice.quick,
+            quick=quick,
         )
         plan = plan_elsewhere(catalogue, request, target.runtime)
         cells += cells_of(plan, target.hardware)
-        reasons |= {
-            f"{target.hardware}: {each.what}: {each.reason}": None for each in plan.left_out
-        }
-    if choice.trial:
-        cells = [cell for cell in cells if cell.id in choice.trial]
+        left_out = (f"{each.what}: {each.reason}" for each in plan.left_out)
+        reasons |= dict.fromkeys(f"\n  {target.hardware}: {reason}" for reason in left_out)
     if not cells:
-        lines = "".join(f"\n  {reason}" for reason in reasons)
-        raise InputError(f"expected at least one trial to measure, found none{lines}")
+        raise InputError(f"expected at least one trial to measure, found none{''.join(reasons)}")
     return cells
 
 
 def _reach(catalogue: Catalogue, target: Target) -> _Reached:
-    engine = engine_of(target, catalogue.root / FOLDER / "payload", catalogue.root)
-    return tariff_of(catalogue, target), engine
+    engine = ENGINES[target.engine.name](
+        target, catalogue.root / FOLDER / "payload", catalogue.root
+    )
+    return Tariff.of(catalogue, target), engine
 
 
 def _reach_all(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[_Reached], list[str]]:
@@ -250,7 +193,7 @@ def _checked(catalogue: Catalogue, target: Target) -> tuple[_Reached, str]:
             return (tariff, engine), f"target {target.id}: {reason}: export {name}=…"
     try:
         engine.check()
-        return (quoted(tariff, engine.hourly_price()), engine), ""
+        return (tariff.quoted(engine.hourly_price()), engine), ""
     except EngineError as error:
         return (tariff, engine), str(error)
 
@@ -263,18 +206,19 @@ def _by_value(
     most: int,
 ) -> list[Cell]:
     """The cells that help the answers most for their money, in that order; prints the reasons."""
-    dollars = {tariff.target.kind: tariff.most(tariff.target.retries) for tariff, _ in reached}
+    tariffs = {tariff.target.kind: tariff for tariff, _ in reached}
+    dollars = {kind: tariff.most(tariff.target.retries) for kind, tariff in tariffs.items()}
     measurable: dict[MeasurableCell, Cell] = {}
     for cell in cells:
         trial = cell.trial
-        work = (trial.model, trial.mode, trial.batch_size, trial.provider)
+        work = (trial.model, trial.mode, trial.batch_size, trial.precision, trial.provider)
         measurable.setdefault(MeasurableCell(cell.hardware, *work, dollars[cell.kind]), cell)
     values = order_by_value(inputs_to_read(results, catalogue), list(measurable), most)
     for value in values:
-        say(value.sentence, err=True)
+        say(value.sentence(next(iter(tariffs.values())).price.currency), err=True)
     if not values:
         say("no measurement of these cells is expected to change an answer", err=True)
-    return [measurable[value.cell] for value in values]
+    return [measurable[cell] for value in values for cell in value.cells]
 
 
 def _show_plan(
@@ -302,49 +246,27 @@ def _show_plan(
     say(f"{counted}: {timing} of timing, at most {amount}{', the cap' if capped else ''}")
 
 
-def _show_event(event: Moved) -> None:
-    reason = f": {event.reason}" if event.reason else ""
-    typer.echo(f"{event.target}: {event.cell}: {event.state}{reason}", err=True)
+def _show_event(station: str, cell: str, state: str, reason: str) -> None:
+    typer.echo(f"{station}: {cell}: {state}{': ' if reason else ''}{reason}", err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class TargetEnd:
-    """Outcome of a target's cells; ``failed`` has titles with reasons."""
-
-    target: str
-    done: int
-    failed: tuple[tuple[str, str], ...]
-    spent: Decimal
-    problems: tuple[str, ...]
-
-
-def _show_end(stations: Sequence[Station], launch: Launch, *, as_json: bool) -> None:
+def _show_end(stations: Sequence[Station], parts: Launch, currency: str) -> None:
     """Print a table of the targets with the money spent, and the reasons of failures."""
-    ends = []
-    for name in dict.fromkeys(station.tariff.target.id for station in stations):
-        own = [station for station in stations if station.tariff.target.id == name]
-        failed = tuple(failure for station in own for failure in station.failed)
-        problems = tuple(dict.fromkeys(station.problem for station in own if station.problem))
-        done = sum(station.done for station in own)
-        ends.append(TargetEnd(name, done, failed, launch.ledger.spent(name), problems))
-    waiting, currency = launch.queue.waiting, stations[-1].tariff.price.currency
-    if as_json:
-        print_json({"targets": ends, "left": [cell.id for cell in waiting], "currency": currency})
-        return
-    print_table(
-        ("target", "done", "failed", "spent"),
-        [
-            (end.target, str(end.done), str(len(end.failed)), money(end.spent, currency))
-            for end in ends
-        ],
-    )
-    spent = sum((end.spent for end in ends), Decimal(0))
-    say(f"{money(spent, currency)} spent; {count_words(len(waiting), 'cell')} left")
-    for end in ends:
-        for title, reason in end.failed:
-            say(f"{end.target}: {title}: {reason}", err=True)
-        for problem in end.problems:
-            say(f"{end.target}: {problem}", err=True)
+    rows, total = [], Decimal(0)
+    for target in dict.fromkeys(station.tariff.target.id for station in stations):
+        own = [station for station in stations if station.tariff.target.id == target]
+        counts = (sum(each.done for each in own), sum(len(each.failed) for each in own))
+        spent = parts.ledger.spent(target)
+        rows.append((target, *map(str, counts), money(spent, currency)))
+        total += spent
+    print_table(("target", "done", "failed", "spent"), rows)
+    left = count_words(len(parts.queue.waiting), "cell")
+    say(f"{money(total, currency)} spent; {left} left")
+    for station in stations:
+        for title, reason in station.failed:
+            say(f"{station.name}: {title}: {reason}", err=True)
+        if station.problem:
+            say(f"{station.name}: {station.problem}", err=True)
 
 
 def _propose(catalogue: Catalogue, stations: Iterable[Station]) -> None:
@@ -352,6 +274,6 @@ def _propose(catalogue: Catalogue, stations: Iterable[Station]) -> None:
     for station in stations:
         price = proposed_price(catalogue, station, dt.datetime.now(dt.UTC).date())
         if price is not None:
-            path = catalogue.root / FOLDER / f"{price.id}.toml"
-            write_atomically(path, price.text.encode())
+            path = catalogue.root / FOLDER / f"{price[0]}.toml"
+            write_atomically(path, price[1].encode())
             say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)

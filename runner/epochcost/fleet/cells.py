@@ -1,16 +1,27 @@
-"""Cells of a launch: a trial or a sweep on a kind of machine, and the queues of cells."""
+"""Cells of a launch: a trial or a sweep on a kind of machine, their queue and their results."""
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
 
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
+from epochcost.results.fields import read_record
+from epochcost.results.files import write_atomically
+from epochcost.results.records import DamagedResultError, Result, parse_result
+from epochcost.results.rounds import round_count
+from epochcost.results.sidecar_faults import sidecar_faults
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import file_name
+from epochcost.results.submissions import check_results
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
 
 
@@ -30,12 +41,14 @@ class Cell:
         return f"{self.trial.title}{' and larger' if self.swept else ''}"
 
     @property
-    def file_stem(self) -> str:
-        """The path of the cell's result below its machine's folder, without the host."""
+    def stem(self) -> str:
+        """The path of the cell's result in a folder of results, without the host."""
         trial = self.trial
         if not self.swept:
-            return file_name(trial, self.id, "").removesuffix("-.json")
-        return f"{BatchLimit.folder}/{trial.model}-{trial.mode}-{trial.provider}-{self.id[:8]}"
+            name = file_name(trial, self.id, "").removesuffix("-.json")
+            return f"{self.hardware}/{name}"
+        name = f"{trial.model}-{trial.mode}-{trial.provider}-{self.id[:8]}"
+        return f"{self.hardware}/{BatchLimit.folder}/{name}"
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -55,41 +68,86 @@ def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
 class Queue:
     """Cells that wait for a machine; threads may share it.
 
-    Targets with the same machine and provider take from the same line, so that each cell is
-    measured once.
+    ``losses`` counts by the cell's id how often its machine was lost.
     """
 
     def __init__(self, cells: Iterable[Cell]) -> None:
+        self.waiting = list(cells)
+        self.losses: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._taken: Counter[tuple[str, str]] = Counter()
-        self._lines: dict[tuple[str, str], deque[Cell]] = {}
-        for cell in cells:
-            self._lines.setdefault(cell.kind, deque()).append(cell)
 
-    def take(self, target: Target, identifier: str | None = None) -> Cell | None:
-        """Remove and return the next cell of a target, or its cell with this id; None if none."""
+    def take(self, target: Target) -> Cell | None:
+        """Remove and return the first cell for a target's kind of machine; None if none waits."""
         with self._lock:
-            line = self._lines.get(target.kind, deque())
-            cell = next((each for each in line if identifier in (None, each.id)), None)
+            cell = next((cell for cell in self.waiting if cell.kind == target.kind), None)
             if cell is not None:
-                line.remove(cell)
-                self._taken[cell.kind] += 1
+                self.waiting.remove(cell)
             return cell
 
-    def finish(self, cell: Cell, *, put_back: bool = False) -> None:
-        """Note that a cell that was taken is done or failed, or ``put_back`` at the front."""
+    def put_back(self, cell: Cell) -> None:
+        """Put a cell at the front."""
         with self._lock:
-            self._taken[cell.kind] -= 1
-            if put_back:
-                self._lines[cell.kind].appendleft(cell)
+            self.waiting.insert(0, cell)
 
-    def is_over(self, target: Target) -> bool:
-        """Whether no cell of a target waits, and none is taken that may be put back."""
-        with self._lock:
-            return not self._lines.get(target.kind) and not self._taken[target.kind]
 
-    @property
-    def waiting(self) -> list[Cell]:
-        """The cells that wait."""
-        with self._lock:
-            return [cell for line in self._lines.values() for cell in line]
+class Intake:
+    """A project's results: finds those of cells, and takes in collected files that are valid."""
+
+    def __init__(self, catalogue: Catalogue, results: Path) -> None:
+        self.results = results
+        self._catalogue = catalogue
+        self._paths: dict[str, list[Path]] = defaultdict(list)
+        for pattern in ("*/*.json", f"*/{BatchLimit.folder}/*.json"):
+            for path in results.glob(pattern):
+                self._note(path)
+
+    def _note(self, path: Path) -> None:
+        stem = path.relative_to(self.results).as_posix().rpartition("-")[0]
+        self._paths[stem].append(path)
+
+    def result_of(self, cell: Cell) -> Result | BatchLimit | None:
+        """The complete result of a cell from any host; None if there is none."""
+        for path in self._paths.get(cell.stem, ()):
+            try:
+                if cell.swept:
+                    return read_record(BatchLimit, path.read_bytes())
+                result = parse_result(path.read_bytes(), path)
+            except (DamagedResultError, OSError, ValidationError):
+                continue
+            if result.trial_id == cell.id and round_count(result.measurement) >= cell.rounds:
+                return result
+        return None
+
+    def take_in(self, staged: Path, cell: Cell | None) -> str:
+        """Copy new valid files of a cell (None: all files); returns a fault of another new file.
+
+        Equal files are not written again.
+        """
+        patterns = ["*/*.json", "*/*/*.json"]
+        if cell is not None and not cell.swept:
+            patterns = [f"{cell.stem}-*.json", "*/ceilings/*.json"]
+        places = {
+            path: self.results / path.relative_to(staged)
+            for pattern in patterns
+            for path in sorted(staged.glob(pattern))
+            if not path.is_symlink()
+        }
+        new = [path for path, place in places.items() if not _are_equal(path, place)]
+        faults = self._faults(staged, new)
+        for path in new:
+            if path not in faults:
+                places[path].parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(places[path], path.read_bytes())
+                self._note(places[path])
+        return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
+
+    def _faults(self, staged: Path, new: Iterable[Path]) -> dict[Path, str]:
+        """The message of each file that the checks of submissions refuse."""
+        results = [path for path in new if path.parent.parent == staged]
+        faults = check_results(self._catalogue, staged, results).faults if results else ()
+        others = sidecar_faults(self._catalogue, staged, dt.datetime.now(dt.UTC))
+        return {fault.path.absolute(): fault.message for fault in (*faults, *others)}
+
+
+def _are_equal(path: Path, place: Path) -> bool:
+    return place.exists() and place.read_bytes() == path.read_bytes()

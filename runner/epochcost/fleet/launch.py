@@ -1,73 +1,71 @@
-"""Run the stations of a launch, each in a thread, and end all at an interruption."""
+"""Run the stations of a launch, those of each machine in turn, and end all at an interruption."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
 
-from epochcost.errors import EpochcostError
 from epochcost.fleet.engine import Engine
-from epochcost.fleet.ledger import Lease
-from epochcost.fleet.station import Launch, Station
-from epochcost.fleet.tariff import Tariff
-from epochcost.specs.target import Ssh, Target
+from epochcost.fleet.ledger import Tariff
+from epochcost.fleet.sky import SkyEngine
+from epochcost.fleet.slurm import SlurmEngine
+from epochcost.fleet.ssh import SshEngine
+from epochcost.fleet.station import Launch, Station, Waits
+from epochcost.specs.target import Slurm, Ssh, Target
 
+ENGINES: dict[str, Callable[[Target, Path, Path], Engine]] = {
+    "ssh": SshEngine,
+    "slurm": SlurmEngine,
+    "sky": SkyEngine,
+}
 _LOOK_SECONDS = 0.2
-# Drives stations, each with a lease that it takes over, to their end; or only ends the leases.
-Run = Callable[[Sequence[tuple[Station, Lease | None]], bool], None]
 
 
 def measure_all(
     launch: Launch,
     engines: Iterable[tuple[Tariff, Engine]],
     reach: Callable[[Target], tuple[Tariff, Engine]],
-    run: Run,
+    run: Callable[[Sequence[Waits]], None],
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
     A target has a station for each job that it may have at once. Machines that a killed launch left
-    and that are not taken over are given back first; their stations come first in the answer.
+    are given back first; their stations come first in the answer.
     """
-    chosen: dict[str, Station] = {}
-    latest: dict[str, Station] = {}
-    for tariff, engine in engines:
-        starting = threading.Lock()
-        for number in range(tariff.target.engine.jobs):
-            name = f"{tariff.target.id} {number + 1}" if number else tariff.target.id
-            chosen[name] = station = Station(name, launch, tariff, engine, starting)
-            if isinstance(reached := tariff.target.engine, Ssh):
-                station.after, latest[reached.host] = latest.get(reached.host), station
-    leases = launch.ledger.entries.leases
-    kept = {
-        name: lease
-        for name, lease in leases.items()
-        if name in chosen and chosen[name].tariff.target == lease.target
-    }
-    others = [
+    left = [
         (Station(name, launch, *reach(lease.target)), lease)
-        for name, lease in leases.items()
-        if name not in kept
+        for name, lease in launch.ledger.entries.leases.items()
     ]
-    run(others, True)
-    run([(station, kept.get(name)) for name, station in chosen.items()], False)
-    return (*(station for station, _ in others), *chosen.values())
+    for station, lease in left:
+        station.end(lease)
+    machines: dict[str, list[Station]] = {}
+    for tariff, engine in engines:
+        reached, starting = tariff.target.engine, threading.Lock()
+        for number in range(reached.jobs if isinstance(reached, Slurm) else 1):
+            name = f"{tariff.target.id} {number + 1}" if number else tariff.target.id
+            machine = reached.host if isinstance(reached, Ssh) else name
+            station = Station(name, launch, tariff, engine, starting)
+            machines.setdefault(machine, []).append(station)
+    run([_in_turn(stations) for stations in machines.values()])
+    return (*(station for station, _ in left), *chain.from_iterable(machines.values()))
 
 
-def run_all(
-    interrupted: Callable[[], bool],
-    stations: Sequence[tuple[Station, Lease | None]],
-    only_end: bool,
-) -> None:
-    """Drive stations in threads, each with a lease that it takes over, until all end.
+def _in_turn(stations: Iterable[Station]) -> Waits:
+    for station in stations:
+        yield from station.measure()
 
-    At an interruption, they end early. Threads are daemons, so that a second interruption ends the
-    program at once; the ledger then names the machines that are up.
+
+def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
+    """Do all works in threads; at an interruption, they end early.
+
+    Threads are daemons, so that a second interruption ends the program at once; the ledger then
+    names the machines that are up.
     """
     stop = threading.Event()
-    threads = [
-        threading.Thread(target=_drive, args=(station, lease, only_end, stop), daemon=True)
-        for station, lease in stations
-    ]
+    threads = [threading.Thread(target=_do, args=(work, stop), daemon=True) for work in works]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -77,14 +75,8 @@ def run_all(
                 stop.set()
 
 
-def _drive(station: Station, lease: Lease | None, only_end: bool, stop: threading.Event) -> None:
-    steps = station.measure(lease, only_end=only_end)
-    try:
-        for seconds in steps:
+def _do(work: Waits, stop: threading.Event) -> None:
+    with closing(work):
+        for seconds in work:
             if stop.wait(seconds):
-                station.problem = "interrupted"
-                steps.close()
-    except EpochcostError as error:
-        station.problem = str(error)
-    except Exception as error:  # a fault of one engine must not leave the machines of others up
-        station.problem = f"{type(error).__name__}: {error}: please report this fault"
+                return

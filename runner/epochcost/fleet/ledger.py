@@ -1,7 +1,7 @@
-"""The ledger of a launch: a file with every machine that is up, its job, and all money.
+"""The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
-It is written before a machine or a job is started, so that a killed launch leaves nothing unknown:
-the next launch takes its jobs over or ends them. Money for the longest time of a cell and of its
+The ledger is written before a machine or a job is started, so that a killed launch leaves nothing
+unknown: the next launch ends its machines and jobs. Money for the longest time of a cell and of its
 retries is reserved before the cell starts. Bills and reservations never exceed the cap together.
 """
 
@@ -9,46 +9,88 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from epochcost.errors import CapabilityError
+from epochcost.cost import MachineTime, Time, Unpriced
+from epochcost.errors import CapabilityError, InputError
 from epochcost.results.files import exclusive_lock, write_atomically
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
 from epochcost.specs.target import Target
+from epochcost.specs.terms import Start
 
 FOLDER = Path(".cache/launch")
-_FILE = FOLDER / "ledger.json"
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """The price plan of a target, which bills the time of its machine from start to end.
+
+    ``is_quoted`` says whether its amount is the engine's own price, instead of the spec's.
+    """
+
+    target: Target
+    machine: Hardware
+    price: Price
+    is_quoted: bool = False
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, target: Target) -> Tariff:
+        """The tariff of a target by the specs."""
+        return cls(target, catalogue.machine(target.hardware), catalogue.price(target.price))
+
+    def quoted(self, hourly: Decimal | None) -> Tariff:
+        """The tariff at the hourly price that the engine quotes in dollars, if it quotes one."""
+        price = self.price
+        if hourly is None or price.amount is None or price.currency != "USD":
+            return self
+        return replace(self, price=price.model_copy(update={"amount": hourly}), is_quoted=True)
+
+    @cached_property
+    def _of_whole_time(self) -> Price:
+        # The time of starts and interruptions is part of the machine's time.
+        return self.price.model_copy(update={"start": Start(), "interruptions": None})
+
+    def cost(self, seconds: float) -> Decimal:
+        """The bill of a machine's time; raises InputError if the plan cannot bill it."""
+        if seconds <= 0:
+            return Decimal(0)
+        time = Time.exact(Decimal(repr(float(seconds))))
+        used = MachineTime(time, self.machine.vcpus, self.machine.device == "cuda")
+        cost = used.cost(self._of_whole_time)
+        if isinstance(cost, Unpriced):
+            raise InputError(f"target {self.target.id}: price {self.price.id}: {cost.reason}")
+        return cost.mean
+
+    def most(self, retries: int, up_seconds: float = 0) -> Decimal:
+        """The highest bill of a cell with its retries, on a machine that is up for some time."""
+        first = self.cost(up_seconds + self.target.attempt_seconds)
+        return first + retries * self.cost(self.target.attempt_seconds)
 
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Job(_Record):
-    """A job that is or was to be submitted at ``since``; ``id`` is the engine's, if known."""
-
-    cell: str
-    attempt: int
-    name: str
-    arguments: tuple[str, ...]
-    since: float
-    id: str = ""
-
-
 class Lease(_Record):
     """A machine that is up or about to start, paid since ``since`` (seconds since 1970).
 
-    If the launch dies, its job's limit and its autostop end the machine at ``until``.
+    ``job`` is the name of its latest job, if any. If the launch dies, the limit of the job and the
+    autostop of the machine end it at ``until``.
     """
 
     target: Target
     since: float
     until: float
     reserved: Decimal
-    job: Job
+    job: str = ""
 
 
 class Entries(_Record):
@@ -61,91 +103,61 @@ class Entries(_Record):
 class Ledger:
     """The ledger of a project under a cap (None: no cap); threads may share it."""
 
-    def __init__(self, path: Path, entries: Entries, cap: Decimal | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, entries: Entries, cap: Decimal | None) -> None:
         self.entries = entries
-        self.cap = cap
-        self._lock = threading.Lock()
-        self._stuck: set[str] = set()
+        self._path, self._cap, self._lock = path, cap, threading.Lock()
 
-    @property
-    def is_idle(self) -> bool:
+    def is_idle(self, now: float) -> bool:
         """Whether no machine is up whose reserved money will become free."""
-        return self.entries.leases.keys() <= self._stuck
+        return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
         """Write a lease instead of the station's earlier one, unless it exceeds the cap."""
         with self._lock:
             leases = {**self.entries.leases, station: lease}
             total = sum((each.reserved for each in leases.values()), Decimal(0))
-            if self.cap is not None and total + sum(self.entries.spent.values()) > self.cap:
+            if self._cap is not None and total + sum(self.entries.spent.values()) > self._cap:
                 return False
-            self._store(self.entries.model_copy(update={"leases": leases}))
+            self._store(Entries(leases=leases, spent=self.entries.spent))
             return True
 
-    def settle(self, station: str, bill: Decimal, lease: Lease | None) -> None:
-        """Pay a bill of a lease, and write the lease that follows it, if any."""
+    def settle(self, station: str, bill: Decimal) -> None:
+        """Pay the bill of a lease, and remove the lease."""
         with self._lock:
             leases = dict(self.entries.leases)
             target = leases.pop(station).target.id
-            if lease is not None:
-                leases[station] = lease
             spent = {**self.entries.spent, target: self.spent(target) + bill}
             self._store(Entries(leases=leases, spent=spent))
-
-    def note_stuck(self, station: str) -> None:
-        """Note that the machine of a lease could not be given back; its money stays reserved."""
-        self._stuck.add(station)
 
     def spent(self, target: str) -> Decimal:
         """The bills of a target."""
         return self.entries.spent.get(target, Decimal(0))
 
     def _store(self, entries: Entries) -> None:
-        write_atomically(self.path, entries.model_dump_json(indent=1).encode(), _unwritable)
+        write_atomically(self._path, entries.model_dump_json(indent=1).encode())
         self.entries = entries
-
-
-def _unwritable(folder: Path, error: OSError) -> CapabilityError:
-    return CapabilityError(
-        f"{folder}: expected room for the list of rented machines, got {error.strerror}: free some "
-        "space; nothing is started that is not written down there"
-    )
-
-
-def read_ledger(root: Path, cap: Decimal | None = None) -> Ledger:
-    """The ledger of a project, which a killed launch left; raises CapabilityError if damaged."""
-    path = root / _FILE
-    try:
-        return Ledger(path, Entries.model_validate_json(path.read_bytes()), cap)
-    except FileNotFoundError:
-        return Ledger(path, Entries(), cap)
-    except (OSError, ValidationError) as error:
-        raise CapabilityError(
-            f"{path}: expected the list of machines that a launch started, got a damaged file "
-            f"({type(error).__name__}): look for machines that are still up, give them back, and "
-            "remove the file"
-        ) from None
 
 
 @contextmanager
 def open_ledger(root: Path, cap: Decimal | None) -> Iterator[Ledger]:
     """The ledger for this launch alone, removed at the end unless a machine may still be up.
 
-    Raises CapabilityError if another launch of the project runs.
+    Raises CapabilityError if another launch of the project runs, or if the file is damaged.
     """
-    (root / FOLDER).mkdir(parents=True, exist_ok=True)
-    with ExitStack() as resources:
+    path = root / FOLDER / "ledger.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive_lock(path.parent):
         try:
-            resources.enter_context(exclusive_lock(root / FOLDER))
-        except CapabilityError:
+            entries = Entries.model_validate_json(path.read_bytes()) if path.exists() else Entries()
+        except (OSError, ValidationError) as error:
             raise CapabilityError(
-                f"{root / FOLDER}: expected to be the only launch of this project, but another is "
-                "in progress: wait for it, or interrupt it with Ctrl-C"
+                f"{path}: expected the list of machines that a launch started, got a damaged file "
+                f"({type(error).__name__}): look for machines that are still up, give them back, "
+                "and remove the file"
             ) from None
-        ledger = read_ledger(root, cap)
+        ledger = Ledger(path, entries, cap)
         try:
             yield ledger
         finally:
             if not ledger.entries.leases:
-                ledger.path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)

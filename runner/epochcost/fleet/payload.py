@@ -11,13 +11,12 @@ import hashlib
 import os
 import shlex
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 
 import epochcost
 import onnxstep
-from epochcost.fleet.engine import Command
 from epochcost.fleet.shell import Shell
 from epochcost.measure.environment import CODE, NOTE, code_revision
 from epochcost.specs.target import Target
@@ -106,12 +105,12 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     shell.run("\n".join(lines), seconds=seconds)
 
 
-def run_script(target: Target, command: Command, options: str = "") -> str:
-    """The bash script that runs a command on a target, in the shell that it becomes.
+def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
+    """The bash script that runs `epochcost` on a target, in the shell that it becomes.
 
     ``options`` are more arguments, in bash's own syntax.
     """
-    program = shlex.join(("../venv/bin/python", "-m", "epochcost", *command.arguments))
+    program = shlex.join(("../venv/bin/python", "-m", "epochcost", *arguments))
     return f"{_prelude(target)}\ncd project && exec {program} {options}\n"
 
 

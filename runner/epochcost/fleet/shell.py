@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost.fleet.engine import EngineError
+from epochcost.errors import EpochcostError
 from epochcost.specs.wording import printable
 
 _SSH = (
-    *("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"),
-    *("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"),
+    "ssh -T -o BatchMode=yes -o ConnectTimeout=20"
+    " -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 )
 # Printed before a script's output, as a login profile may print, too.
 _BEGIN = "-- epochcost --"
@@ -28,8 +27,8 @@ _CALL_SECONDS = 50
 _COPY_SECONDS = 240
 # Exit codes of ssh and rsync after a lost connection.
 _LOST = {12, 30, 35, 255}
-
-
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_INSTALL = {"sky": "install skypilot 0.14 for your cloud (see docs/how-to/measure-on-clouds.md)"}
 _UNREACHABLE = "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?"
 _SLURM_AWAY = "Slurm does not answer ({reason}): does `sinfo` work there?"
 # Patterns of messages of known failures, each with a sentence that has the remedy.
@@ -52,11 +51,25 @@ _PROBLEMS = {
 }
 
 
+class EngineError(EpochcostError):
+    """A call of an engine failed; the message says on which target, why and what to do.
+
+    ``passing``: the same call may succeed later, such as after a lost connection.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
+
+
 @dataclass(frozen=True, slots=True)
 class Shell:
     """Scripts and copies on the machine of a target; on this machine if ``host`` is None.
 
-    ``secrets`` are names of environment variables; output and errors never contain their values.
+    ``secrets`` are names of environment variables, which scripts get; output and errors never
+    contain their values.
     """
 
     target: str
@@ -65,25 +78,22 @@ class Shell:
 
     def check(self, tools: Sequence[str]) -> None:
         """Raise EngineError if the machine is unreachable or a program is missing."""
-        if shutil.which("rsync") is None:
-            raise self.error("expected the program rsync on this machine: install it")
+        self.call(("rsync", "--version"))
         names = shlex.join(("rsync", *tools))
         missing = self.run(f"for tool in {names}; do type $tool >&2 || echo $tool; done").split()
         if missing:
             raise self.error(f"expected these programs there: {', '.join(missing)}: install them")
 
-    def run(
-        self, script: str, *, seconds: float = _CALL_SECONDS, with_secrets: bool = False
-    ) -> str:
+    def run(self, script: str, *, seconds: float = _CALL_SECONDS) -> str:
         """The output of a bash script that a login shell runs in the home of the user.
 
         Raises EngineError if the script fails, or takes longer than ``seconds``.
         """
-        names = self.secrets if with_secrets else ()
-        exports = [f"export {name}={shlex.quote(os.environ.get(name, ''))}" for name in names]
+        values = {name: shlex.quote(os.environ.get(name, "")) for name in self.secrets}
+        exports = (f"export {name}={value}" for name, value in values.items())
         lines = ("{", "cd || exit", f"echo '{_BEGIN}'", *exports, script, "} </dev/null\nexit")
-        remote = (*_SSH, "--", self.host) if self.host else ()
-        output = self._call((*remote, "bash", "-l", "-s"), "\n".join(lines), seconds)
+        remote = (*_SSH.split(), "--", self.host) if self.host else ()
+        output = self.call((*remote, "bash", "-l", "-s"), "\n".join(lines), seconds=seconds)
         return output.partition(f"{_BEGIN}\n")[2]
 
     def send(self, paths: Sequence[Path], folder: str, seconds: float = _COPY_SECONDS) -> None:
@@ -105,10 +115,32 @@ class Shell:
     def error(self, sentence: str, *, passing: bool = False) -> EngineError:
         """An error of this target."""
         machine = f" ({self.host})" if self.host else ""
-        text = self.without_secrets(f"target {self.target}{machine}: {sentence}")
+        text = self._without_secrets(f"target {self.target}{machine}: {sentence}")
         return EngineError(text, passing=passing)
 
-    def without_secrets(self, text: str) -> str:
+    def call(
+        self, command: Sequence[str], text: str = "", *, seconds: float = _CALL_SECONDS
+    ) -> str:
+        """The output of a program on this machine that reads a text; raises EngineError."""
+        try:
+            process = subprocess.run(
+                command, input=text.encode(), capture_output=True, cwd=Path.home(), timeout=seconds,
+                check=False, start_new_session=True,  # so that Ctrl-C does not end a call half done
+            )  # fmt: skip
+        except FileNotFoundError:
+            remedy = _INSTALL.get(command[0], "install it")
+            raise self.error(f"expected the program {command[0]} here: {remedy}") from None
+        except subprocess.TimeoutExpired:
+            raise self.error(f"no answer within {seconds:.0f} s", passing=True) from None
+        output, message = (
+            self._without_secrets(_COLOUR.sub("", stream.decode(errors="replace")))
+            for stream in (process.stdout, process.stderr)
+        )
+        if process.returncode:
+            raise self._explained(process.returncode, message or output)
+        return output
+
+    def _without_secrets(self, text: str) -> str:
         """A text with each secret replaced by its name."""
         for name in self.secrets:
             if value := os.environ.get(name):
@@ -120,21 +152,7 @@ class Shell:
 
     def _copy(self, seconds: float, *arguments: str) -> None:
         # Names with spaces reach the other side unchanged with -s.
-        self._call(("rsync", "-rtzs", "-e", shlex.join(_SSH), *arguments), "", seconds)
-
-    def _call(self, command: Sequence[str], text: str, seconds: float) -> str:
-        try:
-            process = subprocess.run(
-                command, input=text.encode(), capture_output=True, cwd=Path.home(), timeout=seconds,
-                check=False, start_new_session=True,  # so that Ctrl-C does not end a call half done
-            )  # fmt: skip
-        except FileNotFoundError:
-            raise self.error(f"expected the program {command[0]} here: install it") from None
-        except subprocess.TimeoutExpired:
-            raise self.error(f"no answer within {seconds:.0f} s", passing=True) from None
-        if process.returncode:
-            raise self._explained(process.returncode, process.stderr.decode(errors="replace"))
-        return self.without_secrets(process.stdout.decode(errors="replace"))
+        self.call(("rsync", "-rtzs", "-e", _SSH, *arguments), seconds=seconds)
 
     def _explained(self, status: int, message: str) -> EngineError:
         for pattern, sentence in _PROBLEMS.items():

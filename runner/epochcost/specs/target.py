@@ -2,78 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from epochcost.specs.base import FROM_LIST, Identifier, NamedSpec, Notes, Spec, Text
+from epochcost.specs.base import (
+    FROM_LIST,
+    Identifier,
+    NamedSpec,
+    Notes,
+    Spec,
+    Text,
+    key,
+    optional,
+)
 from epochcost.specs.study import Provider
 
 # No option of ssh, and no path of rsync.
 HOST = r"^[^-\s:][^\s:]*$"
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
+SbatchOption = Annotated[str, Field(pattern="^--[a-z]")]
+# Time to collect results after the limit of a cell; then a rented machine ends itself.
+IDLE_MINUTES = 10
 
 
 class Ssh(Spec):
     """A machine that the system's `ssh` reaches, with the keys and settings of the user."""
 
-    # Whether the machine is paid from its start to its end, or only while a job runs.
-    held: ClassVar[bool] = True
-    idle_minutes: ClassVar[int] = 5
-    jobs: ClassVar[int] = 1
-    name: Literal["ssh"] = Field(description="The system's `ssh` and `rsync`.")
-    host: Text = Field(
+    name: Literal["ssh"] = key("The system's `ssh` and `rsync`.")
+    host: Text = key(
+        "The host as `ssh` knows it; an alias of its configuration, too.",
+        "alice@gpu-box",
         pattern=HOST,
-        description="The host as `ssh` knows it; an alias of its configuration, too.",
-        examples=["alice@gpu-box"],
     )
 
 
 class Slurm(Spec):
     """Nodes of a Slurm cluster."""
 
-    held: ClassVar[bool] = False
-    idle_minutes: ClassVar[int] = 5
-    name: Literal["slurm"] = Field(description="A Slurm cluster.")
-    login: Text | None = Field(
-        None,
+    name: Literal["slurm"] = key("A Slurm cluster.")
+    login: Text | None = optional(
+        "The login node, as `ssh` knows it; by default, this machine submits jobs.",
+        "alice@login",
         pattern=HOST,
-        description="The login node, as `ssh` knows it; by default, this machine submits jobs.",
-        examples=["alice@login"],
     )
-    partition: Text | None = Field(None, description="The partition.", examples=["gpu"])
-    constraint: Text | None = Field(None, description="Features of the nodes.", examples=["a100"])
-    gres: Text | None = Field(None, description="Generic resources of a job.", examples=["gpu:1"])
-    account: Text | None = Field(None, description="The account to charge.", examples=["lab"])
-    jobs: Annotated[int, Field(ge=1, le=1000)] = Field(
-        1, description="Most jobs in the queue at once; each has its node alone.", examples=[2]
+    options: Annotated[tuple[SbatchOption, ...], FROM_LIST] = key(
+        "Options of `sbatch` that choose the nodes.",
+        ["--partition=gpu", "--constraint=a100", "--gres=gpu:1", "--account=lab"],
+        default=(),
+    )
+    jobs: Annotated[int, Field(ge=1, le=1000)] = key(
+        "Most jobs in the queue at once; each has its node alone.", 2, default=1
     )
 
 
 class Sky(Spec):
     """A machine that SkyPilot rents or finds."""
 
-    held: ClassVar[bool] = True
-    jobs: ClassVar[int] = 1
-    name: Literal["sky"] = Field(description="SkyPilot.")
-    infra: Text = Field(
-        description="SkyPilot's infrastructure: cloud, region and zone.", examples=["aws/us-east-1"]
-    )
-    instance_type: Text | None = Field(
-        None, description="The provider's instance type.", examples=["g6.xlarge"]
-    )
-    accelerators: Text | None = Field(
-        None, description="Accelerators by SkyPilot's name.", examples=["L4:1"]
-    )
-    spot: bool = Field(
-        False, description="Whether to rent a spot machine; the price must be of such a plan, too."
-    )
-    idle_minutes: Minutes = Field(
-        10,
-        description=(
-            "Time from the limit of the last cell until the machine ends itself, even without the"
-            " launcher, in minutes."
-        ),
+    name: Literal["sky"] = key("SkyPilot.")
+    infra: Text = key("SkyPilot's infrastructure: cloud, region and zone.", "aws/us-east-1")
+    instance_type: Text | None = optional("The provider's instance type.", "g6.xlarge")
+    accelerators: Text | None = optional("Accelerators by SkyPilot's name.", "L4:1")
+    spot: bool = key(
+        "Whether to rent a spot machine; the price must be of such a plan, too.", default=False
     )
 
 
@@ -83,41 +74,39 @@ EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
 class Target(NamedSpec):
     """A machine where `epochcost launch` measures cells of a study."""
 
-    engine: EngineTable = Field(description="How to reach the machine.")
-    hardware: Identifier = Field(
-        description="The machine, by id in hardware/.", examples=["g6.xlarge"]
+    engine: EngineTable = key("How to reach the machine.")
+    hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
+    price: Identifier = key(
+        "The price plan that the use costs, by id; a spot plan rents a spot machine.",
+        "g6.xlarge-on-demand-2026-07",
     )
-    price: Identifier = Field(
-        description="The price plan that the use costs, by id; a spot plan rents a spot machine.",
-        examples=["g6.xlarge-on-demand-2026-07"],
+    provider: Provider = key("The execution provider.", "cuda", default="cpu")
+    limit_minutes: Minutes = key(
+        "Time after which a cell is ended on the machine, in minutes.", default=60
     )
-    provider: Provider = Field("cpu", description="The execution provider.", examples=["cuda"])
-    limit_minutes: Minutes = Field(
-        60, description="Time after which a cell is ended on the machine, in minutes."
+    setup_minutes: Minutes = key(
+        "Most time to start and install the machine, in minutes.", default=15
     )
-    setup_minutes: Minutes = Field(
-        15, description="Most time to start and install the machine, in minutes."
+    retries: Annotated[int, Field(ge=0, le=10)] = key(
+        "How often a cell is repeated after its machine was lost.", default=1
     )
-    retries: Annotated[int, Field(ge=0, le=10)] = Field(
-        1, description="How often a cell is repeated after its machine was lost."
+    runtime: Text | None = optional(
+        "The package of ONNX Runtime there, if not that of the extra `run` on Linux.",
+        "onnxruntime==1.31.1",
     )
-    runtime: Text | None = Field(
-        None,
-        description="The package of ONNX Runtime there, if not that of the extra `run` on Linux.",
-        examples=["onnxruntime==1.31.1"],
+    setup: Annotated[tuple[Text, ...], FROM_LIST] = key(
+        "Shell commands that run there before the installation and before each run.",
+        ["module load python/3.12"],
+        default=(),
     )
-    setup: Annotated[tuple[Text, ...], FROM_LIST] = Field(
-        (),
-        description="Shell commands that run there before the installation and before each run.",
-        examples=[["module load python/3.12"]],
+    folder: Text = key(
+        "Folder on the machine, from the user's home; each target has a folder there.",
+        default=".cache/epochcost",
     )
-    folder: Text = Field(
-        ".cache/epochcost", description="Folder on the machine, from the user's home."
-    )
-    secrets: Annotated[tuple[Text, ...], FROM_LIST] = Field(
-        (),
-        description="Names of environment variables of this machine that the run there needs.",
-        examples=[["HF_TOKEN"]],
+    secrets: Annotated[tuple[Text, ...], FROM_LIST] = key(
+        "Names of environment variables of this machine that the run there needs.",
+        ["HF_TOKEN"],
+        default=(),
     )
     notes: Notes | None = None
 
@@ -127,6 +116,11 @@ class Target(NamedSpec):
         return self.hardware, self.provider
 
     @property
+    def held(self) -> bool:
+        """Whether the machine is paid from its start to its end, or only while a job runs."""
+        return not isinstance(self.engine, Slurm)
+
+    @property
     def attempt_seconds(self) -> int:
         """Longest paid time of an attempt at a cell: set-up, cell, and collection or idle time."""
-        return 60 * (self.setup_minutes + self.limit_minutes + self.engine.idle_minutes)
+        return 60 * (self.setup_minutes + self.limit_minutes + IDLE_MINUTES)
