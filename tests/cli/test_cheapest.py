@@ -43,6 +43,32 @@ accuracy_percent = {accuracy}
 """
 
 
+def flat(candidate: Any) -> dict[str, Any]:
+    """The figures of a candidate in JSON, without its levels."""
+    observed, cost = candidate["key"]["row"]["observed"], candidate["cost"]
+    parts = candidate["key"]["interval"]["parts"]
+    return {
+        "hardware": observed["machine"]["hardware"],
+        "kind": observed["kind"],
+        "stack": observed["stack"],
+        "precision": observed["precision"],
+        "price": cost["price_id"],
+        "assumed": cost["assumed"],
+        "seconds": candidate["seconds"],
+        "cost": cost["mean"],
+        "low": cost["low"],
+        "high": cost["high"],
+        "least_sure": parts[0]["name"] if parts else None,
+    }
+
+
+def read_answer(text: str) -> Any:
+    """The parsed JSON, with a flat choice and flat candidates."""
+    answer = json.loads(text)
+    candidates = [flat(candidate) for candidate in answer["offers"]["candidates"]]
+    return answer | {"choice": flat(answer["choice"]), "candidates": candidates}
+
+
 class Shell:
     """Runs the command in this process, in a project, and stores its output."""
 
@@ -87,12 +113,12 @@ class Shell:
         """The parsed JSON of an answer."""
         code, out, err = self.run("--model", "tiny", *arguments, "--format", "json")
         assert (code, err) == (0, "")
-        return json.loads(out)
+        return read_answer(out)
 
     def chosen(self, *arguments: str) -> str:
         """The hardware of the choice."""
         got = self.json(*arguments)
-        hardware = got["candidates"][got["choice"]]["hardware"]
+        hardware = got["choice"]["hardware"]
         assert isinstance(hardware, str)
         return hardware
 
@@ -128,12 +154,10 @@ def test_the_cheapest_of_all(priced: Shell) -> None:
     """Ten dollars against twelve and twenty; the machine without a price has a reason."""
     got = priced.json()
     assert [candidate["cost"] for candidate in got["candidates"]] == ["10", "12", "20"]
-    assert got["choice"] == 0
-    assert got["candidates"][0]["hardware"] == "slow"
-    assert got["unpriced"] == [
-        {"machine": "The bare", "plan": "no price", "reason": "no price is known"}
-    ]
-    assert [candidate["on_frontier"] for candidate in got["candidates"]] == [True, True, True]
+    assert got["choice"] == got["candidates"][0]
+    assert got["choice"]["hardware"] == "slow"
+    ((row, reason),) = got["offers"]["unpriced"]
+    assert (row["observed"]["machine"]["hardware"], reason) == ("bare", "no price is known")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +250,7 @@ def test_measured_and_assumed(shell: Shell) -> None:
     shell.spec("prices", "own", OWNED_PRICE)
     store_results(shell.root, [make_result(model="tiny", batch_size=4)])
     (got,) = shell.json("--mode", "epoch")["candidates"]
-    assert (got["figures"], got["least_sure"]) == ("measured, price assumed", "owned.utilisation")
+    assert (got["kind"], got["least_sure"]) == ("measured", "owned.utilisation")
     assert Decimal(got["low"]) < Decimal(got["cost"]) < Decimal(got["high"])
     _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
     assert "mostly because of its utilisation; " in out
@@ -241,13 +265,11 @@ def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
     samples = (0.0105, 0.011, 0.0115, 0.011) * 4
     result = make_result(model="tiny", batch_size=4, hardware="slow", samples=samples)
     store_results(shell.root, [result])
-    measured = next(
-        candidate for candidate in shell.json()["candidates"] if candidate["least_sure"]
-    )
-    assert measured["within"] == {}
+    answer = shell.json()
+    assert answer["within"] == {}
+    measured = next(candidate for candidate in answer["candidates"] if candidate["least_sure"])
     limits = ("--deadline", f"{measured['seconds']}s", "--budget", f"{measured['cost']}USD")
-    listed = shell.json(*limits)["candidates"]
-    within = next(candidate["within"] for candidate in listed if candidate["least_sure"])
+    within = shell.json(*limits)["within"]
     assert within["deadline"] == pytest.approx(0.5, abs=0.15)
     assert within["both"] <= min(within["deadline"], within["budget"]) < 0.65
     _, out, _ = shell.run("--model", "tiny", *limits)
@@ -262,7 +284,7 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
     cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
     assert "slow-11-20" not in {candidate["price"] for candidate in priced.json()["candidates"]}
-    reasons = [entry["reason"] for entry in priced.json()["unpriced"]]
+    reasons = [reason for _, reason in priced.json()["offers"]["unpriced"]]
     assert "not known how often it is interrupted: $5.00 in 10 h" in reasons
     terms = "[interruptions]\nrate_per_hour = 0.1\ncheckpoint_seconds = 30\n"
     priced.spec("prices", "slow-11-20", cheap + terms)
@@ -271,7 +293,7 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
     assert Decimal(first["seconds"]) > 36_000
     assert Decimal(first["low"]) < Decimal(first["cost"]) < Decimal(first["high"])
     assert "interruptions.rate_per_hour" in {
-        change["input"] for change in priced.json()["changes_at"]
+        point["switch"]["name"] for point in priced.json()["switch_points"]
     }
 
 
@@ -296,8 +318,8 @@ def test_documents_of_another_length(
     answers = []
     for question in (("--mode", "inference"), ("--count", "10M", "--tokens", "200")):
         options = ("--model", "minilm-l6", *question, "--format", "json")
-        answers.append(json.loads(of_this_project(monkeypatch, capsys, *options)))
-    million, texts = (answer["candidates"][answer["choice"]] for answer in answers)
+        answers.append(read_answer(of_this_project(monkeypatch, capsys, *options)))
+    million, texts = (answer["choice"] for answer in answers)
     assert texts["hardware"] == million["hardware"]
     assert Decimal(texts["cost"]) == pytest.approx(Decimal(million["cost"]) * 2000 / 128)
 
@@ -310,7 +332,7 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
     _, out, _ = shell.run("--model", "tiny")
     assert "Of batch sizes known to reach 91.6 %, the cheapest is 64" in out
     assert "The accuracy misses it for batch sizes 32, 512." in out
-    assert shell.json()["as_accurate"]["batch_size"] == 64
+    assert shell.json()["batch"]["batch_size"] == 64
 
 
 def of_this_project(
@@ -330,18 +352,17 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
 ) -> None:
     """ResNet-50 within a day: a machine with a list price, an interval and a mark."""
     printed = of_this_project(monkeypatch, capsys, "--deadline", "24h", "--format", "json")
-    answer = json.loads(printed)
-    marks = {candidate["figures"] for candidate in answer["candidates"]}
-    assert {"predicted", "published"} <= marks
-    assert not any("assumed" in mark for mark in marks), "those are no market prices"
-    assert any("not a market price" in entry["reason"] for entry in answer["unpriced"])
-    without = {entry["id"]: entry["reason"] for entry in answer["without_time"]}
+    answer = read_answer(printed)
+    assert {"predicted", "published"} <= {candidate["kind"] for candidate in answer["candidates"]}
+    assert not any(candidate["assumed"] for candidate in answer["candidates"])
+    assert any("not a market price" in reason for _, reason in answer["offers"]["unpriced"])
+    without = {entry["id"]: entry["reason"] for entry in answer["without"]}
     assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
-    choice = answer["candidates"][answer["choice"]]
-    assert choice["figures"] == "predicted"
+    choice = answer["choice"]
+    assert choice["kind"] == "predicted"
     assert Decimal(choice["low"]) < Decimal(choice["cost"]) < Decimal(choice["high"])
     assert {candidate["stack"] for candidate in answer["candidates"]} == {"published"}
-    (elsewhere,) = answer["in_other_software"]
+    (elsewhere,) = map(flat, answer["other_stacks"])
     assert (elsewhere["stack"], elsewhere["precision"]) == ("onnxruntime", "mixed")
 
 

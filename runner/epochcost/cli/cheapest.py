@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -29,11 +29,12 @@ from epochcost.cli.terminal import (
     ExactFigures,
     ResultsFolder,
     WideTable,
+    fields_of,
     ids,
     print_json,
     say,
 )
-from epochcost.cost import Candidate, frontier
+from epochcost.cost import Candidate
 from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
@@ -315,73 +316,12 @@ def _turn(switch: Switch) -> str:
     return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size}"
 
 
-def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
-    """Make JSON of the answer; ``choice`` and similar keys are indices of ``candidates``."""
-    listed, demand, chances = answer.ordered, answer.demand, answer.odds
-    place = {id(candidate): number for number, candidate in enumerate(listed)}
-    best = {id(candidate) for candidate in frontier(listed)}
-    order = "fastest" if demand.limits.fastest else "cheapest"
-    ends = ("low", "median", "high")
-    ratios = {
-        machine: dict(zip(ends, ratio, strict=True)) for machine, ratio in chances.ratios.items()
-    }
-    return {
-        "model": demand.model,
-        "mode": demand.mode,
-        "examples": demand.examples if demand.mode == "inference" else None,
-        "tokens": demand.tokens,
-        "order": order,
-        "deadline_seconds": demand.limits.deadline_seconds,
-        "budget": demand.limits.budget,
-        "choice": place[id(answer.choice)],
-        "odds": {
-            "wins": chances.wins,
-            "regret": chances.regret,
-            "machines": [
-                {"machine": machine.name, "hardware": machine.hardware}
-                | {order: share, "ratio": ratios.get(machine)}
-                for machine, share in chances.shares.items()
-            ],
-        },
-        "candidates": [
-            _candidate(row) | {"on_frontier": id(row) in best, "within": demand.chances(row)}
-            for row in listed
-        ],
-        "changes_at": [
-            {"candidate": place[id(turn.changed)], "against": place[id(turn.rival)]}
-            | {"input": turn.switch.name, "now": turn.switch.now, "value": turn.switch.value}
-            for turn in answer.switch_points
-        ],
-        "as_accurate": {
-            "batch_size": answer.batch.batch_size,
-            "demanded_percent": answer.batch.demanded,
-            "unknown_batch_sizes": answer.batch.unknown,
-        },
-        "in_other_software": [_candidate(candidate) for candidate in answer.other_stacks],
-        "without_time": answer.without,
-        "unpriced": [
-            {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
-            for row, reason in answer.offers.unpriced
-        ],
-    }
-
-
-def _candidate(candidate: Candidate[Offer]) -> dict[str, Any]:
-    row, cost, largest = candidate.key.row, candidate.cost, candidate.key.interval.largest
-    return {
-        "machine": row.observed.machine.name,
-        "hardware": row.observed.machine.hardware,
-        "price": cost.price_id,
-        "software": row.observed.software,
-        "stack": row.observed.stack,
-        "precision": row.observed.precision,
-        "batch_size": row.observed.batch_size,
-        "seconds": candidate.seconds,
-        "cost": cost.mean,
-        "low": cost.low if cost.bounded else None,
-        "high": cost.high,
-        "currency": cost.currency,
-        "price_as_of": candidate.key.job.price.as_of,
-        "figures": row.mark,
-        "least_sure": largest.name if largest else None,
+def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
+    """The answer, with the chances of its choice, and odds by the names of machines."""
+    odds = answer.odds
+    shares = {machine.name: share for machine, share in odds.shares.items()}
+    return fields_of(answer) | {
+        "odds": {"wins": odds.wins, "regret": odds.regret, "shares": shares},
+        "within": answer.demand.chances(answer.choice),
+        "switch_points": answer.switch_points,
     }
