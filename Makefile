@@ -78,8 +78,7 @@ operators: $(VENV)/dev.installed  ## write the library's list of operators again
 		runner/onnxstep/docs/operators.md > docs/reference/operators.md
 
 schemas: $(VENV)/dev.installed  ## write docs/schemas and the generated pages of docs/reference again from the code
-	$(BIN)/epochcost schema --reference docs/reference/specs.md \
-		--dictionary docs/reference/data-dictionary.md --commands docs/reference/commands.md
+	$(BIN)/epochcost schema --pages docs/reference
 
 screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there are
 	$(BIN)/epochcost build --site-dir .cache/screenshots

@@ -137,8 +137,8 @@ def test_a_price_by_context_with_cached_input_and_batches(
     write(tmp_path / "specs/apis/theirs.toml", API)
     usual = ("--model", "tiny", "--requests", "1/s", "--prompt", "250000", "--output", "2000")
     answer = ask("tokens", *usual, *options)
-    tokens = Decimal(answer["prompt_tokens"] + answer["output_tokens"])
-    million = Decimal(answer["apis"][0]["per_million_tokens"])
+    tokens = Decimal(answer["requests"]["prompt"] + answer["requests"]["output"])
+    million = Decimal(answer["apis"][0]["per_million"])
     assert round(million * tokens / 1_000_000, 9) == Decimal(cost)
 
 
@@ -151,7 +151,7 @@ def test_rent_or_buy_counts_sustained_use(tmp_path: Path, ask: Callable[..., Any
     write(tmp_path / "specs/prices/list.toml", f'id = "list"\nhardware = "box"\n{HEAD}{listed}')
     answer = ask("break-even", "--own", "own", "--rent", "n1", "--rent", "list")
     hours = {
-        rented["price"]: round(Decimal(rented["break_even_hours_per_month"]), 1)
-        for rented in answer["rented"]
+        rented["rent"]["price"]: round(Decimal(rented["crossing"]["hours"]), 1)
+        for rented in answer["alternatives"]
     }
     assert hours == {"n1": Decimal("284.9"), "list": Decimal("264.5")}

@@ -1,4 +1,4 @@
-"""Count the operations of a model on one example.
+"""Count the operations of a model on one example, and estimate the memory of its work.
 
 Operations are counted in the graph, for which onnx is necessary but no runtime. The memory of a
 step can only be counted in a differentiated graph; `epochcost plan --verbose` shows it.
@@ -17,7 +17,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.graphs.copies import computed_in_copies
-from epochcost.graphs.profile import Arithmetic
+from epochcost.graphs.profile import Arithmetic, Profile
+from epochcost.predict.design import Precision
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
@@ -132,3 +133,20 @@ def optimizer_states(optimizer: Optimizer) -> int:
     """Number of values that an optimizer stores for each parameter."""
     momentum = bool(getattr(optimizer, "momentum", 0))
     return _STATES[optimizer.name] + momentum
+
+
+def needed_bytes(
+    model: Model, profile: Profile, mode: Mode, count: int, precision: Precision, batch: int
+) -> float:
+    """Bytes that all devices of a machine together need for a workload.
+
+    Training stores the outputs of the forward pass, which are about half of the bytes that the pass
+    moves, and take 16 bits in mixed precision. It also stores four bytes for each parameter,
+    gradient and optimizer state. For inference, every device stores the parameters.
+    """
+    parameters = float(profile.parameters) * BYTES_PER_NUMBER
+    if mode == "inference" or model.training is None:
+        return parameters * count
+    written = (profile.moved + profile.moved_by_others) / 2 * batch
+    number_bytes = BYTES_PER_NUMBER / 2 if precision == "mixed" else BYTES_PER_NUMBER
+    return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes

@@ -13,23 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, partial
-from importlib.metadata import requires
 
 import numpy as np
 
-from epochcost.analysis.arithmetic import (
-    BYTES_PER_NUMBER,
-    arithmetic_of_models,
-    is_whole_pass,
-    optimizer_states,
-)
+from epochcost.analysis.arithmetic import arithmetic_of_models, is_whole_pass, needed_bytes
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
 from epochcost.analysis.observations import Evidence, Observation, Stack, Workload, epoch_time
 from epochcost.analysis.rates import cpu_of, cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
-from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
+from epochcost.plan.variant import CUDA_12_RUNTIME, PINNED_RUNTIME, missing_kernels
 from epochcost.predict.design import Devices, Placed, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import (
     Forecast,
@@ -50,12 +44,6 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import memory as memory_words
 
-# The runtime of predictions: the package that this one installs for GPUs.
-RUNTIME = next(
-    requirement.partition(";")[0]
-    for requirement in requires("epochcost") or ()
-    if requirement.startswith("onnxruntime-gpu==")
-)
 _PAGE = "explanation/predictions.md"
 # A rate with an interval of more than this factor ranks nothing.
 _VAGUEST = 100
@@ -194,7 +182,7 @@ def _asked(
     chosen = tuple(models)
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = cpu_rates(inputs, profiles, _runtime_name(RUNTIME))
+    cpu_known, cpus = cpu_rates(inputs, profiles, _runtime_name(PINNED_RUNTIME))
     evidence = {
         "cuda": _Learnt(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": _Learnt(cpu_known, cpus, OF_CPUS),
@@ -282,7 +270,7 @@ def _place(hardware: Hardware, evidence: _Learnt) -> _Place | str:
         return "too few CPUs with published times"
     if hardware.memory_gib is None:
         return "its memory is not known"
-    return _Place(hardware, device, 1, hardware.memory_gib, _runtime_name(RUNTIME))
+    return _Place(hardware, device, 1, hardware.memory_gib, _runtime_name(PINNED_RUNTIME))
 
 
 def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
@@ -295,12 +283,12 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
     capability = accelerator.compute_capability
     serving = [
         runtime
-        for runtime in (RUNTIME, CUDA_12_RUNTIME)
+        for runtime in (PINNED_RUNTIME, CUDA_12_RUNTIME)
         if not missing_kernels(runtime, capability)
     ]
     software = _runtime_name(serving[0]) if serving else ""
-    doubt = f"{RUNTIME} has no kernels for compute capability {capability}"
-    older = doubt if software and serving[0] != RUNTIME else ""
+    doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {capability}"
+    older = doubt if software and serving[0] != PINNED_RUNTIME else ""
     return _Place(hardware, device, accelerator.count, device.memory_gib, software, older)
 
 
@@ -325,7 +313,7 @@ def _questions(
         used = precision or usual_precision(place.device)
         if not computes_in(place.device, used):
             continue
-        need = partial(_needed_bytes, model, profile, mode, place.count, used)
+        need = partial(needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
         fitting = [size for size in sizes if need(size) < memory]
         program = nearest(mode, used) if place.hardware.device == "cuda" else None
@@ -334,7 +322,7 @@ def _questions(
             needed = memory_words(need(min(sizes)))
             reason = f"does not fit: needs {needed}, has {memory_words(memory)}"
         elif not (place.software or program):
-            reason = f"no kernels in {RUNTIME}, no published time in {used}"
+            reason = f"no kernels in {PINNED_RUNTIME}, no published time in {used}"
         if reason:
             reasons[model.id, reason].append(place.hardware.name)
         else:
@@ -375,23 +363,6 @@ def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
     if model.inference is not None:
         sizes["inference"] = model.inference.batch_sizes
     return sizes
-
-
-def _needed_bytes(
-    model: Model, profile: Profile, mode: Mode, count: int, precision: Precision, batch: int
-) -> float:
-    """Bytes that all devices of a machine together need for a workload.
-
-    Training stores the outputs of the forward pass, which are about half of the bytes that the pass
-    moves, and take 16 bits in mixed precision. It also stores four bytes for each parameter,
-    gradient and optimizer state. For inference, every device stores the parameters.
-    """
-    parameters = float(profile.parameters) * BYTES_PER_NUMBER
-    if mode == "inference" or model.training is None:
-        return parameters * count
-    written = (profile.moved + profile.moved_by_others) / 2 * batch
-    number_bytes = BYTES_PER_NUMBER / 2 if precision == "mixed" else BYTES_PER_NUMBER
-    return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes
 
 
 def _observation(catalogue: Catalogue, task: _Task, forecast: Forecast) -> Observation:

@@ -93,15 +93,9 @@ def schema(
     to: Annotated[Path, typer.Option(help="The folder that the schemas are written to.")] = Path(
         "docs/schemas"
     ),
-    reference: Annotated[
-        Path | None, typer.Option(help="Also write the reference of all keys to this file.")
-    ] = None,
-    dictionary: Annotated[
+    pages: Annotated[
         Path | None,
-        typer.Option(help="Also write the dictionary of the site's data to this file."),
-    ] = None,
-    commands: Annotated[
-        Path | None, typer.Option(help="Also write the reference of all commands to this file.")
+        typer.Option(help="Also write the pages on specs, data and commands to this folder."),
     ] = None,
 ) -> None:
     """Write JSON Schemas of the specs, for hints in an editor.
@@ -113,14 +107,12 @@ def schema(
     for name, text in files.items():
         write_atomically(to / name, text.encode())
     typer.echo(f"{len(files)} schemas are in {to}")
-    if reference is not None:
-        write_atomically(reference, reference_page().encode())
-        typer.echo(f"The reference is {reference}")
-    if dictionary is not None:
-        write_atomically(dictionary, dictionary_page().encode())
-        typer.echo(f"The dictionary is {dictionary}")
-    if commands is not None:
-        from epochcost.cli.commands_page import commands_page  # noqa: PLC0415
+    if pages is None:
+        return
+    # Imported here: the reference of commands imports all of them.
+    from epochcost.cli.commands_page import commands_page  # noqa: PLC0415
 
-        write_atomically(commands, commands_page().encode())
-        typer.echo(f"The commands are {commands}")
+    write_atomically(pages / "specs.md", reference_page().encode())
+    write_atomically(pages / "data-dictionary.md", dictionary_page().encode())
+    write_atomically(pages / "commands.md", commands_page().encode())
+    typer.echo(f"3 pages are in {pages}")

@@ -8,9 +8,7 @@ cannot be counted stays in the plan, and its trial reports the error.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -45,7 +43,7 @@ from epochcost.plan.make import (
     select,
 )
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import missing_kernels
+from epochcost.plan.variant import PINNED_RUNTIME, missing_kernels
 from epochcost.plan.work import Phase, Requests
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
@@ -244,7 +242,7 @@ def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | Non
     studies = with_device(_studies(catalogue, request), request.device)
     host = HostCapabilities(
         request.hardware,
-        runtime or pinned_runtime(),
+        runtime or PINNED_RUNTIME,
         __version__,
         cpus=machine.vcpus,
         gpus=sum(chip.count for chip in machine.accelerators) or None,
@@ -257,17 +255,6 @@ def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | Non
     sizes = {"cpu": machine.memory_gib, "cuda": min(gpus, default=None)}
     room = {kind: int(size * _GIB) for kind, size in sizes.items() if size is not None}
     return _planned(catalogue, request, studies, hosts, cast(dict[Provider, int], room))
-
-
-def pinned_runtime() -> str:
-    """The package and version of ONNX Runtime that the extra `run` installs on Linux with x86-64.
-
-    Raises CapabilityError if this package states none.
-    """
-    for requirement in importlib.metadata.requires("epochcost") or ():
-        if package := re.match(r"onnxruntime-gpu==[0-9.]+", requirement):
-            return package[0]
-    raise CapabilityError("epochcost: expected an installed package with the extra `run`")
 
 
 def _planned(

@@ -10,6 +10,7 @@ the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release s
 from __future__ import annotations
 
 import re
+from importlib.metadata import requires
 from math import inf
 
 from epochcost.plan.trial import SessionSettings, Trial
@@ -91,6 +92,12 @@ def session_settings(
 CUDA_12_RUNTIME = "onnxruntime-gpu==1.26.0"
 
 _PACKAGE = "onnxruntime-gpu=="
+# The package that the extra `run` installs on Linux with x86-64.
+PINNED_RUNTIME = next(
+    requirement.partition(";")[0]
+    for requirement in requires("epochcost") or ()
+    if requirement.startswith(_PACKAGE)
+)
 # By the first release: ranges of capabilities, ends included. A range without an end has kernels as
 # PTX, which the driver compiles for later GPUs.
 _Ranges = tuple[tuple[float, float], ...]
