@@ -56,9 +56,9 @@ class FakeNvml:
         """Close."""
         self.opened -= 1
 
-    def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
-        """Bytes, as older bindings give."""
-        return b"580.95"
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        """The version."""
+        return "580.95"
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         """All devices, lost ones too."""
@@ -89,8 +89,8 @@ def memory(used: int, total: int = 80 * 2**30) -> SimpleNamespace:
 
 
 def place(address: str) -> SimpleNamespace:
-    """What nvmlDeviceGetPciInfo answers; bytes, as older bindings give."""
-    return SimpleNamespace(busId=address.encode())
+    """What nvmlDeviceGetPciInfo answers."""
+    return SimpleNamespace(busId=address)
 
 
 def process(pid: int, used: int | None) -> SimpleNamespace:

@@ -26,6 +26,7 @@ from epochcost.analysis.rows import Offer
 from epochcost.cost import Candidate
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
+from epochcost.graphs import profiling
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -58,13 +59,13 @@ def without_counts_fixture() -> Iterator[None]:
 def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files of the graphs that are counted from now on."""
     counted: list[str] = []
-    compute = arithmetic.computed_in_copies
+    compute = profiling.computed_in_copies
 
     def record(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
         counted.extend(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
         return compute(calls)
 
-    monkeypatch.setattr(arithmetic, "computed_in_copies", record)
+    monkeypatch.setattr(profiling, "computed_in_copies", record)
     monkeypatch.setattr(arithmetic, "_memory", {})
     return counted
 

@@ -49,7 +49,7 @@ def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.Mo
     (file,) = cache.iterdir()
     arithmetic._memory.clear()
     with monkeypatch.context() as patched:
-        patched.setattr(arithmetic, "computed_in_copies", None)
+        patched.setattr("epochcost.graphs.profiling.computed_in_copies", None)
         assert arithmetic_of(path, {}, cache) == counts
     file.write_text("{", encoding="utf-8")
     arithmetic._memory.clear()

@@ -18,8 +18,7 @@ from epochcost.execute.assignment import (
     Swept,
 )
 from epochcost.execute.planning import plan_run
-from epochcost.execute.run import run_trials
-from epochcost.execute.sweep import is_out_of_memory, peak_bytes
+from epochcost.execute.run import is_out_of_memory, peak_bytes, run_trials
 from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.sweep import Sweep

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from epochcost.graphs.copies import computed_in_copies
+from epochcost.graphs.profiling import computed_in_copies
 from onnxstep.graphs import trial_run
 from onnxstep.graphs.trial_run import require_end
 

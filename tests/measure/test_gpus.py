@@ -47,7 +47,7 @@ def test_every_field_is_read() -> None:
 
 def test_what_a_device_does_not_tell_is_none() -> None:
     """A GPU that only knows its name is still a GPU."""
-    found, reason = list_gpus(FakeNvml(Device({"nvmlDeviceGetName": b"Tesla K80"})))
+    found, reason = list_gpus(FakeNvml(Device({"nvmlDeviceGetName": "Tesla K80"})))
     assert found == (Gpu(name="Tesla K80", memory_bytes=None, driver="580.95"),)
     assert reason is None
 

@@ -8,8 +8,7 @@ import pytest
 
 from epochcost.analysis import arithmetic
 from epochcost.analysis.arithmetic import COUNTS, COUNTS_FORM, Graph
-from epochcost.graphs.copies import computed_in_copies
-from epochcost.graphs.profiling import arithmetic_of_file
+from epochcost.graphs.profiling import arithmetic_of_file, computed_in_copies
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +45,7 @@ def test_counts_beside_a_file_are_taken(tmp_path: Path, monkeypatch: pytest.Monk
     """A graph with a stored count is not counted; a damaged list is ignored."""
     catalogue = load_catalogue(ROOT)
     path = catalogue.graph_path(catalogue.models["resnet50"])
-    monkeypatch.setattr(arithmetic, "computed_in_copies", None)
+    monkeypatch.setattr("epochcost.graphs.profiling.computed_in_copies", None)
     monkeypatch.setattr(arithmetic, "_memory", {})
     (counted,) = arithmetic.arithmetic_of_graphs([Graph.of(path, {})])
     assert counted is not None

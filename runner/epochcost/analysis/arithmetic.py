@@ -16,7 +16,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from epochcost.graphs.copies import computed_in_copies
 from epochcost.graphs.profile import Arithmetic, Profile
 from epochcost.predict.design import Precision
 from epochcost.results.kept import LIBRARY, Keep
@@ -112,7 +111,10 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.
-    from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
+    from epochcost.graphs.profiling import (  # noqa: PLC0415
+        arithmetic_of_file,
+        computed_in_copies,
+    )
 
     def counted_line(graph: Graph) -> bytes:
         return _COUNTED.dump_json(arithmetic_of_file(graph.path, dict(graph.dimensions)))

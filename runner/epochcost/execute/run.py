@@ -1,12 +1,14 @@
 """Run an assignment: build, measure and store one trial after the other.
 
 A trial that fails is an outcome, not an error, and does not stop the others. A full disk stops the
-run, since no later trial could be stored. A sweep measures ever larger batches; the results decide
-the next size. Each round is stored before the next begins.
+run, since no later trial could be stored. A sweep measures ever larger batches; ``plan.sweep``
+chooses the next size from the results. A size that runs out of memory is an outcome of the sweep.
+Each round is stored before the next begins.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import traceback
 from collections.abc import Iterator, Sequence
@@ -35,29 +37,25 @@ from epochcost.execute.build import build_job, trial_pinning
 from epochcost.execute.engines import interpreter
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
-from epochcost.execute.sweep import (
-    failed_point,
-    is_out_of_memory,
-    measured_point,
-    sweep_limit,
-    trial_room_bytes,
-)
 from epochcost.measure.environment import detect_environment
+from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
-from epochcost.measure.memory import available_memory_bytes
+from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
 from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.sweep import Point, Sweep, SweepEnd, next_size
+from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
 from epochcost.results.kept import LIBRARY
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import FORMAT_VERSION, Measurement, Result
-from epochcost.results.rounds import add_round, round_count
+from epochcost.results.rounds import add_round, round_count, summary_of
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.store import write_sidecar
 from epochcost.specs.study import MOST_SAMPLES
+from epochcost.units import memory
 
 _OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 
@@ -295,3 +293,77 @@ def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
         for name in named
         if name in files
     }
+
+
+# An interval of two or three samples may reach zero; its rate must stay finite.
+_LOWEST_SHARE = 1e-3
+
+
+def is_out_of_memory(error: EpochcostError) -> bool:
+    """Whether an error says that this process or its worker ran out of memory."""
+    return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
+
+
+def measured_point(result: Result) -> MeasuredSize:
+    """The outcome of a batch size that ran."""
+    summary = summary_of(result.measurement)
+    low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
+    return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
+
+
+def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
+    """The outcome of a batch size that did not run."""
+    return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
+
+
+def trial_room_bytes(trial: Trial) -> int | None:
+    """Bytes of memory that a trial may now take on this host or on its GPU; None if unknown."""
+    if trial.provider == "cpu":
+        return available_memory_bytes()
+    gpus = shown_gpus()
+    whole = gpus[trial.session.device].memory_bytes if trial.session.device < len(gpus) else None
+    limits = [size for size in (whole, trial.session.device_memory_limit_bytes) if size is not None]
+    return min(limits, default=None)
+
+
+def sweep_limit(
+    sweep: Sweep,
+    hardware: str,
+    room_bytes: int | None,
+    points: Sequence[Point],
+    results: Sequence[Result],
+    end: SweepEnd,
+) -> BatchLimit:
+    """The record of a sweep's end; ``room_bytes`` of memory were free when it began."""
+    failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
+    of_memory = end.cause == "memory"
+    return BatchLimit(
+        limit_version=LIMIT_VERSION,
+        sweep_id=sweep.id,
+        trial=sweep.trial,
+        hardware=hardware,
+        ended_at=dt.datetime.now(dt.UTC),
+        cause=end.cause,
+        reason=end.reason + (_room_words(room_bytes, results) if of_memory else ""),
+        sizes=tuple(result.trial.batch_size for result in results),
+        failed=tuple(
+            FailedSize(batch_size=p.batch_size, words=p.reason, of_memory=p.of_memory)
+            for p in failed
+        ),
+        environment=detect_environment(),
+    )
+
+
+def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
+    there = "" if room_bytes is None else f" of {memory(room_bytes)}"
+    peak = peak_bytes(results[-1]) if results else None
+    last = "" if peak is None else f"; batch {results[-1].trial.batch_size:,} held {memory(peak)}"
+    return there + last
+
+
+def peak_bytes(result: Result) -> int | None:
+    """Peak memory of the trial's worker in bytes: of the host, or of the device for CUDA."""
+    measured = result.measurement
+    if result.trial.provider == "cpu":
+        return measured.peak_memory_bytes
+    return None if measured.conditions is None else measured.conditions.device_memory_bytes

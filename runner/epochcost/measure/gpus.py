@@ -53,11 +53,6 @@ def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> Answe
         return None
 
 
-def decode(value: str | bytes | None) -> str | None:
-    """The text of an answer of NVML, which older versions of its bindings return as bytes."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
-
-
 # nvml.h, nvmlClocksEventReasons. Idle clocks and clocks set by a person are no throttling.
 _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
     {
@@ -173,7 +168,7 @@ class DeviceWatch:
 def pci_address(library: Library, handle: Handle) -> str | None:
     """The GPU's PCI address, such as ``00000000:17:00.0``; None if the driver does not state it."""
     place = ask(library, library.nvmlDeviceGetPciInfo, handle)
-    return None if place is None else decode(place.busId)
+    return None if place is None else str(place.busId)
 
 
 def is_part(library: Library, handle: Handle) -> bool:
@@ -232,7 +227,7 @@ def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
 
 
 def _described(library: Library, handles: Sequence[Handle]) -> tuple[Gpu, ...]:
-    driver = decode(ask(library, library.nvmlSystemGetDriverVersion))
+    driver = ask(library, library.nvmlSystemGetDriverVersion)
     return tuple(_gpu(library, handle, driver) for handle in handles)
 
 
@@ -242,7 +237,7 @@ def _gpu(library: Library, handle: Handle, driver: str | None) -> Gpu:
     mig = ask(library, library.nvmlDeviceGetMigMode, handle)
     capability = ask(library, library.nvmlDeviceGetCudaComputeCapability, handle)
     return Gpu(
-        name=decode(ask(library, library.nvmlDeviceGetName, handle)),
+        name=ask(library, library.nvmlDeviceGetName, handle),
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,

@@ -111,7 +111,9 @@ def sample(
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
-    earliest = clock() + _least_seconds(sampling)
+    # A share of a long budget is long enough to show slow drift.
+    share_seconds = sampling.minimum_share * sampling.budget_seconds
+    earliest = clock() + max(sampling.minimum_seconds, share_seconds)
     width: float | None = None
     seconds: list[float] = []
     while True:
@@ -119,7 +121,8 @@ def sample(
         step()
         now = clock()
         seconds.append(now - before)
-        spent = _spent(sampling, len(seconds), now, deadline)
+        late = now >= deadline and len(seconds) >= _FEWEST_SAMPLES
+        spent = late or len(seconds) >= sampling.most_samples
         if spent or (now >= earliest and looks.due(len(seconds))):
             width = relative_half_width(seconds)
             enough = len(seconds) >= sampling.minimum_samples
@@ -128,18 +131,6 @@ def sample(
         if spent:
             return Samples(tuple(seconds), "budget")
         reporting.at(now, len(seconds), width)
-
-
-def _least_seconds(sampling: SamplingRule) -> float:
-    """The shortest duration of sampling: a minimum, or a share of the budget if that is longer.
-
-    A share of a long budget is long enough to show slow drift.
-    """
-    return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
-
-
-def _spent(sampling: SamplingRule, count: int, now: float, deadline: float) -> bool:
-    return count >= sampling.most_samples or (now >= deadline and count >= _FEWEST_SAMPLES)
 
 
 class PacedReport:

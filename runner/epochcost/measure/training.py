@@ -179,17 +179,14 @@ class TimedReader(Iterator[Mapping[str, Array]]):
 
     def __init__(self, batches: Batches, ahead: int) -> None:
         self.waited_seconds = 0.0
-        self._read = _read_ahead(batches, ahead) if ahead else _read_in_turn(batches)
+        in_turn = (batches.gather(number) for number in range(batches.steps))
+        self._read = _read_ahead(batches, ahead) if ahead else in_turn
 
     def __next__(self) -> Mapping[str, Array]:
         begun = time.perf_counter()
         batch = next(self._read)
         self.waited_seconds += time.perf_counter() - begun
         return batch
-
-
-def _read_in_turn(batches: Batches) -> Iterator[Mapping[str, Array]]:
-    return (batches.gather(number) for number in range(batches.steps))
 
 
 def _read_ahead(batches: Batches, ahead: int) -> Iterator[Mapping[str, Array]]:
