@@ -11,7 +11,6 @@ import pytest
 from epochcost.analysis.comparisons import (
     cheapest_plan,
     comparisons,
-    family_stem,
     job_cost,
     scalings,
 )
@@ -93,31 +92,17 @@ def real_fixture() -> Catalogue:
     return load_catalogue(REPOSITORY)
 
 
-def test_the_smaller_instance_is_priced_by_its_own_plan(tmp_path: Path, real: Catalogue) -> None:
-    """Sixteen of 64 vCPUs of a known family cost the price of that instance."""
-    inputs = inputs_with(tmp_path, make_result(vcpus=16))
-    (variant,) = observe_variants(inputs)
+def test_a_part_of_a_machine_costs_its_share(tmp_path: Path, real: Catalogue) -> None:
+    """Twenty-four of 64 vCPUs cost 24/64 of the machine."""
+    (variant,) = observe_variants(inputs_with(tmp_path, make_result(vcpus=16)))
     large = replace(variant.machine, hardware="n1-highcpu-64", vcpus=64)
-    observed = replace(variant, machine=large)
+    observed = replace(variant, machine=large, vcpus=24)
     price = cheapest_plan(real, observed)
-    assert price is not None
-    job = job_cost(real, observed, price)
-    assert job.price is not None
-    assert (job.price.hardware, job.price.plan) == ("n1-highcpu-16", price.plan)
-    assert job.basis == f"price of {real.hardware['n1-highcpu-16'].name}"
-    third = job_cost(real, replace(observed, vcpus=24), price)
-    whole = job_cost(real, replace(observed, vcpus=None), price)
-    assert third.basis == "price in proportion to vCPUs"
-    assert isinstance(third.cost, Estimate)
+    part, whole = job_cost(observed, price), job_cost(replace(observed, vcpus=None), price)
+    assert part.basis == "price in proportion to vCPUs"
+    assert isinstance(part.cost, Estimate)
     assert isinstance(whole.cost, Estimate)
-    assert third.cost.mean == pytest.approx(whole.cost.mean * Decimal(24) / 64)
-
-
-def test_families_are_named_by_their_vcpus(real: Catalogue) -> None:
-    """Names that end in a number of vCPUs have a family; GPU prices are not divided."""
-    stems = {name: family_stem(real.hardware[name]) for name in ("n1-highcpu-8", "c5.18xlarge")}
-    assert stems == {"n1-highcpu-8": "n1-highcpu", "c5.18xlarge": None}
-    assert family_stem(real.hardware["g2-standard-96"]) is None
+    assert part.cost.mean == pytest.approx(whole.cost.mean * Decimal(24) / 64)
 
 
 def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Messages at the end of a run: agreement with fp32, rates under load, doubts."""
+"""Messages at the end of a run: rates under load, doubts."""
 
 from __future__ import annotations
 
@@ -7,36 +7,13 @@ import pytest
 from epochcost.cli.outcomes import (
     served_cells,
     served_words,
-    show_agreements,
     show_doubts,
-    show_outliers,
 )
 from epochcost.results.environment import Conditions
-from epochcost.results.records import Agreement, OutputDifference, Result
+from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
 from report_project import make_result
 from served_results import served, under_load
-
-LOGITS = OutputDifference(
-    output="logits", maximum_absolute=0.25, relative_to_norm=0.0171, largest_changed=0.125
-)
-SCORE = OutputDifference(output="score", maximum_absolute=0.5, relative_to_norm=None)
-
-
-def compared(*outputs: OutputDifference) -> Result:
-    """A result with an agreement of eight examples."""
-    agreement = Agreement(examples=8, outputs=outputs)
-    result = make_result(batch_size=8, samples=(0.01, 0.0101) * 20)
-    measurement = result.measurement.model_copy(update={"agreement": agreement})
-    return result.model_copy(update={"measurement": measurement})
-
-
-def test_every_output_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its difference by norm and by element, and changed largest scores, if it has any."""
-    show_agreements([compared(LOGITS, SCORE)])
-    *_, logits, score = capsys.readouterr().out.splitlines()
-    assert logits.split()[-4:] == ["logits", "1.71%", "0.25", "12.5%"]
-    assert score.split()[-4:] == ["score", "-", "0.5", "-"]
 
 
 def test_a_rate_is_told_with_its_latency_and_bound() -> None:
@@ -86,14 +63,3 @@ def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixtur
         "  net training cpu batch 64: other programs kept 0.5 of 2 CPUs busy",
         "    remedy: end them, or measure when the machine is idle",
     ]
-
-
-def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two slow steps that add a tenth are listed; half a percent is not."""
-    heavy = make_result(samples=(*STEADY, 0.03, 0.05))
-    light = make_result(batch_size=64, samples=(*STEADY, 0.012))
-    show_outliers([heavy, light])
-    assert capsys.readouterr().err == (
-        "outliers: net training cpu batch 32: 2 of 42 samples add 12.4% to the mean, the longest "
-        "5.0 medians; they stay in the mean\n"
-    )

@@ -16,12 +16,10 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, in_floats
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
 
-PROPORTIONAL = "price in proportion to vCPUs"
 _ONE = Bounded(1, 1, 1)
 _Key = tuple[Machine, Mode, int]
 
@@ -55,7 +53,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     return min(costs, key=lambda pair: pair[0])[1] if costs else None
 
 
-def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -> JobCost:
+def job_cost(observed: Observation, price: Price | None) -> JobCost:
     """Cost of a job on the vCPUs to which the trial was pinned, from the machine's price."""
     machine, vcpus = observed.machine, observed.vcpus
     if price is None:
@@ -64,12 +62,12 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
         return JobCost(_cost(price, observed, machine.vcpus), price)
     if price.owned is not None and price.owned.per_vcpu:
         return JobCost(_cost(price, observed, vcpus), price, "price per vCPU")
-    for smaller, plan in _family_plans(catalogue, machine, vcpus, price):
-        return JobCost(_cost(plan, observed, vcpus), plan, f"price of {smaller.name}")
     if machine.vcpus is None:
         return JobCost(Unpriced("the machine's number of vCPUs is unknown"), price)
     share = Decimal(vcpus) / machine.vcpus
-    return JobCost(_cost(price, observed, machine.vcpus, share), price, PROPORTIONAL)
+    return JobCost(
+        _cost(price, observed, machine.vcpus, share), price, "price in proportion to vCPUs"
+    )
 
 
 def _cost(
@@ -81,32 +79,6 @@ def _cost(
         # A share of a machine for a time costs as much as the machine for that share of the time.
         work = replace(work, time=work.time.scaled(share))
     return work.cost(price)
-
-
-def _family_plans(
-    catalogue: Catalogue, machine: Machine, vcpus: int, price: Price
-) -> Iterator[tuple[Hardware, Price]]:
-    """Yield the smaller machines of a family, with their prices in the same plan and region."""
-    stem = family_stem(catalogue.hardware[machine.hardware])
-    for hardware in catalogue.hardware.values():
-        if stem is None or hardware.vcpus != vcpus or family_stem(hardware) != stem:
-            continue
-        for plan in current_prices(catalogue.prices_of(hardware.id)):
-            if _terms(plan) == _terms(price):
-                yield hardware, plan
-
-
-def _terms(price: Price) -> tuple[object, ...]:
-    return price.provider, price.plan, price.region, price.currency
-
-
-def family_stem(hardware: Hardware) -> str | None:
-    """The id of a machine's family: its own id without the number of vCPUs, or None.
-
-    Machines with accelerators have no family: half of such a machine is not half its price.
-    """
-    stem = hardware.id.removesuffix(f"-{hardware.vcpus}")
-    return None if hardware.accelerators or stem == hardware.id else stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +209,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
     for trial in trials:
         comparable = first.variant == "" and trial is not first
         faster = ratio(first.step_interval, trial.step_interval) if comparable else None
-        yield VariantRow(trial, job_cost(catalogue, trial, price), faster)
+        yield VariantRow(trial, job_cost(trial, price), faster)
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
@@ -253,7 +225,7 @@ def _scaled(
     catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]
 ) -> Iterator[VcpuPoint]:
     price = cheapest_plan(catalogue, counted[0][1])
-    jobs = [job_cost(catalogue, trial, price) for _, trial in counted]
+    jobs = [job_cost(trial, price) for _, trial in counted]
     steps = [trial.step_interval for _, trial in counted]
     costs = _comparable(jobs, steps, [vcpus for vcpus, _ in counted])
     for (vcpus, trial), job, step, cost in zip(counted, jobs, steps, costs, strict=True):

@@ -28,11 +28,8 @@ from epochcost.results.sidecars import BatchLimit
 from epochcost.results.stability import instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
-from epochcost.statistics import outliers
 from epochcost.units import money, rounded, seconds
 
-# Smaller shares of outliers move the mean by less than the precision of a usual study.
-_LEAST_TIME_SHARE = 0.01
 _MOST_NAMED = 2
 
 
@@ -53,8 +50,6 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardwa
         trials = f"{wide} of {count} are" if wide > 1 else f"1 of {count} is"
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{trials} not as precise as requested: {more}")
-    show_outliers(measured)
-    show_agreements(measured)
     show_doubts(measured)
     _show_limits(results, hardware, plan.sweeps)
 
@@ -82,27 +77,6 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def show_agreements(results: Iterable[Result]) -> None:
-    """Print how far the outputs of results are from fp32, if any were compared."""
-    rows = []
-    for result in results:
-        agreement = result.measurement.agreement
-        for output in agreement.outputs if agreement else ():
-            relative, changed = output.relative_to_norm, output.largest_changed
-            rows.append(
-                (
-                    result.trial.title,
-                    output.output,
-                    "-" if relative is None else f"{relative:.2%}",
-                    f"{output.maximum_absolute:.3g}",
-                    "-" if changed is None else f"{changed:.1%}",
-                )
-            )
-    if rows:
-        header = ("against fp32", "output", "of its norm", "at most", "largest changed")
-        print_table(header, rows)
-
-
 def show_doubts(results: Sequence[Result]) -> None:
     """Print how machines differ from their specs, and which results are unstable, with remedies."""
     for contradiction in dict.fromkeys(
@@ -122,19 +96,6 @@ def show_doubts(results: Sequence[Result]) -> None:
             many = len(titles) > _MOST_NAMED
             lines += [f"  {f'{len(titles)} trials' if many else '; '.join(titles)}: {doubt}"]
         say("\n".join([*lines, f"    remedy: {remedy}"]), err=True)
-
-
-def show_outliers(results: Sequence[Result]) -> None:
-    """Print the slow steps that add more than a percent to a mean; the mean includes them."""
-    for result in results:
-        slow = outliers(result.measurement.samples_seconds)
-        if slow is not None and slow.time_share >= _LEAST_TIME_SHARE:
-            say(
-                f"outliers: {result.trial.title}: {slow.count} of {slow.of} samples add "
-                f"{slow.time_share:.1%} to the mean, the longest {slow.longest:.1f} medians; "
-                "they stay in the mean",
-                err=True,
-            )
 
 
 def served_words(trial: Trial, served: ServingRecord) -> str:

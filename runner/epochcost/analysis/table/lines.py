@@ -55,7 +55,7 @@ def published_lines(
     ``estimated`` has the estimated rows by the model's id.
     """
     priced_variants = (
-        VariantLine(variant, job_cost(catalogue, variant, cheapest_plan(catalogue, variant)))
+        VariantLine(variant, job_cost(variant, cheapest_plan(catalogue, variant)))
         for variant in variants
     )
     estimates = (
