@@ -27,7 +27,6 @@ from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
 from onnxstep import Carried
-from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, few_bits_count, parameter_count, parameters, state
 
@@ -50,7 +49,7 @@ def size_of(
     """Count a model's parameters, and its operations and memory at the batch sizes of each mode.
 
     If the graph of a mode cannot be built, the result has the reason instead of an estimate. Raises
-    ModelError if the parameters of the graph cannot be read or ``freeze`` names none of them.
+    ModelError if the parameters of the graph cannot be read.
     """
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
@@ -63,7 +62,6 @@ def size_of(
     return ModelSize(
         model=model.id,
         parameters=parameter_count(graph),
-        trainable_parameters=_trainable(model, graph),
         footprints=tuple(footprints),
         uncounted=tuple(uncounted),
     )
@@ -134,14 +132,6 @@ def _footprint(
         in_place_bytes=sum(sizes[name] for name in run.overwritten),
         folded_bytes=_folded_bytes(run.graph, shapes),
     )
-
-
-def _trainable(model: Model, graph: onnx.ModelProto) -> int:
-    """Number of parameters that training changes; all if the model is not trained."""
-    every = parameters(graph)
-    names = [tensor.name for tensor in (*every, *state(graph))]
-    frozen = match_names("freeze", model.training.freeze if model.training else (), names)
-    return sum(math.prod(tensor.shape) for tensor in every if tensor.name not in frozen)
 
 
 def _bytes(tensors: Iterable[Parameter]) -> int:

@@ -79,7 +79,6 @@ class ModelSize:
 
     model: str
     parameters: int
-    trainable_parameters: int
     footprints: tuple[Footprint, ...]
     uncounted: tuple[Uncounted, ...] = ()
 
@@ -90,21 +89,3 @@ class ModelSize:
         """
         key = (mode, batch_size)
         return next((f for f in self.footprints if (f.mode, f.batch_size) == key), None)
-
-    @property
-    def forward_flops_per_example(self) -> float | None:
-        """Operations of a forward pass per example, at the largest batch size.
-
-        At that size, operations that do not depend on the batch have the smallest share.
-        """
-        largest = max(self.footprints, key=lambda f: f.batch_size, default=None)
-        return None if largest is None else largest.forward_flops / largest.batch_size
-
-    @property
-    def step_flops_per_example(self) -> float | None:
-        """Operations of a whole training step per example, at the largest batch size."""
-        steps = [f for f in self.footprints if f.step_flops is not None]
-        largest = max(steps, key=lambda f: f.batch_size, default=None)
-        if largest is None or largest.step_flops is None:
-            return None
-        return largest.step_flops / largest.batch_size
