@@ -118,8 +118,7 @@ def time_left(trials: tuple[Trial, ...], clock: CountingClock | None = None) -> 
 
 def test_time_left_starts_from_the_budgets() -> None:
     """Before any measurement, each trial takes its budget plus overhead."""
-    assert time_left(TRIALS).seconds == 3 * EXPECTED_SECONDS
-    assert time_left(TRIALS).text == "30 s left"
+    assert time_left(TRIALS).text == f"{3 * EXPECTED_SECONDS} s left"
     assert time_left(TRIALS * 5).text == "2 min left"
 
 
@@ -131,7 +130,7 @@ def test_time_left_learns_from_finished_trials() -> None:
     clock.seconds = EXPECTED_SECONDS / 2
     estimate.end(measured=True)
     estimate.start()
-    assert estimate.seconds == pytest.approx(2 * EXPECTED_SECONDS / 2)
+    assert estimate.text == f"{EXPECTED_SECONDS} s left"
 
 
 def console_output(*, terminal: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import ExactFigures, WideTable, ids, print_json, print_table, say
+from epochcost.cli.terminal import OutputFormat, WideTable, ids, print_json, print_table, say
 from epochcost.cost.break_even import Alternative, Comparison, Rent, compare, rent_at, rents_alike
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
@@ -42,7 +42,7 @@ def break_even(
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
     ] = None,
     wide: WideTable = False,
-    form: ExactFigures = "text",
+    form: OutputFormat = "text",
 ) -> None:
     """Show above how many hours of use per month buying is cheaper than renting.
 

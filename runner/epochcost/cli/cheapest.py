@@ -26,7 +26,7 @@ from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
 from epochcost.cli.terminal import (
     RESULTS,
-    ExactFigures,
+    OutputFormat,
     ResultsFolder,
     WideTable,
     fields_of,
@@ -100,7 +100,7 @@ def cheapest(
     results: ResultsFolder = RESULTS,
     show_all: ShowAll = False,
     wide: WideTable = False,
-    form: ExactFigures = "text",
+    form: OutputFormat = "text",
 ) -> None:
     """Show where a model costs least, and what would change that.
 

@@ -30,7 +30,7 @@ from epochcost.cli.choices import (
 )
 from epochcost.cli.terminal import (
     RESULTS,
-    ExactFigures,
+    OutputFormat,
     ResultsFolder,
     WideTable,
     ids,
@@ -76,7 +76,7 @@ def finetune(
     results: ResultsFolder = RESULTS,
     show_all: ShowAll = False,
     wide: WideTable = False,
-    form: ExactFigures = "text",
+    form: OutputFormat = "text",
 ) -> None:
     """Show what fine-tuning or pre-training a language model costs.
 

@@ -22,6 +22,7 @@ from epochcost.cli.terminal import (
     OutputFormat,
     Studies,
     WideTable,
+    fields_of,
     ids,
     print_json,
     print_table,
@@ -203,16 +204,9 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
             {"id": trial.id, "rounds": plan.rounds.get(trial.id, 1)} | trial.model_dump(mode="json")
             for trial in plan.trials
         ],
-        "sweeps": [
-            {"id": sweep.id, "largest": sweep.largest, "bound": sweep.bound}
-            | {"rounds": sweep.rounds, "smallest": sweep.trial}
-            for sweep in plan.sweeps
-        ],
+        "sweeps": [{"id": sweep.id} | fields_of(sweep) for sweep in plan.sweeps],
         "left_out": plan.left_out,
-        "gpus": [
-            {"device": number, "name": gpu.name, "memory_bytes": gpu.memory_bytes}
-            for number, gpu in enumerate(shown_gpus())
-        ],
+        "gpus": shown_gpus(),
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
+from statistics import fmean
 from typing import Self
 
 from rich.console import Console
@@ -45,9 +46,10 @@ class TimeLeft:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._waiting: list[tuple[str, float]] = []
         self._clock = clock
         self._started = clock()
+        # The trial's id and the expected seconds of each remaining visit.
+        self._waiting: list[tuple[str, float]] = []
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
@@ -72,20 +74,12 @@ class TimeLeft:
             self._waiting = [visit for visit in self._waiting if visit[0] != name]
 
     @property
-    def seconds(self) -> float:
-        """Estimated seconds until the last trial ends."""
-        if not self._waiting:
-            return 0.0
-        pace = sum(self._ratios) / len(self._ratios) if self._ratios else 1.0
-        first, *later = (expected for _, expected in self._waiting)
-        current = first * pace - (self._clock() - self._started)
-        return max(0.0, current) + sum(later) * pace
-
-    @property
     def text(self) -> str:
-        """Write the remaining time for people, in whole seconds or minutes."""
-        remaining = self.seconds
-        return f"{remaining:.0f} s left" if remaining < 120 else f"{remaining / 60:.0f} min left"
+        """The estimated time until the last trial ends, in whole seconds or minutes."""
+        pace = fmean(self._ratios or [1.0])
+        left = pace * sum(expected for _, expected in self._waiting)
+        left = max(0.0, left - (self._clock() - self._started))
+        return f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"
 
 
 def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import (
-    ExactAmounts,
+    OutputFormat,
     ids,
     price_words,
     print_json,
@@ -89,7 +89,7 @@ class _Bill:
 
 
 @with_option_groups
-def quote(used: UsageOptions, paid: PriceOptions, form: ExactAmounts = "text") -> None:
+def quote(used: UsageOptions, paid: PriceOptions, form: OutputFormat = "text") -> None:
     """Show the bill for a time of use, line by line.
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s

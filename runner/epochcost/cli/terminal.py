@@ -51,9 +51,7 @@ def ids(kind: str) -> Callable[[str], list[str]]:
 
 
 Format = Literal["text", "json"]
-ExactFigures = Annotated[Format, typer.Option("--format", help="json has the exact numbers.")]
-ExactAmounts = Annotated[Format, typer.Option("--format", help="json has the exact amounts.")]
-OutputFormat = Annotated[Format, typer.Option("--format", help="Text or JSON.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="json has the exact numbers.")]
 ResultsFolder = Annotated[Path, typer.Option("--results", help="The folder of results.")]
 
 Studies = Annotated[

@@ -29,7 +29,7 @@ from epochcost.cli.choices import ShowAll, left_out_lines, print_choices
 from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
     RESULTS,
-    ExactFigures,
+    OutputFormat,
     ResultsFolder,
     WideTable,
     fields_of,
@@ -99,7 +99,7 @@ def tokens(
     results: ResultsFolder = RESULTS,
     show_all: ShowAll = False,
     wide: WideTable = False,
-    form: ExactFigures = "text",
+    form: OutputFormat = "text",
 ) -> None:
     """Show what a million tokens cost at your traffic, on your own machines and from APIs.
 
