@@ -55,7 +55,7 @@ class HostCapabilities:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a user selects for a run, by names; an empty tuple selects everything.
+    """A user's selection for a run, by names; an empty tuple selects everything.
 
     With ``as_is``, the run measures even if this machine contradicts the spec of ``hardware``.
     ``device`` is the GPU for all studies; None: each study states its GPU. ``vcpus``,

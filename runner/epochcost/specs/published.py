@@ -1,4 +1,4 @@
-"""What other people published: measurements, claims, and tables of measured times.
+"""Publications of other people: measurements, claims, and tables of measured times.
 
 ``predict.rates`` reads the rows of a table of times from a CSV file in the spec's folder.
 """

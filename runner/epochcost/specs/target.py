@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from epochcost.specs.base import (
-    FROM_LIST,
+    Array,
     Identifier,
     NamedSpec,
     Notes,
@@ -46,7 +46,7 @@ class Slurm(Spec):
         "alice@login",
         pattern=HOST,
     )
-    options: Annotated[tuple[SbatchOption, ...], FROM_LIST] = key(
+    options: Array[SbatchOption] = key(
         "Options of `sbatch` that choose the nodes.",
         ["--partition=gpu", "--constraint=a100", "--gres=gpu:1", "--account=lab"],
         default=(),
@@ -94,7 +94,7 @@ class Target(NamedSpec):
         "The package of ONNX Runtime there, if not that of the extra `run` on Linux.",
         "onnxruntime==1.31.1",
     )
-    setup: Annotated[tuple[Text, ...], FROM_LIST] = key(
+    setup: Array[Text] = key(
         "Shell commands that run there before the installation and before each run.",
         ["module load python/3.12"],
         default=(),
@@ -103,7 +103,7 @@ class Target(NamedSpec):
         "Folder on the machine, from the user's home; each target has a folder there.",
         default=".cache/epochcost",
     )
-    secrets: Annotated[tuple[Text, ...], FROM_LIST] = key(
+    secrets: Array[Text] = key(
         "Names of environment variables of this machine that the run there needs.",
         ["HF_TOKEN"],
         default=(),

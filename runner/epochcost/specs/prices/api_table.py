@@ -21,7 +21,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -34,7 +34,7 @@ from epochcost.specs.api import ApiPrice, LongPrompts
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
-from epochcost.specs.prices.tables import csv_rows
+from epochcost.specs.prices.tables import PRINTED, csv_rows
 from epochcost.specs.wording import describe, join_choices, suggest_or_list
 
 _LONG = "long"
@@ -46,8 +46,6 @@ _NUMBERS = ("per_million", "tokens")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _LONGEST_ID = 80
 _REPOSITORY = "anomalyco/models.dev"
-# Some files have binary fractions (0.049999999999999996); prices have at most these digits.
-_PRINTED = Context(prec=12)
 _PRICED = ("per_million", "above_tokens")
 _KEYS = {
     "input": "input",
@@ -236,7 +234,7 @@ def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
     A ``cache_write`` of 0 means that writing to the cache costs no more than the input itself.
     """
     return {
-        f"{prefix}{column}_per_million": f"{_PRINTED.plus(Decimal(cost[key])).normalize():f}"
+        f"{prefix}{column}_per_million": f"{PRINTED.plus(Decimal(cost[key])).normalize():f}"
         for key, column in _KEYS.items()
         if key in cost and (key != "cache_write" or cost[key])
     }

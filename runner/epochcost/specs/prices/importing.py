@@ -311,7 +311,7 @@ class NewSpec:
 
     @property
     def state(self) -> str:
-        """What the import did with this row, in a word or two."""
+        """The outcome of the row in a word or two: new, dated anew, or doubted."""
         return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
 
 

@@ -36,7 +36,7 @@ _PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
 AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
 # Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
 # these digits.
-_PRINTED = Context(prec=12)
+PRINTED = Context(prec=12)
 # Texts of the region that mean all regions.
 _ANYWHERE = ("", "all", "global")
 
@@ -127,7 +127,7 @@ def amount_of(text: str) -> Decimal:
     if not 0 < amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"
         raise ValueError(f"expected a price per hour above 0, {form}, got {describe(text)}")
-    return _PRINTED.plus(amount)
+    return PRINTED.plus(amount)
 
 
 def shown_sku(sku: str) -> str:
