@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from epochcost.predict.rates import positive_number, read_table
 from epochcost.specs.catalogue import Catalogue
@@ -34,6 +35,21 @@ _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4",
 _UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
 # Operations in fp32 relative to products in 16 bits, if the maker does not state them.
 _ORDINARY_SHARE = 1 / 8
+
+
+class _Generation(NamedTuple):
+    """Processors whose names match ``pattern``.
+
+    ``instructions`` is the widest vector instructions, a key of ``_LANES``. ``read`` is the
+    gigabytes a second that all cores of one socket read together from memory.
+    """
+
+    pattern: str
+    name: str
+    instructions: str
+    read: float
+
+
 # Makers by the first word of a generation; all others are NVIDIA's.
 _MAKERS = {
     "CDNA": "AMD", "RDNA": "AMD", "Apple": "Apple", "Gaudi": "Habana", "Xe-HPC": "Intel",
@@ -47,47 +63,37 @@ _LANES = {
     "a72": 6,
 }  # fmt: skip
 _HERTZ = 2.5e9
-# Gigabytes a second that all cores of one socket read, by generation; an average for the others.
-_READ_OF_SOCKET = {
-    "Ivy Bridge": 45, "Haswell": 55, "Broadwell": 60, "Skylake": 105, "Cascade Lake": 110,
-    "Ice Lake": 170, "Sapphire Rapids": 230, "Emerald Rapids": 280, "Granite Rapids": 400,
-    "Naples": 75, "Rome": 120, "Milan": 140, "Genoa": 330, "Turin": 450, "Graviton": 35,
-    "Graviton2": 170, "Graviton3": 270, "Graviton4": 400, "Graviton5": 600,
-    "Axion": 400, "Cobalt": 300, "Altra": 170, "Ampereone": 300,
-}  # fmt: skip
-_READ_OF_OTHERS = 100.0
-_CORES_OF_OTHERS = 16
+# Threads of a processor of unknown size.
+_THREADS_OF_OTHERS = 32
 # A part of a socket's cores reads more than its share of the bandwidth.
 _CORES_OF_SOCKET = 48
 _GENERATIONS = (
-    (r"graviton1|graviton$", "Graviton"),
-    (r"(graviton\d)", None),
-    (r"(axion|cobalt|altra|ampereone)", None),
-    (r"xeon-e\d.*v2|ivy.bridge", "Ivy Bridge"),
-    (r"xeon-e\d.*v3|haswell", "Haswell"),
-    (r"xeon-e\d.*v4|broadwell", "Broadwell"),
-    (r"xeon-[3568]1|xeon-8223|skylake", "Skylake"),
-    (r"xeon-[3568]2|cascade.lake", "Cascade Lake"),
-    (r"xeon-[3568]3|ice.lake", "Ice Lake"),
-    (r"xeon-[3568]4|sapphire.rapids", "Sapphire Rapids"),
-    (r"xeon-[3568]5|emerald.rapids", "Emerald Rapids"),
-    (r"xeon-69|granite.rapids", "Granite Rapids"),
-    (r"epyc-7\w\w1$|naples", "Naples"),
-    (r"epyc-7\w+2$|rome", "Rome"),
-    (r"epyc-7\w+3$|milan", "Milan"),
-    (r"epyc-9\w+4[pfx]?$|genoa", "Genoa"),
-    (r"epyc-9\w+5[pfx]?$|turin", "Turin"),
+    _Generation(r"graviton1|graviton$", "Graviton", "a72", 35),
+    _Generation(r"graviton2", "Graviton2", "neon", 170),
+    _Generation(r"graviton3", "Graviton3", "sve", 270),
+    _Generation(r"graviton4", "Graviton4", "sve", 400),
+    _Generation(r"graviton5", "Graviton5", "sve", 600),
+    _Generation(r"axion", "Axion", "sve", 400),
+    _Generation(r"cobalt", "Cobalt", "sve", 300),
+    _Generation(r"altra", "Altra", "neon", 170),
+    _Generation(r"ampereone", "Ampereone", "neon", 300),
+    _Generation(r"xeon-e\d.*v2|ivy.bridge", "Ivy Bridge", "avx", 45),
+    _Generation(r"xeon-e\d.*v3|haswell", "Haswell", "avx2", 55),
+    _Generation(r"xeon-e\d.*v4|broadwell", "Broadwell", "avx2", 60),
+    _Generation(r"xeon-[3568]1|xeon-8223|skylake", "Skylake", "avx512", 105),
+    _Generation(r"xeon-[3568]2|cascade.lake", "Cascade Lake", "avx512", 110),
+    _Generation(r"xeon-[3568]3|ice.lake", "Ice Lake", "avx512", 170),
+    _Generation(r"xeon-[3568]4|sapphire.rapids", "Sapphire Rapids", "amx", 230),
+    _Generation(r"xeon-[3568]5|emerald.rapids", "Emerald Rapids", "amx", 280),
+    _Generation(r"xeon-69|granite.rapids", "Granite Rapids", "amx", 400),
+    _Generation(r"epyc-7\w\w1$|naples", "Naples", "avx2", 75),
+    _Generation(r"epyc-7\w+2$|rome", "Rome", "avx2", 120),
+    _Generation(r"epyc-7\w+3$|milan", "Milan", "avx2", 140),
+    _Generation(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", "avx512_bf16", 330),
+    _Generation(r"epyc-9\w+5[pfx]?$|turin", "Turin", "avx512_bf16", 450),
 )
-_INSTRUCTIONS_OF = {
-    "Ivy Bridge": "avx", "Haswell": "avx2", "Broadwell": "avx2", "Naples": "avx2", "Rome": "avx2",
-    "Milan": "avx2", "Skylake": "avx512", "Cascade Lake": "avx512", "Ice Lake": "avx512",
-    "Sapphire Rapids": "amx", "Emerald Rapids": "amx", "Granite Rapids": "amx",
-    "Genoa": "avx512_bf16", "Turin": "avx512_bf16", "Graviton": "a72", "Graviton2": "neon",
-    "Graviton3": "sve", "Graviton4": "sve", "Graviton5": "sve",
-    "Axion": "sve", "Cobalt": "sve", "Altra": "neon", "Ampereone": "neon",
-}  # fmt: skip
-
-
+# An average, and the usual instructions of a server.
+_OTHERS = _Generation("", "", "avx2", 100)
 _PROCESSOR = re.compile(
     r"(xeon|epyc|graviton|neoverse|ampere-?(one|altra)|altra|cobalt|axion|kunpeng|yitian|ryzen"
     r"|threadripper|core-|intel-core)"
@@ -135,15 +141,13 @@ class Chip:
     another device of the machine. ``hops`` is the number of links on the way to that device.
     ``unpacking`` is the number of operations that unpack a quantised weight, relative to their
     number on most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a
-    device. Chips that agree in ``kind``, ``maker``, ``generation`` or ``instructions`` are expected
-    to behave alike.
+    device. Chips that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
     """
 
     name: str
     kind: str
     maker: str
     generation: str
-    instructions: str
     bandwidth: float
     products: float
     operations: float
@@ -167,7 +171,6 @@ def chip_of(device: Device | CpuForm, precision: str) -> Chip:
         kind=device.chip,
         maker=_MAKERS.get(generation.split()[0], NVIDIA),
         generation=generation,
-        instructions=generation,
         bandwidth=float(device.memory_gb_per_second) * _GIGA,
         memory=float(device.memory_gib) * _GIB,
         products=_products(device, precision),
@@ -194,18 +197,18 @@ def _products(device: Device, precision: str) -> float:
 
 
 def _processor_chip(cpu: CpuForm) -> Chip:
-    generation = generation_of(cpu.chip)
-    instructions = _instructions(cpu, generation)
-    cores = cpu.cores or (cpu.threads or 2 * _CORES_OF_OTHERS) / _threads_of_core(generation)
+    generation = _generation(cpu.chip)
+    instructions = _instructions(cpu) or generation.instructions
+    cores = cpu.cores or _THREADS_OF_OTHERS / _threads_of_core(cpu.chip)
     sockets = cpu.sockets or max(1, round(cores / (2 * _CORES_OF_SOCKET)))
-    read = cpu.read_gb_per_second or _read(generation, cores, sockets)
+    share = math.sqrt(min(1.0, cores / sockets / _CORES_OF_SOCKET))
+    read = cpu.read_gb_per_second or generation.read * sockets * share
     products = cores * _LANES[instructions] * _HERTZ
     return Chip(
         name=cpu.chip,
         kind=cpu.chip,
         maker="",
-        generation=generation or instructions,
-        instructions=instructions,
+        generation=generation.name or instructions,
         bandwidth=read * _GIGA,
         products=products,
         operations=products,
@@ -216,33 +219,25 @@ def _processor_chip(cpu: CpuForm) -> Chip:
 
 def generation_of(name: str) -> str:
     """The generation that a processor's name contains, or an empty string."""
+    return _generation(name).name
+
+
+def _generation(name: str) -> _Generation:
     text = name.casefold().replace(" ", "-")
-    for pattern, generation in _GENERATIONS:
-        match = re.search(pattern, text)
-        if match:
-            return generation or match.group().capitalize()
-    return ""
+    return next((each for each in _GENERATIONS if re.search(each.pattern, text)), _OTHERS)
 
 
-def _instructions(cpu: CpuForm, generation: str) -> str:
-    """The widest vector instructions of a processor: a key of ``_LANES``."""
-    if not cpu.instructions:
-        return _INSTRUCTIONS_OF.get(generation, "avx2")
+def _instructions(cpu: CpuForm) -> str:
+    """The widest vector instructions of a processor (a key of ``_LANES``); empty if unknown."""
     text = " ".join(cpu.instructions)
     for name in ("amx", "avx512_bf16", "avx512", "avx2", "i8mm"):
         if name in text:
             return "sve" if name == "i8mm" else name
-    return "avx"
+    return "avx" if text else ""
 
 
-def _threads_of_core(generation: str) -> int:
-    return 1 if _INSTRUCTIONS_OF.get(generation) in ("sve", "neon", "a72") else 2
-
-
-def _read(generation: str, cores: float, sockets: float) -> float:
-    """Compute the gigabytes a second that ``cores`` of a processor read together from memory."""
-    share = math.sqrt(min(1.0, cores / sockets / _CORES_OF_SOCKET))
-    return _READ_OF_SOCKET.get(generation, _READ_OF_OTHERS) * sockets * share
+def _threads_of_core(chip: str) -> int:
+    return 1 if _ONE_THREAD.search(chip) else _THREADS_OF_A_CORE
 
 
 def is_processor(chip: str) -> bool:
@@ -320,7 +315,7 @@ def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuFo
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores
     else:
-        of_a_core = 1 if _ONE_THREAD.match(chip) else _THREADS_OF_A_CORE
+        of_a_core = _threads_of_core(chip)
     cores = max(1, threads // of_a_core) if threads else None
     return CpuForm(chip, threads, cores, instructions=kin.instructions if kin else ())
 
