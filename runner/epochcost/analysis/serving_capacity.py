@@ -26,6 +26,7 @@ from epochcost.predict.decoders.chips import (
     generation_of,
 )
 from epochcost.predict.decoders.forms import DecoderForm, form_of
+from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY
 from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
 from epochcost.predict.design import Devices
 from epochcost.predict.joint import NINE_OF_TEN, Forecast, seed_of, standard_normals
@@ -39,9 +40,6 @@ from epochcost.units import seconds
 ValueT = TypeVar("ValueT", float, Vector)
 
 Precision = Literal["bf16", "fp8", "int8", "int4"]
-# Share of the memory for weights and cache.
-_USABLE = 0.9
-_CACHED_NUMBER_BYTES = 2
 _GIB = 2**30
 # Standard deviation of the logarithm by which a chip's rates at full load depart from times of
 # phases, in addition to their ranges (benchmarks/full_load.py).
@@ -131,7 +129,7 @@ class ServedModel:
     def cached_bytes(self, devices: int) -> float:
         """Bytes of a token in the caches of ``devices``; devices beyond ``heads`` store copies."""
         held_by_all = max(1.0, devices / self.heads)
-        return self.form.cached_numbers_per_token * _CACHED_NUMBER_BYTES * held_by_all
+        return self.form.cached_numbers_per_token * BYTES_OF_16_BITS * held_by_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,7 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
     """Yield a copy of a model on 1, 2, 4, ... devices of a machine, if there is room for tokens."""
     devices = 1
     while devices <= place.count:
-        spare = _USABLE * place.memory_bytes * devices - model.weight_bytes
+        spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
         devices *= 2
 
@@ -344,7 +342,7 @@ def fitting(
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"
-    needed = (model.weight_bytes + model.cached_bytes(1) * requests.tokens) / _USABLE
+    needed = (model.weight_bytes + model.cached_bytes(1) * requests.tokens) / USABLE_MEMORY
     too_large = f"does not fit: weights and a request need {memory_words(needed)}"
     layouts, refusals = [], []
     for place in places:

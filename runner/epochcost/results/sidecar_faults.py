@@ -51,7 +51,7 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
         yield from faults.values()
 
 
-def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
+def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str, Path]]:
     """Remarks for a reviewer about records of peak rates, since predicted times depend on them.
 
     ``hosts`` are the pairs of machine and fingerprint that have results.

@@ -74,8 +74,9 @@ class _Project:
 
     ``named`` says whether the user named the files one by one. ``summarised`` says whether the
     caller wants statistics of every result, which doubles the time. ``first`` maps a digest of
-    samples to the first result that has them; ``hosts`` counts the results of each host. The
-    results themselves are not kept, so that a hundred thousand of them fit in memory.
+    samples to the first result that has them; ``hosts`` counts the results of each host, and of
+    each machine by its id. The results themselves are not stored, so that a hundred thousand of
+    them fit in memory.
     """
 
     catalogue: Catalogue
@@ -85,7 +86,7 @@ class _Project:
     works: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     counted: FlopsByModel = field(default_factory=dict)
     first: dict[bytes, tuple[_Identity, str]] = field(default_factory=dict)
-    hosts: Counter[_Host] = field(default_factory=Counter)
+    hosts: Counter[_Host | str] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
         """The earlier result with exactly the same samples, or None.
@@ -131,8 +132,8 @@ def check_results(
             faults.append(judged)
         elif isinstance(result, Result):
             sound.append((judged, _host(result)))
-    met = _met(before, 1) if paths else _met(project.hosts, 2)
-    submissions = [_introduced(submission, host, met) for submission, host in sound]
+    met, least = (before, 1) if paths else (project.hosts, 2)
+    submissions = [_introduced(submission, host, met, least) for submission, host in sound]
     remarks: tuple[tuple[str, Path], ...] = ()
     if not paths:
         faults += map(_displayed, sidecar_faults(project.catalogue, root, project.now))
@@ -146,35 +147,29 @@ def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
             project.copied_from(content)
-            project.hosts[_host(content)] += 1
+            project.hosts.update((_host(content), content.hardware))
 
 
 def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault:
     copied = project.copied_from(result)
-    project.hosts[_host(result)] += 1
+    project.hosts.update((_host(result), result.hardware))
     message = next(_faults(result, project, copied), None)
     if message is None:
         return _submission(path, result, project)
     return Fault(display_path(path), 1, 1, message)
 
 
-def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
-    """The hosts with at least ``results`` results, and the ids of machines with as many."""
-    machines = Counter[str]()
-    for (machine, _), count in hosts.items():
-        machines[machine] += count
-    met = {host for host, count in hosts.items() if count >= results}
-    return frozenset(met | {name for name, count in machines.items() if count >= results})
-
-
-def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]) -> Submission:
-    """Add a remark to a submission if it is the first result of its machine or host."""
-    if host in met:
-        return submission
+def _introduced(
+    submission: Submission, host: _Host, met: Mapping[_Host | str, int], least: int
+) -> Submission:
+    """Add a remark to a submission if its machine or host has fewer than ``least`` results."""
     machine, fingerprint = host
+    if met[host] >= least:
+        return submission
     remark = f"the first result of {machine}"
-    remark_of_host = f"{remark} on the host {fingerprint[:4]}" if machine in met else remark
-    return replace(submission, remarks=(*submission.remarks, remark_of_host))
+    if met[machine] >= least:
+        remark += f" on the host {fingerprint[:4]}"
+    return replace(submission, remarks=(*submission.remarks, remark))
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
