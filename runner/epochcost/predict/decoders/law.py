@@ -28,8 +28,8 @@ and more sequences never make it faster.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from epochcost.predict.decoders.chips import Chip
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.process import Vector
 
-NumberT = TypeVar("NumberT", float, Vector)
 # llama.cpp reads a prompt in parts of this many tokens, and devices work on its layers in turn.
 _PART_OF_PROMPT = 512
 _LAYERS_BY_TURNS = "llama.cpp"
@@ -51,70 +50,11 @@ _ORDINARY_PRODUCTS = 1e12
 _PRODUCTS_AN_OPERATION = 10
 
 
-class Step(NamedTuple, Generic[NumberT]):
-    """Numbers of a step (dimensions of the model, rates of the chip, workload), or arrays [n]."""
+class Case(NamedTuple):
+    """A question, and the rates of the chip at the question's precision."""
 
-    layers: NumberT
-    hidden: NumberT
-    parameters: NumberT
-    active: NumberT
-    experts: NumberT
-    experts_per_token: NumberT
-    cache_bytes: NumberT
-    weight_bytes: NumberT
-    bandwidth: NumberT
-    memory: NumberT
-    products: NumberT
-    operations: NumberT
-    link: NumberT
-    hops: NumberT
-    cores: NumberT
-    sockets: NumberT
-    split: NumberT
-    part: NumberT
-    unpacking: NumberT
-    prompt: NumberT
-    output: NumberT
-    sequences: NumberT
-    token: NumberT
-    interleaved: NumberT
-    cached: NumberT
-
-
-def step_of(question: ServingQuestion, chip: Chip) -> Step[float]:
-    """The numbers of the step in question, on this chip."""
-    form, by_turns = question.form, question.software == _LAYERS_BY_TURNS
-    # As these programs store keys and values by default.
-    halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
-    number_bytes = BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
-    prompt = max(question.prompt, 0.0)
-    return Step(
-        form.layers,
-        form.hidden,
-        form.parameters,
-        form.active_parameters,
-        form.experts,
-        form.experts_per_token,
-        form.cached_numbers_per_token * number_bytes,
-        question.weight_bytes,
-        chip.bandwidth,
-        chip.memory * question.count,
-        chip.products,
-        chip.operations,
-        chip.link,
-        chip.hops,
-        chip.cores,
-        chip.sockets,
-        1 if by_turns else question.count,
-        _PART_OF_PROMPT if by_turns else math.inf,
-        chip.unpacking if question.precision.startswith("int") else 0.0,
-        prompt,
-        max(question.output, 1.0),
-        max(question.sequences, 1.0),
-        question.kind == "token",
-        question.interleaved,
-        min(max(question.cached, 0.0), prompt),
-    )
+    question: ServingQuestion
+    chip: Chip
 
 
 class Efficiencies(NamedTuple):
@@ -175,19 +115,53 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 class Law:
     """Predict the times of n steps from the logarithms of the efficiencies.
 
-    ``expert`` is the number of parameters [n] of an expert.
+    The attributes are arrays [n] of numbers of the models, of the chips and of the requests.
+    ``expert`` is the number of parameters of an expert, ``split`` the number of devices that share
+    each layer, ``part`` the most tokens of a prompt that are read at once.
     """
 
-    def __init__(self, steps: Sequence[Step[float]]) -> None:
-        columns = np.array(steps, dtype=np.float64).reshape(-1, len(Step._fields)).T
-        self.steps: Step[Vector] = Step(*columns)
-        s = self.steps
-        spare = np.maximum(s.experts - s.experts_per_token, 1)
-        self.expert = np.where(s.experts > 0, (s.parameters - s.active) / spare, 0)
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self._cases = cases
+        self.layers = self._column(lambda question, _: question.form.layers)
+        self.hidden = self._column(lambda question, _: question.form.hidden)
+        self.parameters = self._column(lambda question, _: question.form.parameters)
+        self.active = self._column(lambda question, _: question.form.active_parameters)
+        self.experts = self._column(lambda question, _: question.form.experts)
+        self.experts_per_token = self._column(lambda question, _: question.form.experts_per_token)
+        spare = np.maximum(self.experts - self.experts_per_token, 1)
+        self.expert = np.where(self.experts > 0, (self.parameters - self.active) / spare, 0)
+        self.bandwidth = self._column(lambda _, chip: chip.bandwidth)
+        self.products = self._column(lambda _, chip: chip.products)
+        self.operations = self._column(lambda _, chip: chip.operations)
+        self.link = self._column(lambda _, chip: chip.link)
+        self.hops = self._column(lambda _, chip: chip.hops)
+        self.cores = self._column(lambda _, chip: chip.cores)
+        self.sockets = self._column(lambda _, chip: chip.sockets)
+        self.unpacking = self._column(_unpacking)
+        self.memory = self._column(lambda question, chip: chip.memory * question.count)
+        self.cache_bytes = self._column(lambda question, _: _cache_bytes(question))
+        self.weight_bytes = self._column(lambda question, _: question.weight_bytes)
+        by_turns = self._column(lambda question, _: question.software == _LAYERS_BY_TURNS) > 0
+        self.split = np.where(by_turns, 1, self._column(lambda question, _: question.count))
+        self.part = np.where(by_turns, _PART_OF_PROMPT, math.inf)
+        self.prompt = self._column(lambda question, _: max(question.prompt, 0.0))
+        self.cached = np.clip(self._column(lambda question, _: question.cached), 0, self.prompt)
+        self.output = self._column(lambda question, _: max(question.output, 1.0))
+        self.sequences = self._column(lambda question, _: max(question.sequences, 1.0))
+        self.token = self._column(lambda question, _: question.kind == "token")
+        self.interleaved = self._column(lambda question, _: question.interleaved)
+
+    @property
+    def columns(self) -> list[Vector]:
+        """All numbers of the steps."""
+        return [value for value in vars(self).values() if isinstance(value, np.ndarray)]
+
+    def _column(self, number: Callable[[ServingQuestion, Chip], float]) -> Vector:
+        return np.array([number(*case) for case in self._cases], dtype=np.float64)
 
     def __call__(self, efficiencies: Vector) -> Vector:
         """Logarithms of the predicted seconds of each step [n]."""
-        phase, s = _Phases(self, efficiencies), self.steps
+        phase, s = _Phases(self, efficiencies), self
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
         wave = np.minimum(s.sequences, fitting)
@@ -196,12 +170,22 @@ class Law:
         return result
 
 
+def _unpacking(question: ServingQuestion, chip: Chip) -> float:
+    return chip.unpacking if question.precision.startswith("int") else 0.0
+
+
+def _cache_bytes(question: ServingQuestion) -> float:
+    """Bytes of a token in the cache, as the software stores keys and values by default."""
+    halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
+    numbers = question.form.cached_numbers_per_token
+    return numbers * (BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS)
+
+
 class _Phases:
     """Seconds of the prefill and of the decoding of n steps, at the given efficiencies."""
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
-        s, self._expert = law.steps, law.expert
-        self._s = s
+        self._s = s = law
         self._e = e = Efficiencies(*np.exp(efficiencies))
         processor = np.greater(s.cores, 0)
         clock = np.where(processor, 1.0, (s.operations / _ORDINARY_OPERATIONS) ** -e.clock)
@@ -261,7 +245,7 @@ class _Phases:
         """Seconds to read the weights that ``tokens`` use together."""
         s = self._s
         untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
-        share = 1 - s.experts * untouched * self._expert / s.parameters
+        share = 1 - s.experts * untouched * s.expert / s.parameters
         result: Vector = s.weight_bytes * share / self._bandwidth
         return result
 

@@ -32,10 +32,11 @@ from epochcost.predict.decoders.law import (
     SPREAD_ON_DEVICES,
     SPREAD_ON_PROCESSORS,
     USABLE_MEMORY,
+    Case,
     Efficiencies,
-    step_of,
+    Law,
 )
-from epochcost.predict.decoders.programs import Program, Programs, Rows, fit_programs
+from epochcost.predict.decoders.programs import Programs, fit_programs
 from epochcost.predict.decoders.rows import ServingQuestion, TokenRow
 from epochcost.predict.departures import Departures, Term, Traits, covariance, numbered
 from epochcost.predict.joint import Forecast, forecasts_of
@@ -50,23 +51,6 @@ _GIB = 2**30
 _MOST_SEQUENCES = 256
 _PROMPT_STEP = 2 * math.log(2)
 _KIND_DISTANCE = 3.0
-
-
-class Case(NamedTuple):
-    """A question, and the rates of the chip at the question's precision."""
-
-    question: ServingQuestion
-    chip: Chip
-
-    @property
-    def program(self) -> Program:
-        """The program (software, edition and maker of chips) whose efficiencies apply."""
-        return Program(self.question.software, self.chip.maker, self.question.edition)
-
-    @property
-    def traits(self) -> tuple[Hashable, ...]:
-        """The traits that decide how far the time is expected to be from the law's."""
-        return tuple(trait(self) for trait in (*_LABELS.values(), *_FEATURES.values()))
 
 
 _LABELS: Mapping[str, Callable[[Case], Hashable]] = {
@@ -216,10 +200,11 @@ class _Side:
         self._chips: dict[tuple[Device | CpuForm, str], Chip] = {}
         self._cases = [self._case(row.question) for row in rows]
         self._observed = np.log([row.seconds or 1.0 for row in rows])
-        traits = [(case.traits, case.question.edition) for case in self._cases]
-        steps = np.array([step_of(*case) for case in self._cases])
-        key = (traits, steps.tobytes(), self._observed.tobytes())
-        digest = hashlib.sha256(repr(key).encode()).hexdigest()
+        editions = [(_key(case), case.question.edition) for case in self._cases]
+        content = hashlib.sha256(repr(editions).encode() + self._observed.tobytes())
+        for column in Law(self._cases).columns:
+            content.update(column.tobytes())
+        digest = content.hexdigest()
         empty = _Fit(Programs(tuple(np.log(start)), {}), {})
         self._fit = _KEPT.value(cache, digest, self._fitted) if rows else empty
 
@@ -230,27 +215,18 @@ class _Side:
         return Case(question, self._chips[key])
 
     def _fitted(self) -> _Fit:
-        steps = [step_of(*case) for case in self._cases]
-        programs, chips = zip(
-            *((case.program, case.chip.kind) for case in self._cases), strict=True
-        )
-        rows = Rows(steps, self._observed, programs, chips)
-        self._fit = _Fit(fit_programs(rows, self._start, self._spread), {})
+        programs = fit_programs(self._cases, self._observed, self._start, self._spread)
+        self._fit = _Fit(programs, {})
         return self._fit._replace(factors=self._factors())
-
-    def _law(self, cases: Sequence[Case]) -> Vector:
-        """Logarithms of the seconds by the law, with the efficiencies of each case's program."""
-        steps = [step_of(*case) for case in cases]
-        return self._fit.programs.law(steps, [case.program for case in cases])
 
     @cached_property
     def _cells(self) -> tuple[list[Case], Vector, Vector]:
         """Cases of distinct traits, each with the median departure and the number of its rows."""
-        departures = self._observed - self._law(self._cases)
+        departures = self._observed - self._fit.programs.law(self._cases)
         cases: dict[Hashable, Case] = {}
         rows: dict[Hashable, list[float]] = defaultdict(list)
         for case, departure in zip(self._cases, departures, strict=True):
-            key = case.traits, case.question.edition
+            key = _key(case), case.question.edition
             cases.setdefault(key, case)
             rows[key].append(departure)
         medians = np.array([np.median(values) for values in rows.values()])
@@ -279,11 +255,11 @@ class _Side:
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Forecast the times of one model; draws of different machines are correlated."""
         cases = [self._case(question) for question in questions]
-        at = numbered([case.traits for case in cases])
+        at = numbered([_key(case) for case in cases])
         cells = [cases[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._predicted(cells)
         factors = [self._fit.factors.get(cell.question.kind, 2.0) for cell in cells]
-        levels = self._law(cases) + departures[at]
+        levels = self._fit.programs.law(cases) + departures[at]
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _predicted(self, cases: Sequence[Case]) -> tuple[Vector, Matrix]:
@@ -294,6 +270,11 @@ class _Side:
             return np.zeros(len(cases)), covariance(self._terms, traits, traits) + noise
         departures, unknown = self._departures.predicted(traits)
         return departures, unknown + noise
+
+
+def _key(case: Case) -> tuple[Hashable, ...]:
+    """The traits that decide how far the time is expected to be from the law's."""
+    return tuple(trait(case) for trait in (*_LABELS.values(), *_FEATURES.values()))
 
 
 def _traits(cases: Sequence[Case]) -> Traits:
