@@ -124,9 +124,8 @@ def test_the_load_from_which_a_machine_wins(root: Path) -> None:
     """The box's hour of two dollars over requests of 0.0003 dollars."""
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
     assert answer.cheapest_api is not None
-    wins = answer.wins_from(answer.cheapest_api)
-    assert wins is not None
-    rate, offer = wins
+    assert answer.turn is not None
+    rate, offer = answer.turn
     assert float(rate) == pytest.approx(2 / 3600 / 0.0003)
     assert name_of(offer) == "Box cheap"
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import readable
 from epochcost.report.charts.drawing import Drawer, hundredths
-from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.page_html import insert_charts
 from epochcost.report.tables import Form
@@ -26,11 +25,6 @@ from epochcost.report.wording import SHAPES
 from report_charts import CHARTS, HOSTILE
 
 _LINEAR = {"rent_or_buy"}
-
-
-def figure(name: str) -> Figure:
-    """A chart in a frame."""
-    return Figure(name, "Title", "Description", CHARTS[name])
 
 
 @pytest.fixture(scope="session", name="drawer")
@@ -44,7 +38,7 @@ def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawer]
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
     """Labelled axes, log scales, the agreed width, and our colours by variable."""
-    drawing = drawer.draw(figure(name))
+    drawing = drawer.draw(CHARTS[name])
     assert f'width="{WIDTH}"' in drawing.svg
     assert ("(log scale)" in drawing.svg) == (name not in _LINEAR)
     assert "var(--ec-series-1)" in drawing.svg
@@ -56,7 +50,7 @@ def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_static_drawing_is_that_of_the_whole_spec(name: str, drawer: Drawer) -> None:
     """Omitted interactive parts do not change the drawing."""
-    drawing = drawer.draw(figure(name))
+    drawing = drawer.draw(CHARTS[name])
     whole = vl_convert.vegalite_to_svg(json.loads(drawing.spec))
     assert _without_text(drawing.svg) == _without_text(hundredths(whole))
 
@@ -77,28 +71,28 @@ def test_a_spec_is_valid_as_a_whole(name: str) -> None:
 
 def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:
     """The same input gives the same file; a truncated file is replaced."""
-    first = drawer.draw(figure("cost_time"))
+    first = drawer.draw(CHARTS["cost_time"])
     for path in drawer.folder.glob("*.json"):
         path.write_text('{"spec": ', encoding="utf-8")
-    assert drawer.draw(figure("cost_time")) == first
+    assert drawer.draw(CHARTS["cost_time"]) == first
 
 
 def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
     """The spec cannot close its template; a place without a figure stays."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
-    figures = {"cost_time": figure("cost_time")}
-    page = insert_charts(place.format("cost_time") + place.format("unknown"), figures, drawer)
+    figures = {"rent_or_buy": CHARTS["rent_or_buy"]}
+    page = insert_charts(place.format("rent_or_buy") + place.format("unknown"), figures, drawer)
     assert page.count("</template>") == 1
     assert "<script" not in page
     assert page.endswith(place.format("unknown"))
     spec = re.search(r"<template>(.*)</template>", page)
     assert spec is not None
-    assert HOSTILE in [dot["machine"] for dot in _data(json.loads(spec[1]))]
+    assert HOSTILE in [point["price_plan"] for point in _data(json.loads(spec[1]))]
 
 
 def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
     """Cells are escaped, numbers right-aligned, and no chart is drawn for it."""
-    drawn = figure("cost_time")
+    drawn = CHARTS["cost_time"]
     place = '<div class="ec-table" data-ec-table="cost_time"></div>'
     page = insert_charts(place, {"cost_time": drawn}, Drawer(tmp_path))
     assert page.count("<tr>") == 3

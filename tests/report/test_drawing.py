@@ -12,7 +12,6 @@ import psutil
 
 from crowding import crowded
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.charts.figure import Figure
 from report_charts import CHARTS
 
 _WAIT_SECONDS = 60
@@ -30,16 +29,12 @@ if __name__ == "__main__":
 """
 
 
-def _figure(name: str) -> Figure:
-    return Figure(name, "Title", "Description", CHARTS[name])
-
-
 def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
     """All drawings are complete, and no process remains."""
     before = set(psutil.Process().children())
     drawer = Drawer(tmp_path / "drawings")
-    drawer.begin([_figure("cost_time")])
-    assert drawer.draw(_figure("cost_time")).svg.startswith("<svg")
+    drawer.begin([CHARTS["cost_time"]])
+    assert drawer.draw(CHARTS["cost_time"]).svg.startswith("<svg")
     assert b"vegaEmbed" in drawer.library()
     begun = set(psutil.Process().children()) - before
     assert [process for process in begun if "spawn_main" in str(process.cmdline())]
@@ -52,10 +47,10 @@ def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
 def test_what_is_drawn_is_not_drawn_again(tmp_path: Path) -> None:
     """A later build reads them without processes; unused ones are dropped."""
     first = Drawer(tmp_path)
-    drawn = [first.draw(_figure(name)) for name in list(CHARTS)[:2]]
+    drawn = [first.draw(CHARTS[name]) for name in list(CHARTS)[:2]]
     first.close()
     later = Drawer(tmp_path)
-    assert later.draw(_figure(next(iter(CHARTS)))) == drawn[0]
+    assert later.draw(CHARTS[next(iter(CHARTS))]) == drawn[0]
     assert "_pool" not in later.__dict__
     later.tidy()
     assert len(list(tmp_path.iterdir())) == 1

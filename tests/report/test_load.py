@@ -34,7 +34,7 @@ def drawn(*ways: Way) -> Figure:
 
 def names(figure: Figure) -> list[str]:
     """The offers that a chart draws, in order."""
-    return list(dict.fromkeys(figure.chart.data.values_of("way")))
+    return list(dict.fromkeys(figure.data.values_of("way")))
 
 
 def test_only_machines_that_win_somewhere_are_drawn() -> None:
@@ -79,7 +79,7 @@ def test_the_title_says_what_costs_least(ways: tuple[Way, ...], title: str) -> N
 def test_names_have_room() -> None:
     """Labels do not overlap, in the order of the lines' right ends."""
     figure = drawn(SMALL, LARGE, *(api(name, 2.0**at) for at, name in enumerate("abc")))
-    rows = [row for row in figure.chart.data.rows if row.label_cost is not None]
+    rows = [row for row in figure.data.rows if row.label_cost is not None]
     ranked = sorted(rows, key=lambda row: row.cost)
     assert len(ranked) == 5
     for lower, upper in pairwise(ranked):

@@ -58,7 +58,7 @@ def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
     """At 50 hours both cost 110 dollars."""
     figure = page.figures["mine"]
     assert figure is not None
-    kinds = {point.price_plan: point.machine for point in figure.chart.data.rows}
+    kinds = {point.price_plan: point.machine for point in figure.data.rows}
     assert list(kinds.values()) == ["bought", "rented", "rented"]
     row = ("twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
     assert row in figure.table.rows

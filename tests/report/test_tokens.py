@@ -12,9 +12,7 @@ import pytest
 
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.serving import served_decoders
 from epochcost.plan.work import Requests
-from epochcost.report.charts.waiting import waiting_chart
 from epochcost.report.pages import home
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result
@@ -91,7 +89,7 @@ def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     """A slower decoder with other requests meets none of its bounds."""
-    catalogue = project(tmp_path)
+    project(tmp_path)
     onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
     timed = phase_result("decode", 300, 4, 0.4)
     shorter = {"prompt": Lengths(median=24, p90=48, most=64), "answer": Lengths(tokens=(4, 8))}
@@ -112,18 +110,6 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
     assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 3
     assert f"no rate meets the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page
-    inputs = read_inputs(catalogue, [tmp_path / "docs/data/results"], tmp_path)
-    served = [*served_decoders(inputs)]
-    single = [decoder for decoder in served if decoder.precision == "fp32"]
-    with_two, with_single = (waiting_chart(each, identifier="x") for each in (served, single))
-    assert with_two is not None
-    assert with_single is not None
-    assert "Requests differ in length" in with_two.description
-    assert "equally long" not in with_single.description
-    assert (
-        waiting_chart([decoder for decoder in served if decoder not in single], identifier="x")
-        is None
-    )
 
 
 def _in_precision(result: Result, precision: Precision) -> Result:

@@ -6,38 +6,31 @@ simulates jobs and policies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-
-import numpy as np
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
 from epochcost.analysis.observations import Observation
 from epochcost.cost import Time, Usage, share
 from epochcost.cost.market import Market
 from epochcost.cost.replay import (
-    POLICIES,
-    STAYING,
     MovingJob,
     PolicyResult,
     compare_policies,
-    evenly_spaced_starts,
     expected_cost,
     saving_interval,
 )
-from epochcost.cost.replay import replay as play_policy
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.model import Model
-from epochcost.specs.prices.traces import Floats, Trace, read_trace
+from epochcost.specs.prices.traces import Trace, read_trace
 from epochcost.specs.reference_data import ReplayedJob
 from epochcost.units import SECONDS_PER_HOUR
 
 _KINDS = ("measured", "published", "predicted")
 _GIGABYTE = 1e9
 _STARTS = 1000
-_DRAWN_STARTS = 120
 # Halvings of the logarithm between once in a hundred years and every second.
 _HALVINGS = 60
 _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
@@ -64,22 +57,6 @@ class Replayed:
     def home(self) -> int:
         """The number of the zone in which staying is cheapest."""
         return self.market.zones.index(str(self.results[0].zone))
-
-    def costs_by_start(self) -> Iterator[tuple[str, float, float]]:
-        """Yield policy, start (seconds since 1970) and cost of each job that ends within the trace.
-
-        A policy with the same costs as an earlier one is left out.
-        """
-        starts = evenly_spaced_starts(self.market, self.job, _DRAWN_STARTS)
-        drawn: list[Floats] = []
-        for result in self.results:
-            home = self.home if result.policy == STAYING else None
-            outcome = play_policy(self.market, self.job, POLICIES[result.policy], starts, home)
-            if any(np.array_equal(outcome.cost, before) for before in drawn):
-                continue
-            drawn.append(outcome.cost)
-            for at in np.flatnonzero(outcome.finished).tolist():
-                yield result.policy, self.trace.start + float(starts[at]), float(outcome.cost[at])
 
     def break_even_per_hour(self) -> float | None:
         """Interruptions an hour above which staying on spot costs more than on demand.

@@ -124,15 +124,18 @@ class TokenAnswer:
         """The probability that a machine or an API is the cheapest of all."""
         return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
 
-    def wins_from(self, api: ApiOffer) -> tuple[Decimal, ServingOffer] | None:
-        """The fewest requests a second at which a machine is cheaper than an API; and that machine.
+    @property
+    def turn(self) -> tuple[Decimal, ServingOffer] | None:
+        """Fewest requests a second at which a machine beats the cheapest API; and that machine.
 
-        None if the API costs less than every machine, even machines that are never idle.
+        None without an API, or if it costs less than every machine, even machines never idle.
         """
+        api = self.cheapest_api
         rates = [
             (rate, offer)
             for offer in self.machines
-            if not reservation_of(offer)
+            if api
+            and not reservation_of(offer)
             and (rate := break_even_per_second(offer, api.api, self.requests)) is not None
         ]
         return min(rates, key=lambda pair: pair[0], default=None)

@@ -116,9 +116,7 @@ def tokens(
     market = TokenMarket(inputs_to_read(results))
     answer = market.answer(model, traffic, precision, software, devices)
     if form == "json":
-        api = answer.cheapest_api
-        wins = None if api is None else answer.wins_from(api)
-        print_json(fields_of(answer) | {"odds": answer.odds, "self_hosting_wins": wins})
+        print_json(fields_of(answer) | {"odds": answer.odds, "self_hosting_wins": answer.turn})
     else:
         _show(answer, show_all=show_all, wide=wide)
 
@@ -210,14 +208,13 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
         yield f"The cheapest API: {_asks(api)}."
     if traffic.first_seconds or traffic.token_seconds:
         yield "The bounds apply to machines: no price list states how fast an API answers."
-    yield from _turn(answer, api)
+    yield from _turn(answer)
 
 
-def _turn(answer: TokenAnswer, api: ApiOffer) -> Iterator[str]:
-    """Yield a sentence about the load above which a machine is cheaper than an API."""
-    wins = answer.wins_from(api)
-    if wins is not None:
-        rate, offer = wins
+def _turn(answer: TokenAnswer) -> Iterator[str]:
+    """Yield a sentence about the load above which a machine is cheaper than the cheapest API."""
+    if answer.turn is not None:
+        rate, offer = answer.turn
         yield f"Self-hosting wins from {_per_second(rate)}, on {name_of(offer)} if it is kept busy."
     elif answer.machines:
         yield "At no load is a machine cheaper than that API."

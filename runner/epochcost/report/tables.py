@@ -13,11 +13,9 @@ from typing import Any, Literal
 
 from epochcost.analysis.table.lines import Value
 from epochcost.report.escape import one_line
-from epochcost.units import memory, money, plain, seconds
+from epochcost.units import money, plain, seconds
 
-Form = Literal["text", "time", "seconds", "money", "number", "bytes"]
-# Forms whose values are aligned left.
-_LEFT = frozenset({"text", "time"})
+Form = Literal["text", "seconds", "money", "number"]
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
 # A spreadsheet runs text as a formula if its first visible letter is one of these or a wide form.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
@@ -63,19 +61,15 @@ def _text(column: Column, value: Value) -> str:
             text = seconds(float(value))
         case "money" if isinstance(value, Decimal):
             text = money(value, column.currency)
-        case "bytes" if isinstance(value, int):
-            text = memory(value)
         case "number":
             text = f"{value:,f}" if isinstance(value, Decimal) else f"{value:,}"
-        case "time":
-            text = text[: len("2026-01-31T12:00")].replace("T", " ")
     return text
 
 
 def as_html(table: Table) -> str:
     """Write the table as HTML in one line, with columns aligned as Markdown aligns them."""
     aligned = [
-        "" if column.form in _LEFT else ' style="text-align: right;"' for column in table.columns
+        "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
     ]
     head = _line("th", aligned, (column.title for column in table.columns))
     body = "\n".join(_line("td", aligned, row) for row in table.texts)

@@ -8,7 +8,6 @@ from typing import Any
 
 from epochcost.report.charts.data import ChartData, readable
 from epochcost.report.tables import Form
-from epochcost.units import symbol
 
 # Leading digits of round numbers, by the largest number of decades that uses them.
 _LEADS = (
@@ -58,31 +57,12 @@ def log_scaled(
     """A logarithmic axis from one end of ``domain`` to the other, with the ticks of a form."""
     ticks = time_ticks(domain) if form == "seconds" else log_ticks(domain)
     label = readable(form, "datum.value", currency).replace("days'", "d'").replace("years'", "y'")
-    return log_with_ticks(channel, field, domain, title, ticks, label)
-
-
-def log_with_ticks(
-    channel: Callable[..., Any],
-    field: str,
-    domain: tuple[float, float],
-    title: str,
-    ticks: Sequence[float],
-    label: str,
-) -> Any:
-    """A logarithmic axis over ``domain`` with these ticks; labels that would overlap are hidden."""
     return channel(
         f"{field}:Q",
         scale={"type": "log", "domain": domain, "nice": False},
         axis={"values": ticks, "labelExpr": label, "labelSeparation": 8},
         title=f"{title} (log scale)",
     )
-
-
-def money_axis(alt: Any, field: str, title: str, currency: str) -> Any:
-    """A vertical axis of amounts from 0."""
-    label = f"'{symbol(currency)}' + format(datum.value, ',~r')"
-    axis = alt.Axis(labelExpr=label, tickCount=6, title=title)
-    return alt.Y(f"{field}:Q", scale=alt.Scale(zero=True), axis=axis)
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.odds import Odds, scenarios
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, FigureKind, MachineName, PlanName, Shown
-from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range, ends
+from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range, ends
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import time_words
@@ -48,17 +48,12 @@ class Point:
     side: Annotated[str | None, Shown("Side of the name", place="chart")] = None
 
 
-@dataclass(frozen=True)
-class CostTime(Chart[Point]):
+@dataclass(frozen=True, kw_only=True)
+class CostTime(Figure):
     """Chart a mark for each machine over time and cost; ``job`` is a phrase ("full training")."""
 
     job: str
-    height = 340
-
-    @property
-    def summary(self) -> str:
-        """The subject of the chart."""
-        return f"Cost vs. time of {self.job}, by machine."
+    scripted = True
 
     def layers(self, alt: Any) -> list[Any]:
         """The frontier (unbeaten machines) with intervals, the marks of all machines, and names."""
@@ -91,7 +86,7 @@ class CostTime(Chart[Point]):
                 yield named.mark_text(**look, color="var(--ec-ink)")
 
 
-def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
+def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> CostTime | None:
     """Chart cost against time for a job, with the machines that may be the answer.
 
     None if fewer than three points differ.
@@ -120,12 +115,13 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
     sides = _sides(data, [*named.values()])
     rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
     data = ChartData((*rows,), data.currency)
-    return Figure(
+    return CostTime(
         id=identifier,
         title=finding(contest, job),
         description=_description(contest, job),
-        chart=CostTime(data, job),
+        data=data,
         source=_source(contest),
+        job=job,
     )
 
 
@@ -226,21 +222,13 @@ class CostRatio:
     cheapest: Annotated[float, Shown("Cheapest, of 100 scenarios", "number", digits=2)]
 
 
-@dataclass(frozen=True)
-class CostRatioChart(Chart[CostRatio]):
-    """Chart a mark and an interval for each machine on a logarithmic axis; ``choice`` is at 1."""
-
-    choice: str
+class CostRatios(Figure):
+    """Chart a mark and an interval for each machine on a logarithmic axis; the choice is at 1."""
 
     @property
     def height(self) -> int:
         """The height of the plot in pixels: a row for each machine."""
         return 24 * len(self.data.rows)
-
-    @property
-    def summary(self) -> str:
-        """The subject of the chart."""
-        return f"Cost relative to {self.choice}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
         """The line at 1, then the intervals and the marks."""
@@ -268,7 +256,7 @@ class CostRatioChart(Chart[CostRatio]):
         ]
 
 
-def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
+def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> CostRatios | None:
     """Chart each machine's cost relative to the cheapest; None for fewer than three machines."""
     odds = contest.odds if contest else None
     if contest is None or odds is None or len(odds.shares) < LEAST_POINTS:
@@ -285,7 +273,7 @@ def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure
     )
     drawn, omitted = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
     more = f" {count_words(omitted, 'dearer machine')} left out." if omitted > 0 else ""
-    return Figure(
+    return CostRatios(
         id=identifier,
         title=_ratio_finding(drawn, odds),
         description=(
@@ -293,7 +281,7 @@ def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure
             "the 90 % range of joint scenarios, in which errors that the machines share "
             f"cancel.{more}"
         ),
-        chart=CostRatioChart(ChartData(tuple(drawn)), best),
+        data=ChartData(tuple(drawn)),
         source=_source(contest),
     )
 

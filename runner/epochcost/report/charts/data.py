@@ -7,7 +7,7 @@ A row is a frozen dataclass, and a `Shown` annotates each field. Charts decide w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -23,19 +23,11 @@ Ends = tuple[float, float, float]
 _ENDS = ("_low", "", "_high")
 # Largest factor from a mean to the end of a bar; a few scattered samples give useless intervals.
 _MOST_DRAWN = 5
-# Vega's type of values that are not numbers, and their format in tooltips.
-_ENCODINGS: Mapping[Form, tuple[str, str]] = {
-    "text": ("N", ""),
-    "time": ("T", "%Y-%m-%d %H:%M"),
-}
-# By form: the value below which a unit is used, the unit, and its name.
-_UNITS: Mapping[Form, tuple[tuple[float, float, str], ...]] = {
-    "seconds": (
-        (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"),
-        (31557600, 86400, "days"), (math.inf, 31557600, "years"),
-    ),
-    "bytes": ((2**30, 2**20, "MiB"), (math.inf, 2**30, "GiB")),
-}  # fmt: skip
+# Of times: the value below which a unit is used, the unit, and its name.
+_UNITS = (
+    (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"),
+    (31557600, 86400, "days"), (math.inf, 31557600, "years"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +47,8 @@ class Shown:
 
 
 MachineName = Annotated[str, Shown("Machine")]
-WorkName = Annotated[str, Shown("Job")]
 PlanName = Annotated[str, Shown("Price plan")]
 FigureKind = Annotated[str, Shown("How we know")]
-BatchSize = Annotated[int, Shown("Batch size", "number")]
 
 
 @dataclass(frozen=True)
@@ -97,7 +87,7 @@ class ChartData(Generic[RowT]):
         texts = {
             f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
             for field in shown
-            if field.display.form not in _ENCODINGS
+            if field.display.form != "text"
         }
         tooltips = [_tooltip(alt, field) for field in shown]
         return mark.transform_calculate(**texts).encode(tooltip=tooltips)
@@ -130,7 +120,7 @@ class ChartData(Generic[RowT]):
 
     def _columns(self, field: _Field) -> Iterator[Column]:
         name, title, form = field.name, field.display.title, field.display.form
-        unit = {"seconds": "_s", "money": f"_{self.currency}", "bytes": "_bytes"}.get(form, "")
+        unit = {"seconds": "_s", "money": f"_{self.currency}"}.get(form, "")
         for end, suffix in field.ends:
             yield Column(f"{name}{end}{unit}", f"{title}{suffix}", form, currency=self.currency)
 
@@ -177,21 +167,19 @@ def readable(form: Form, value: str, currency: str = "USD") -> str:
     number = f"format({value}, ',.3~r')"
     if form == "money":
         return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"
-    units = _UNITS.get(form, ())
-    texts = [f"format({value} / {size:.9g}, ',.3~r') + ' {name}'" for _, size, name in units]
-    ends = [f"{value} < {end:.9g} ? " for end, _, _ in units[:-1]]
-    return " : ".join(map("".join, zip([*ends, ""], texts, strict=True))) if units else number
+    if form != "seconds":
+        return number
+    texts = [f"format({value} / {size:.9g}, ',.3~r') + ' {name}'" for _, size, name in _UNITS]
+    ends = [f"{value} < {end:.9g} ? " for end, _, _ in _UNITS[:-1]]
+    return " : ".join(map("".join, zip([*ends, ""], texts, strict=True)))
 
 
 def _tooltip(alt: Any, field: _Field) -> Any:
     title = field.display.title
     # Abbreviations, such as vCPUs, keep their capitals.
     label = title if title[1:2].isupper() else title[0].lower() + title[1:]
-    if field.display.form not in _ENCODINGS:
-        return alt.Tooltip(f"{field.name}_text:N", title=label)
-    kind, written = _ENCODINGS[field.display.form]
-    formatted = {"format": written} if written else {}
-    return alt.Tooltip(f"{field.name}:{kind}", title=label, **formatted)
+    suffix = "" if field.display.form == "text" else "_text"
+    return alt.Tooltip(f"{field.name}{suffix}:N", title=label)
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:

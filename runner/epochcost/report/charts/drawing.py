@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.errors import CapabilityError
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.figure import Figure
 
 _PACKAGES = ("altair", "vl-convert-python")
 # The parts of the library that pages use.
@@ -74,16 +74,16 @@ class Drawer:
         """Start to draw figures, without waiting for the drawings."""
         self._begin(self._bundle, _write_library)
         for figure in figures:
-            self._begin(self._drawing(figure), _draw, figure.chart)
+            self._begin(self._drawing(figure), _draw, figure)
 
     def draw(self, figure: Figure) -> Drawing:
         """Return the drawing of a figure; draw it again if its file is damaged."""
         path = self._drawing(figure)
-        self._wait(path, _draw, figure.chart)
+        self._wait(path, _draw, figure)
         drawing = _read(path)
         if drawing is None:
             path.unlink(missing_ok=True)
-            self._wait(path, _draw, figure.chart)
+            self._wait(path, _draw, figure)
             drawing = _read(path)
         assert drawing is not None, "a new drawing can be read"
         return drawing
@@ -133,7 +133,7 @@ class Drawer:
         return ProcessPoolExecutor(count, context, initializer=end_with_parent)
 
     def _drawing(self, figure: Figure) -> Path:
-        return self.folder / f"{_key(repr(figure.chart))}.json"
+        return self.folder / f"{_key(repr(figure))}.json"
 
     @property
     def _bundle(self) -> Path:
@@ -156,13 +156,13 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _draw(path: Path, chart: Chart[Any]) -> None:
+def _draw(path: Path, figure: Figure) -> None:
     import vl_convert  # noqa: PLC0415  loaded for drawing only
     from altair.utils.schemapi import debug_mode  # noqa: PLC0415
 
     # Validation of each part takes most of Altair's time.
     with debug_mode(False):
-        spec = chart.spec()
+        spec = figure.spec()
     drawing = {
         "spec": json.dumps(spec, separators=(",", ":")),
         "svg": hundredths(vl_convert.vegalite_to_svg(_static_spec(spec))),

@@ -1,6 +1,6 @@
-"""Combine a chart with its title, description, source and table of data into a figure.
+"""Define figures: a chart with its title, description, source and table of data.
 
-This module also formats values of `analysis` for charts: names of machines, and intervals.
+This module also formats intervals and days for charts.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any, ClassVar
 
-from epochcost.analysis.observations import Observation
 from epochcost.cost import Estimate, Time
 from epochcost.report.charts import theme
-from epochcost.report.charts.data import ChartData, Ends, RowT
-from epochcost.report.escape import one_line
+from epochcost.report.charts.data import ChartData, Ends
 from epochcost.report.tables import Table
 from epochcost.statistics import Bounded
 
@@ -24,21 +22,26 @@ from epochcost.statistics import Bounded
 LEAST_POINTS = 3
 
 
-@dataclass(frozen=True)
-class Chart(ABC, Generic[RowT]):
-    """The base of charts; the ``repr`` has everything on which the drawing depends."""
+@dataclass(frozen=True, kw_only=True)
+class Figure(ABC):
+    """A chart with its texts; ``id`` is unique on the site and occurs in the data files' names.
 
-    data: ChartData[RowT]
+    ``title`` is the main result; ``source`` says where and when the values were obtained. The
+    ``repr`` has everything on which the drawing depends.
+    """
+
+    id: str
+    title: str
+    description: str
+    data: ChartData[Any]
+    source: str = ""
+    # Whether the spec is also published as a script, for pages that load it later.
+    scripted: ClassVar[bool] = False
 
     @property
     def height(self) -> int:
         """The height of the plot in pixels."""
-        return 320
-
-    @property
-    @abstractmethod
-    def summary(self) -> str:
-        """The subject of the chart, in a sentence."""
+        return 340
 
     @abstractmethod
     def layers(self, alt: Any) -> list[Any]:
@@ -62,40 +65,14 @@ class Chart(ABC, Generic[RowT]):
             "height": self.height,
             "autosize": theme.AUTOSIZE,
             "config": dict(theme.CONFIG),
-            "description": self.summary,
+            "description": self.title,
             "padding": 4,
         }
 
+    @cached_property
     def table(self) -> Table:
         """The data of the chart as a table, for readers and files."""
         return self.data.table()
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart with its texts; ``id`` is unique on the site and occurs in the data files' names.
-
-    ``title`` is the main result; ``source`` says where and when the values were obtained.
-
-    The spec of a ``scripted`` figure is also published as a script, for pages that load it later.
-    """
-
-    id: str
-    title: str
-    description: str
-    chart: Chart[Any]
-    source: str = ""
-    scripted: bool = False
-
-    @cached_property
-    def table(self) -> Table:
-        """The data of the chart as a table."""
-        return self.chart.table()
-
-
-def machine_name(observed: Observation) -> str:
-    """Name the observed machine in one line of printable text."""
-    return one_line(observed.machine.name)
 
 
 def ends(value: Time | Estimate | Bounded) -> Ends:

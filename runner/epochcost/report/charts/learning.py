@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
-from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure, day_range
+from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range
 from epochcost.results.trainings import Point
 from epochcost.units import seconds
 
@@ -30,11 +30,8 @@ class LearningPoint:
     measure: Annotated[Ends, Shown("Accuracy", "number")]
 
 
-@dataclass(frozen=True)
-class LearningCurve(Chart[LearningPoint]):
+class LearningCurve(Figure):
     """Chart a line for each training over the logarithm of time, in a band of its repeats."""
-
-    summary = "Held-out accuracy by time of steps, with the band of all repeats."
 
     def layers(self, alt: Any) -> list[Any]:
         """Bands, lines and points."""
@@ -54,7 +51,9 @@ class LearningCurve(Chart[LearningPoint]):
         ]
 
 
-def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
+def learning_curve(
+    trainings: Sequence[AccuracyTraining], *, identifier: str
+) -> LearningCurve | None:
     """Chart the learning curves of a model's trainings; None if fewer than three points differ."""
     rows = tuple(row for training in trainings for row in _points(training))
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
@@ -62,7 +61,7 @@ def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) ->
     best = max(rows, key=lambda row: row.measure[1])
     name = best.training
     currency = next((training.price.currency for training in trainings if training.price), "USD")
-    return Figure(
+    return LearningCurve(
         id=identifier,
         title=(
             f"{name[:1].upper()}{name[1:]} reaches {100 * best.measure[1]:.3g} % held-out "
@@ -72,7 +71,7 @@ def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) ->
             "The mean of all repeats, in the band from the lowest to the highest. Time and cost "
             "are of the steps, without evaluations."
         ),
-        chart=LearningCurve(ChartData(rows, currency)),
+        data=ChartData(rows, currency),
         source=f"Measured by us {day_range(_day(training) for training in trainings)}",
     )
 

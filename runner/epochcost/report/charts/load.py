@@ -5,6 +5,7 @@ The chart shows only machines that are the cheapest at some load, and the cheape
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,14 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any
 
+from epochcost.analysis.token_answers import TokenAnswer, reservation_of
+from epochcost.analysis.token_answers import Way as Offered
+from epochcost.analysis.tokens import ApiOffer, Requests, machines_for, rented_per_million
+from epochcost.cost.money import exact_arithmetic
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Shown
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.figure import Figure, day_range
+from epochcost.report.escape import one_line
 from epochcost.report.wording import per_second_words
 
 # Requests a second at which ways are compared: twelve in each factor of ten.
@@ -23,6 +29,7 @@ RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
 _HIGH = 12
 # More lines cannot be told apart; ways nearer than this share of their cost are one line.
 _MOST_MACHINES, _MOST_APIS, _ALIKE = 5, 3, 0.03
+# The height of the plot, and of a label.
 _HEIGHT, _LINE = 340, 16.0
 # Fewer ways, or fewer points that differ, are a sentence instead of a chart.
 _LEAST = 2
@@ -54,15 +61,13 @@ class LoadCost:
     label_cost: Annotated[float | None, Shown("Label", "money", place="chart")] = None
 
 
-@dataclass(frozen=True)
-class CostByLoad(Chart[LoadCost]):
+class CostByLoad(Figure):
     """Chart a line for each machine and API on logarithmic axes; the lines of APIs are dashed.
 
     The labels are stacked in the upper right corner, where there is no line.
     """
 
-    height = _HEIGHT
-    summary = "Cost of a million tokens by the rate of requests."
+    scripted = True
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines, invisible points for tooltips, and labels outlined in the background colour."""
@@ -91,6 +96,54 @@ class CostByLoad(Chart[LoadCost]):
         ]
 
 
+def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
+    """Chart the machines and APIs of an answer that cost least at some rate."""
+    requests, offers = answer.requests, [*_contending(answer)]
+    if not offers:
+        return None
+    turn = answer.turn
+    return cost_by_load(
+        [_way(requests, offer) for offer in offers],
+        identifier=identifier,
+        currency=_currency(offers[0]),
+        requests=f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written",
+        source=f"Times predicted; prices of {day_range(map(_day, offers))}",
+        turn=per_second_words(turn[0]) if turn else "",
+    )
+
+
+def _contending(answer: TokenAnswer) -> Iterator[Offered]:
+    """Yield APIs and machines in a currency, but no machine that is dearer and not faster."""
+    currency = _currency(answer.ways[0]) if answer.ways else ""
+    least = Decimal("Infinity")
+    for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
+        if reservation_of(offer) or offer.price.currency != currency:
+            continue
+        if offer.capacity.request.mean < least:
+            least = offer.capacity.request.mean
+            yield offer
+    yield from (api for api in answer.apis if not api.reservation and api.api.currency == currency)
+
+
+def _currency(offer: Offered) -> str:
+    return offer.api.currency if isinstance(offer, ApiOffer) else offer.price.currency
+
+
+def _day(offer: Offered) -> dt.date:
+    return offer.api.as_of if isinstance(offer, ApiOffer) else offer.price.as_of
+
+
+def _way(requests: Requests, offer: Offered) -> Way:
+    if isinstance(offer, ApiOffer):
+        costs = (float(offer.per_million),) * len(RATES)
+        return Way(one_line(f"{offer.api.provider} (API)"), costs, is_api=True)
+    request, tokens = offer.capacity.request.mean, Decimal(requests.tokens)
+    with exact_arithmetic():
+        numbers = [(rate, machines_for(rate, request)) for rate in RATES]
+        exact = [rented_per_million(offer.hour, count, rate, tokens) for rate, count in numbers]
+    return Way(one_line(offer.deployment.machine.name), tuple(map(float, exact)))
+
+
 def cost_by_load(
     ways: Sequence[Way],
     *,
@@ -99,7 +152,7 @@ def cost_by_load(
     requests: str,
     source: str = "",
     turn: str = "",
-) -> Figure | None:
+) -> CostByLoad | None:
     """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
     ``requests`` describes the requests. ``turn`` is the rate above which a machine costs less than
@@ -108,7 +161,7 @@ def cost_by_load(
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:
         return None
-    return Figure(
+    return CostByLoad(
         id=identifier,
         title=finding(drawn, turn),
         description=(
@@ -116,7 +169,7 @@ def cost_by_load(
             "number grows with the load. Machines that are cheapest at no load are left out, and "
             + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
         ),
-        chart=CostByLoad(ChartData(tuple(_rows(drawn)), currency)),
+        data=ChartData(tuple(_rows(drawn)), currency),
         source=source,
     )
 

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 
 from epochcost.cost.break_even import Alternative, Comparison, MonthlyCost
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
-from epochcost.report.charts import axes, theme
+from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, PlanName, Shown
-from epochcost.report.charts.figure import Chart, Figure, day_range
+from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.escape import one_line
 from epochcost.specs.price import Price
+from epochcost.units import symbol
 
 _DASHES = {"bought": [1, 0], "rented": [5, 4]}
 # More lines cannot be told apart: there are eight colours, one is the owned line's.
@@ -37,17 +38,15 @@ class MonthPoint:
     cost_per_month: Annotated[Decimal, Shown("Cost of a month", "money")]
 
 
-@dataclass(frozen=True)
-class RentOrBuy(Chart[MonthPoint]):
+class RentOrBuy(Figure):
     """Chart the owned machine (solid line), rented ones (dashed) and the points where they meet."""
-
-    height = 340
-    summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
 
     def layers(self, alt: Any) -> list[Any]:
         """The lines, and the crosses if there are any."""
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
         most = float(HOURS_PER_CALENDAR_MONTH)
+        label = f"'{symbol(self.data.currency)}' + format(datum.value, ',~r')"
+        money = alt.Axis(labelExpr=label, tickCount=6)
         base = self.marks(alt).encode(
             x=alt.X(
                 "hours_per_month:Q",
@@ -55,8 +54,8 @@ class RentOrBuy(Chart[MonthPoint]):
                 axis=alt.Axis(values=list(range(0, int(most) + 1, 100))),
                 title="hours of use in a month",
             ),
-            y=axes.money_axis(alt, "cost_per_month", "cost of a month", self.data.currency),
-            color=theme.colour_by(alt, self.data, "price_plan", legend=theme.LINES),
+            y=alt.Y("cost_per_month:Q", axis=money, title="cost of a month"),
+            color=theme.colour_by(alt, self.data, "price_plan", legend={"symbolType": "stroke"}),
         )
         lines = (
             base.transform_filter("datum.point == 'use'")
@@ -72,7 +71,7 @@ class RentOrBuy(Chart[MonthPoint]):
         return [lines, crossings] if "break-even" in self.data.values_of("point") else [lines]
 
 
-def rent_or_buy(comparison: Comparison) -> Figure | None:
+def rent_or_buy(comparison: Comparison) -> RentOrBuy | None:
     """Chart an owned machine and its cheapest alternatives; None if there are no alternatives."""
     alternatives, bought = comparison.alternatives, comparison.owned
     if not alternatives:
@@ -91,14 +90,14 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
             cost = rented.month.at(hours)
             tenth = hours.quantize(Decimal("0.1"))
             points.append(MonthPoint(name, "rented", "break-even", tenth, cost))
-    return Figure(
+    return RentOrBuy(
         id=f"rent-or-buy-{bought.id}",
         title=(
             f"Buying {bought.hardware} costs less than {_name(drawn[0].rent.price)} "
             f"{drawn[0].crossing.phrase}"
         ),
         description=_description(drawn, len(alternatives) - len(drawn)),
-        chart=RentOrBuy(ChartData(tuple(points), bought.currency)),
+        data=ChartData(tuple(points), bought.currency),
         source=f"Prices of {day_range(plan.as_of for plan in prices)}",
     )
 

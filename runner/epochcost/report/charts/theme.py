@@ -36,8 +36,6 @@ SHAPES = {
     "estimated": "cross",
     "estimated, price assumed": _TRIANGLE_DOWN,
 }
-# In the legend of lines, whose points are not marks of a kind.
-LINES = {"symbolType": "stroke"}
 # A crossing or a miss.
 CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
 # Series have no mark of a kind of figure.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from epochcost.analysis.prediction_trust import Shown as WithheldRow
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
-from epochcost.report.charts.figure import LEAST_POINTS, Chart, Figure
+from epochcost.report.charts.figure import LEAST_POINTS, Figure
 from epochcost.report.escape import one_line
 from epochcost.units import count_words
 
@@ -39,11 +39,8 @@ _SHAPES = {
 }
 
 
-@dataclass(frozen=True)
-class WithheldChart(Chart[WithheldTime]):
+class WithheldChart(Figure):
     """Chart marks with error bars on logarithmic axes, and a line for exact predictions."""
-
-    summary = "Predicted vs. true time of an example, by true time."
 
     def layers(self, alt: Any) -> list[Any]:
         """The line of exact predictions, then error bars and marks."""
@@ -64,14 +61,14 @@ class WithheldChart(Chart[WithheldTime]):
         ]
 
 
-def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> Figure | None:
+def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> WithheldChart | None:
     """Chart some rows of each withheld accelerator; None if there are fewer than three rows."""
     if len(rows) < LEAST_POINTS:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)
     hits = sum(row.low <= row.seconds <= row.high for row in rows)
     sources = len({row.source for row in rows})
-    return Figure(
+    return WithheldChart(
         id=identifier,
         title=f"{hits} of {len(rows)} intervals contain the true time",
         description=(
@@ -79,7 +76,7 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> F
             "has some of its rates, evenly from its fastest to its slowest, predicted without any "
             "rate of that accelerator."
         ),
-        chart=WithheldChart(ChartData(tuple(points))),
+        data=ChartData(tuple(points)),
         source=f"True times of {count_words(sources, 'published source')}, predicted by us",
     )
 

@@ -20,8 +20,9 @@ from epochcost.cost import Estimate
 from epochcost.report import wording
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import accelerators, list_prices, moved_prices
+from epochcost.report.pages.model import job_figure, job_words
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
-from epochcost.report.pages.workload import by_group, job_figure, job_words
+from epochcost.report.pages.workload import by_group
 from epochcost.report.ranking import Contender, Contest
 from epochcost.units import money, share, software_words
 
@@ -169,7 +170,7 @@ def _cards(contest: Contest) -> Iterator[Card]:
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
     """Yield cards of a machine at the stated load, the cheapest API, and a machine never idle."""
     best, api = answer.cheapest_machine, answer.cheapest_api
-    turn = answer.wins_from(api) if api else None
+    turn = answer.turn
     cheaper = "The API costs less, even at full load" if api else ""
     if turn is not None:
         machine = one_line(turn[1].deployment.machine.name)

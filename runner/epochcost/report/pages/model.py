@@ -7,8 +7,13 @@ from typing import Any
 
 from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
-from epochcost.analysis.rows import group_by
-from epochcost.report.pages.page import Report
+from epochcost.analysis.rows import GOAL_WORDS, group_by
+from epochcost.report.charts.contest import cost_against_time
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.load import load_figure
+from epochcost.report.pages.page import Job, Report, stem
+from epochcost.report.ranking import ContestGoal
+from epochcost.report.wording import full_training_words
 
 
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
@@ -51,3 +56,24 @@ def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]
     ]
     groups = group_by(missing, lambda pair: pair[1]).items()
     return {reason: tuple(name for name, _ in pairs) for reason, pairs in groups}
+
+
+def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
+    """Chart a job: cost against time by machine, or cost of tokens against load."""
+    machines, identifier = report.contests_of(workload).get(job), f"{stem(workload)}-{job}"
+    if job == "tokens":
+        answer = report.tokens.get(workload.id)
+        return load_figure(answer, f"{stem(workload)}-load") if answer else None
+    if machines is None:
+        return None
+    lora, goal = "a fine-tuning by LoRA", machines.goal
+    words = lora if job == "lora" else job_words(report, workload, goal)
+    return cost_against_time(machines, identifier=identifier, job=words)
+
+
+def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+    """Name a job, for example "training for 90 epochs"."""
+    if goal == "full":
+        rows = report.workloads[workload].rows
+        return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
+    return next(text for name, text in GOAL_WORDS.items() if name == goal)

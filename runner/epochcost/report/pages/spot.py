@@ -10,7 +10,6 @@ from epochcost.analysis.replays import Replayed, on_demand_per_hour, play
 from epochcost.cost import Usage, quote
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
-from epochcost.report.charts.spot import cost_by_start
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
@@ -63,7 +62,6 @@ def pages(report: Report) -> Iterator[Page]:
             "failures": failures,
             "unknown": list(_unknown_rates(report)),
         },
-        figures={replayed.spec.id: cost_by_start(replayed) for replayed in played},
     )
 
 

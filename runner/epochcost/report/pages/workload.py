@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,15 +10,13 @@ from epochcost.analysis.comparisons import comparisons, scalings
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.estimates import states_bytes
 from epochcost.analysis.observations import Observation, Workload
-from epochcost.analysis.rows import GOAL_WORDS, Row
-from epochcost.report.charts.batch_size import time_by_batch_size
-from epochcost.report.charts.contest import cost_against_time, cost_ratios
+from epochcost.analysis.rows import Row
+from epochcost.report.charts.contest import cost_ratios
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
-from epochcost.report.pages.model import about_model
-from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
-from epochcost.report.ranking import ContestGoal, contest
-from epochcost.report.wording import full_training_words
+from epochcost.report.pages.model import about_model, job_figure, job_words
+from epochcost.report.pages.page import Page, Report, stem, workload_uri
+from epochcost.report.ranking import contest
 
 # Groups of models, in the order of lists, by words of their tasks.
 _GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -82,7 +79,6 @@ def _page(report: Report, about: Mapping[str, Any]) -> Page:
     # Rows share an observation, which is expensive to hash.
     rows = report.workloads[workload].rows
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
-    name = stem(workload)
     return Page(
         uri=workload_uri(workload),
         title=workload.name,
@@ -93,9 +89,6 @@ def _page(report: Report, about: Mapping[str, Any]) -> Page:
             "ratio": _ratio_figure(report, workload),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
-            "time_batch": time_by_batch_size(
-                observed, tuple(report.inputs.limits.values()), identifier=f"{name}-time-batch"
-            ),
         },
     )
 
@@ -129,6 +122,11 @@ def _values(
         "scalings": scalings(catalogue, observed, variants),
         "comparisons": comparisons(catalogue, observed, variants),
         "measured": [trial for trial in observed if trial.kind == "measured"],
+        "sweeps": [
+            limit
+            for limit in report.inputs.limits.values()
+            if workload.is_model and limit.trial.model == workload.id and not limit.trial.variant
+        ],
         # Batch sizes without a comparison with PyTorch near them.
         "ratio_unknown": sorted({trial.batch_size for trial in trained if not _ratio(trial)}),
         "ratio_worst": max(
@@ -139,21 +137,6 @@ def _values(
         "slower_inference": report.inputs.ratios.slower_inference.get(workload.id),
         "estimated": report.workloads[workload].estimated,
     }
-
-
-def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
-    """Chart a job: cost against time by machine, or cost of tokens against load."""
-    machines = report.contests_of(workload).get(job)
-    if machines is None:
-        return None
-    if job in decoder.FIGURES:
-        return decoder.FIGURES[job](report, workload)
-    figure = cost_against_time(
-        machines,
-        identifier=f"{stem(workload)}-{job}",
-        job=job_words(report, workload, machines.goal),
-    )
-    return replace(figure, scripted=True) if figure else None
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
@@ -167,14 +150,6 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
         identifier=f"{stem(workload)}-ratio",
         job=job_words(report, workload, machines.goal),
     )
-
-
-def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
-    """Name a job, for example "training for 90 epochs"."""
-    if goal == "full":
-        rows = report.workloads[workload].rows
-        return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
-    return next(text for name, text in GOAL_WORDS.items() if name == goal)
 
 
 def _ratio(trial: Observation) -> Decimal:
