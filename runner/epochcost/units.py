@@ -46,7 +46,7 @@ _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
 # From each limit up: the scale and its prefix.
 _PREFIXES = ((999.5e9, 1e12, "T"), (999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (0, 1e3, "k"))
 # Below each limit in seconds: the scale and its unit; limits are where three digits would round up.
-_TIME_UNITS = (
+TIME_UNITS = (
     (0.9995e-3, 1e6, "µs"),
     (0.9995, 1e3, "ms"),
     (120, 1, "s"),
@@ -169,7 +169,7 @@ def seconds(value: float) -> str:
     """Format a time in seconds with three significant digits and a fitting unit."""
     if 0 < value < _NANOSECOND:
         return "under 1 ns"
-    scale, unit = next((scale, unit) for limit, scale, unit in _TIME_UNITS if value < limit)
+    scale, unit = next((scale, unit) for limit, scale, unit in TIME_UNITS if value < limit)
     return f"{rounded(value * scale)} {unit}"
 
 

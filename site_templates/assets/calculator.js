@@ -10,6 +10,11 @@
 
   function per(question) { return question.every === "once" && question.job !== "serve" ? "in all" : "a month"; }
 
+  /* Predicted amounts have three digits, as on other pages. */
+  function amount(value, { plan, timing }) {
+    return money(timing.kind === "predicted" ? Number(value.toPrecision(3)) : value, plan.currency);
+  }
+
   function spread(low, high, words) { return low === high ? "" : `${words(low)} to ${words(high)}`; }
 
   function badge({ timing, plan }, shapes) {
@@ -37,12 +42,12 @@
 
   function row(form, question, way, shapes, best) {
     const made = element("tr", "", { className: way.misses && "ec-missed" }), { plan, timing, mean } = way;
-    const amount = value => money(value, plan.currency), serves = question.job === "serve";
+    const words = value => amount(value, way), serves = question.job === "serve";
     const machine = element("a", timing.name, { href: `${form.dataset.ecRoot}machines/${timing.machine}.html` });
     const region = plan.region && `, ${plan.region}`, missed = way.misses && `; ${way.misses}`;
     cell(made, noted(machine, `${plan.name}${region}, ${plan.as_of}${interrupted(question, plan)}${missed}`));
-    if (question.times !== 1 || serves) { cell(made, range(way, "total", amount), true, mean.total); }
-    cell(made, range(way, "each", amount), true, mean.each);
+    if (question.times !== 1 || serves) { cell(made, range(way, "total", words), true, mean.total); }
+    cell(made, range(way, "each", words), true, mean.each);
     cell(made, range(way, "seconds", duration), true, mean.seconds);
     if (serves) { cell(made, [`${mean.machines} × `, small(busy(mean.load))], true, mean.machines); }
     cell(made, chances(way, best), true, way.wins || 0);
@@ -79,9 +84,9 @@
     return times < 1.1 ? "" : ` Each request costs ${rounded(times, 2)} times as much as on a machine that is always busy.`;
   }
 
-  function answer(question, { mean, plan, timing }) {
-    const words = element("p", "", { className: "ec-verdict" }), single = question.times === 1;
-    const total = money(mean.total, plan.currency), each = money(mean.each, plan.currency), time = duration(mean.seconds);
+  function answer(question, way) {
+    const { mean, timing } = way, words = element("p", "", { className: "ec-verdict" }), single = question.times === 1;
+    const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
     words.append(element("strong", total + period), question.job === "serve" ?
@@ -92,7 +97,7 @@
 
   function certainty(way, question) {
     const { plan } = way, limits = odds.limits(way), doubt = plan.unconfirmed && `; ${plan.unconfirmed} unconfirmed`;
-    const ends = spread(way.low.total, way.high.total, value => money(value, plan.currency));
+    const ends = spread(way.low.total, way.high.total, value => amount(value, way));
     const exact = way.exact ? "No range: the source states a single time. " : "";
     return small((ends ? `Range ${ends} ${per(question)}. ` : exact) + odds.sureness(way) +
       (limits && `${limits[0].toUpperCase()}${limits.slice(1)} scenarios. `) +
@@ -104,10 +109,19 @@
     const fitting = ways.filter(way => !way.apart && way.misses === best.misses);
     const way = fitting.reduce((first, other) => other.mean.seconds < first.mean.seconds ? other : first);
     return way === best ? "" :
-      ` Fastest: ${duration(way.mean.seconds)} on ${way.timing.name}, for ${money(way.mean.each, way.plan.currency)}.`;
+      ` Fastest: ${duration(way.mean.seconds)} on ${way.timing.name}, for ${amount(way.mean.each, way)}.`;
   }
 
-  function verdict(question, ways, shapes) {
+  /* A cheaper answer in other software, and why it is not the first one. */
+  function lower(best, stacks, form) {
+    const other = stacks.map(list => list.find(way => !way.apart)).find(
+      way => way && !way.misses && way.plan.currency === best.plan.currency && way.mean.total < best.mean.total
+    );
+    return other ? ` With ${form.elements.software.querySelector(`[value="${other.timing.stack}"]`).textContent}: ${amount(other.mean.total, other)} on ` +
+      `${other.timing.name}, less, but its time is less sure.` : "";
+  }
+
+  function verdict(question, ways, shapes, stacks, form) {
     const best = ways.find(way => !way.apart), sure = element("p");
     if (!best) {
       return [element("p", ways.length ? "No price of this kind can be compared; the list below shows the others." :
@@ -115,6 +129,7 @@
     }
     sure.append(badge(best, shapes), " ", certainty(best, question));
     if (question.job !== "serve") { sure.append(small(fastest(ways, best))); }
+    sure.append(small(lower(best, stacks, form)));
     const closest = best.misses ? [element("p", "No machine is within the limits. The closest:")] : [];
     return [...closest, answer(question, best), sure, lines(question, best)];
   }
@@ -124,7 +139,7 @@
     const [first, second] = way.mean[key] <= other.mean[key] ? [way, other] : [other, way];
     const factor = second.mean[key] / first.mean[key];
     if (factor < 1.005) { return `Both are equally ${equal}. `; }
-    const [little, much] = [first, second].map(side => words(side.mean[key], side.plan.currency));
+    const [little, much] = [first, second].map(side => words(side.mean[key], side));
     return `${first.timing.name} is ${rounded(factor, 2)} times ${compared}: ${little} vs. ${much}` +
       `${odds.beside(first, second, key, compared)}. `;
   }
@@ -136,7 +151,7 @@
       words.append("Choose two different machines that have a time and a price of this kind.");
     } else {
       const same = a.plan.currency === b.plan.currency;
-      words.append(element("strong", same ? less(a, b, "total", ["expensive", "cheaper"], money) : ""),
+      words.append(element("strong", same ? less(a, b, "total", ["expensive", "cheaper"], amount) : ""),
         less(a, b, "seconds", ["fast", "faster"], duration));
     }
     return [words];
@@ -151,7 +166,7 @@
     const apart = two ? [] : ways.filter(way => way.apart);
     odds.weigh(listed, data.draws, { seconds: question.limit, total: question.budget }, two);
     form.elements.budget.labels[0].firstChild.textContent = `Budget ($ ${per(question)}) `;
-    place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes)));
+    place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes, stacks, form)));
     place.lastElementChild.replaceChildren(...(listed.length ? [table(form, question, listed, shapes)] : []),
       ...(apart.length ? [fold(
         `Not compared: ${apart.length} with an assumed price, or without a known rate of interruptions`,
@@ -162,6 +177,7 @@
 
   /* Show the machines with a time, and the fields that the job needs. */
   function settle(form, data, state) {
+    window.epochcostForms.offer(form.elements.job, job => data[timed(job)].length);
     const job = form.elements.job.value, lacks = { examples: job === "train" && !data.examples, tokens: !data.tokens };
     const names = new Map(data[timed(job)].map(({ machine, name }) => [machine, name]));
     const sorted = Array.from(names).sort((one, other) => one[1].localeCompare(other[1]));

@@ -18,10 +18,17 @@
     return field.value === "" || !sound(field) ? otherwise : Number(field.value);
   }
 
-  /* Say below a field which numbers it expects, if it ignores ``value``. */
-  function explain(field, value, wrong) {
-    const limit = value > Number(field.max) ? `at most ${field.max}` : `at least ${field.min}`;
-    const text = `A value was ignored: expected a number, ${limit}.`;
+  /* Offer only some options of a select, and choose the first of them if another is chosen. */
+  function offer(select, able) {
+    const options = Array.from(select.options);
+    options.forEach(option => { option.hidden = option.disabled = !able(option.value); });
+    if (!able(select.value)) { select.value = options.find(option => !option.disabled)?.value; }
+  }
+
+  /* Say below a field which numbers it expects, if it ignores its value. */
+  function explain(field, wrong) {
+    const [least, most] = [field.min, field.max].map(end => Number(end).toLocaleString("en", { maximumSignificantDigits: 9 }));
+    const text = `Ignored: enter a number from ${least} to ${most}.`;
     field.parentElement.querySelector("[role=alert]")?.remove();
     if (wrong) { field.after(window.epochcostShown.element("small", text, { role: "alert" })); }
   }
@@ -45,7 +52,7 @@
       if (field.type !== "number" || NUMBER.test(text)) { field.value = text; }
       if (field.value !== text || !sound(field)) {
         field.value = before;
-        if (field.type === "number") { explain(field, text, true); }
+        if (field.type === "number") { explain(field, true); }
       }
     });
   }
@@ -55,7 +62,7 @@
   async function begin(form, answer, always) {
     const defaults = new FormData(form), state = new URLSearchParams(location.search);
     async function again() {
-      fields(form).forEach(field => explain(field, field.value, !sound(field)));
+      fields(form).forEach(field => explain(field, !sound(field)));
       await answer(new URLSearchParams());
       remember(form, defaults, always);
     }
@@ -78,5 +85,5 @@
     }));
   }
 
-  window.epochcostForms = { fields, number, onForms };
+  window.epochcostForms = { fields, number, offer, onForms };
 })();

@@ -13,9 +13,8 @@
   }
 
   async function show(form, data) {
-    const { model, job } = form, options = Array.from(job.options);
-    options.forEach(option => { option.hidden = option.disabled = !data[`${model.value}/${option.value}`]; });
-    if (job.selectedOptions[0].disabled) { job.value = options.find(option => !option.disabled).value; }
+    const { model, job } = form;
+    window.epochcostForms.offer(job, name => data[`${model.value}/${name}`]);
     const answer = data[`${model.value}/${job.value}`], place = document.querySelector(".ec-cards");
     place.replaceChildren(...answer.cards.map(texts => {
       const card = place.firstElementChild.cloneNode(true);

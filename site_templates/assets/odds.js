@@ -126,7 +126,7 @@
   function multiple(way, best) {
     if (way.wins === undefined || way === best) { return ""; }
     const [low, middle, high] = ratio(way.drawn.total, best.drawn.total).map(digits);
-    return (middle === "1" ? "the same cost" : `${middle} times the cost`) + (low === high ? "" : ` (${low} to ${high})`);
+    return (middle === "1" ? "the same cost" : `${middle} times the cost`) + (low === high ? "" : ` at the median (${low} to ${high})`);
   }
 
   /* The 90 % range of the factor between two ways, and how often the better one is better. */

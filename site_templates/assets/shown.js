@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const HOUR = 3600, loading = {};
+  const HOUR = 3600, YEAR = 365.25 * 24 * HOUR, loading = {};
 
   /* Call a function now and at every page of instant navigation, which Material's observable emits. */
   function onPage(start) {
@@ -38,12 +38,14 @@
     return `${rounded(100 * part, 2)} % busy${part > 0.8 ? ": requests queue, plan for more machines" : ""}`;
   }
 
+  /* With the limits of units as in epochcost.units. */
   function duration(seconds) {
     if (seconds < 0.9995) { return `${rounded(seconds * 1000, 3)} ms`; }
-    if (seconds < 90) { return `${rounded(seconds, 3)} s`; }
-    if (seconds < 90 * 60) { return `${rounded(seconds / 60, 3)} min`; }
-    if (seconds < 96 * HOUR) { return `${rounded(seconds / HOUR, 3)} h`; }
-    return `${rounded(seconds / HOUR / 24, 3)} days`;
+    if (seconds < 120) { return `${rounded(seconds, 3)} s`; }
+    if (seconds < 2 * HOUR) { return `${rounded(seconds / 60, 3)} min`; }
+    if (seconds < 120 * HOUR) { return `${rounded(seconds / HOUR, 3)} h`; }
+    if (seconds < 2 * YEAR) { return `${rounded(seconds / HOUR / 24, 3)} days`; }
+    return `${rounded(seconds / YEAR, 3)} years`;
   }
 
   function element(name, text, attributes) {

@@ -153,7 +153,7 @@ def test_marks_are_those_of_the_pages() -> None:
 @pytest.mark.parametrize(
     ("form", "expression"),
     [
-        ("seconds", "format(datum.x / 86400, ',.3~r') + ' days'"),
+        ("seconds", "format(datum.x * 1.15740741e-05, ',.3~r') + ' days'"),
         ("money", "'$' + "),
         ("number", "format(datum.x, ',.3~r')"),
     ],

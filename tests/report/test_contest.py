@@ -42,7 +42,8 @@ def test_the_title_is_the_finding(predicted: Contest) -> None:
     assert odds is not None
     wins = f"{100 * odds.wins:.0f} of 100"
     assert figure.title.startswith(f"{predicted.cheapest.name} costs least in {wins} scenarios; ")
-    assert re.search(r" is predicted to cost \d\.\d times as much \(likely .*\)$", figure.title)
+    ratio = r" is predicted to cost \d\.\d times as much at the median \(likely .*\)$"
+    assert re.search(ratio, figure.title)
 
 
 def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:

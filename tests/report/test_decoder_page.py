@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from bill_programs import run
+from calculator_data import data_of
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Workload
 from epochcost.report.pages import decoder
 from epochcost.report.pages.model import about_model
-from epochcost.report.pages.page import Report
+from epochcost.report.pages.page import TUNING, Report
 from epochcost.report.templates import environment, render
 from epochcost.specs.loader import load_catalogue
 
@@ -70,6 +73,23 @@ def test_each_method_has_its_machine(page: str) -> None:
     rows = re.findall("<tr><td>(LoRA|QLoRA|all weights)", tuning)
     assert rows == ["LoRA", "QLoRA", "all weights"]
     assert tuning.count("<li>") >= 4
+
+
+def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> None:
+    """Its file has a time for each machine; the bill of all epochs is the page's cost."""
+    assert "calculator.html?model=lora/llama-3.1-8b&examples=10000" in page
+    data = data_of(report)
+    job, answer = data["lora/llama-3.1-8b"], report.tuned["llama-3.1-8b"]["lora"]
+    hardware, price = answer.choice.key.way.hardware, answer.choice.key.price
+    timing = next(each for each in job["train"] if each["machine"] == hardware.id)
+    assert (job["examples"], job["tokens"], job["epochs"]) == TUNING
+    machines = {offer.key.way.hardware.id for offer in answer.offers}
+    assert {each["machine"] for each in job["train"]} == machines
+    seconds = Decimal(repr(timing["seconds"][1])) * job["epochs"]
+    bill = run(data["plans"]["plans"][price.id]["bill"], {"seconds": seconds})
+    assert float(bill.total) == pytest.approx(float(answer.choice.cost.mean), rel=1e-6)
+    turing = next(each for each in job["train"] if each["machine"] == "lambda-1x-rtx6000")
+    assert turing["precision"] == "fp16"
 
 
 def test_every_decoder_has_an_answer(report: Report) -> None:

@@ -25,7 +25,7 @@ from epochcost.analysis.finetune_memory import (
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
 from epochcost.analysis.rows import mark_of, usual_currency
-from epochcost.analysis.serving_capacity import Place, Refusal, serving_places
+from epochcost.analysis.serving_capacity import LEAST_BF16, Place, Refusal, serving_places
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
@@ -81,6 +81,13 @@ class Way:
     needed_bytes: float
     forecast: Forecast
     time: Time
+
+    @property
+    def precision(self) -> str:
+        """The precision of most arithmetic: GPUs before Ampere compute bf16 as fp16."""
+        chips = [chip.compute_capability for chip in self.hardware.accelerators]
+        old = any(chip and Decimal(chip) < LEAST_BF16 for chip in chips)
+        return "fp16" if old and self.setting.precision == "bf16" else self.setting.precision
 
     @property
     def available_bytes(self) -> float:

@@ -283,5 +283,5 @@ def _of_tuning(offer: Candidate[TuningOffer]) -> Contender:
         reservation=price.reservation,
         batch_size=way.setting.sequences,
         software=SOFTWARE,
-        precision=way.setting.precision,
+        precision=way.precision,
     )

@@ -302,7 +302,7 @@ def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
     exact = all(ends[0] == ends[2] for ends in odds.ratios.values())
     wins = "" if exact else f" in {scenarios(odds.wins)} scenarios"
-    likely = f" (likely {low} to {high})" if low != high else ""
+    likely = f" at the median (likely {low} to {high})" if low != high else ""
     much = "as much" if middle == "1.0" else f"{middle} times as much"
     costs = "is predicted to cost" if second.figure.startswith("predicted") else "costs"
     return f"{best.machine} costs least{wins}; {second.machine} {costs} {much}{likely}"

@@ -6,7 +6,6 @@ A row is a frozen dataclass, and a `Shown` annotates each field. Charts decide w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from epochcost.analysis.table.lines import Value
 from epochcost.report.tables import Column, Form, Table
-from epochcost.units import symbol
+from epochcost.units import TIME_UNITS, symbol
 
 RowT = TypeVar("RowT")
 # Low, mean and high.
@@ -23,11 +22,6 @@ Ends = tuple[float, float, float]
 _ENDS = ("_low", "", "_high")
 # Largest factor from a mean to the end of a bar; a few scattered samples give useless intervals.
 _MOST_DRAWN = 5
-# Of times: the value below which a unit is used, the unit, and its name.
-_UNITS = (
-    (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"),
-    (31557600, 86400, "days"), (math.inf, 31557600, "years"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +163,8 @@ def readable(form: Form, value: str, currency: str = "USD") -> str:
         return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"
     if form != "seconds":
         return number
-    texts = [f"format({value} / {size:.9g}, ',.3~r') + ' {name}'" for _, size, name in _UNITS]
-    ends = [f"{value} < {end:.9g} ? " for end, _, _ in _UNITS[:-1]]
+    texts = [f"format({value} * {scale:.9g}, ',.3~r') + ' {name}'" for _, scale, name in TIME_UNITS]
+    ends = [f"{value} < {end:.9g} ? " for end, _, _ in TIME_UNITS[:-1]]
     return " : ".join(map("".join, zip([*ends, ""], texts, strict=True)))
 
 

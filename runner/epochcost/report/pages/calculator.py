@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.observations import Goal, Observation, Workload
+from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
+from epochcost.analysis.observations import Goal, Observation, Stack, Workload
 from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, by_stack, group_by
 from epochcost.cost.jobs import million_program, serving_program, training_program
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
+from epochcost.predict.decoders.training_rows import Method
+from epochcost.predict.joint import Draws
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import Page, Report
+from epochcost.report.pages.page import TUNING, Page, Report
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES
 from epochcost.specs.catalogue import current_prices
@@ -29,6 +33,10 @@ from epochcost.units import HOURS_PER_BILLED_MONTH
 Json = dict[str, Any]
 # In thousandths: the least draw (None without a bound), the shift, then the weights.
 _Drawn = tuple[int | None, ...]
+# The place of each row of inputs in a list, by seed.
+_DrawnRows = dict[int, dict[_Drawn, int]]
+_TUNING_STACK: Stack = "published"
+METHOD_WORDS: Mapping[Method, str] = {"lora": "LoRA", "qlora": "QLoRA", "full": "all weights"}
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
@@ -38,6 +46,7 @@ _EXAMPLES = (
     ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
+    ("LoRA of Llama 3.1 8B on 10,000 examples", "lora/llama-3.1-8b", "examples=10000&tokens=512"),
     (
         "ten million texts of 200 tokens embedded",
         "minilm-l6",
@@ -51,6 +60,11 @@ def pages(report: Report) -> Iterator[Page]:
     rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
     models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
+    names |= {
+        _tuning_key(answer): f"{report.catalogue.models[name].name}, {METHOD_WORDS[method]}"
+        for name, methods in report.tuned.items()
+        for method, answer in methods.items()
+    }
     places = {key: _places(rows) for key, rows in rows_by_key.items()}
     fine_tuning = _EXAMPLES[0][1]
     start = (
@@ -65,10 +79,11 @@ def pages(report: Report) -> Iterator[Page]:
             "workloads": sorted(names.items(), key=lambda entry: entry[1].casefold()),
             "start": start,
             "texts": any(model.id == start and model.tokens_per_example for model in models),
-            "examples": [entry for entry in _EXAMPLES if entry[1] in rows_by_key],
+            "examples": [entry for entry in _EXAMPLES if entry[1] in names],
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
             "decoders": [Workload.of_model(model) for model in models if model.id in report.tokens],
+            "tuning": TUNING,
         },
     )
 
@@ -76,7 +91,10 @@ def pages(report: Report) -> Iterator[Page]:
 def files(report: Report) -> Iterator[tuple[str, str]]:
     """Yield a script with each workload's times, and one with all price plans, by address."""
     rows_by_key = _rows(report)
-    plans = {row.price.id: row.price for rows in rows_by_key.values() for row in rows if row.price}
+    tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
+    prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
+    prices += [offer.key.price for answer in tunings for offer in answer.offers]
+    plans = {price.id: price for price in prices}
     programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
     machines = sorted({plan.hardware for plan in plans.values()})
     usual = {machine: _usual(report, machine) for machine in machines}
@@ -99,6 +117,45 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
             "tokens": model.tokens_per_example if model else None,
         }
         yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", jobs)
+    for answer in tunings:
+        key = _tuning_key(answer)
+        yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", _tuning_job(answer, usual))
+
+
+def _tuning_key(answer: FinetuneAnswer) -> str:
+    return f"{answer.demand.method}/{answer.demand.model}"
+
+
+def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
+    """Collect the times of a fine-tuning, which grow in proportion to all its tokens."""
+    examples, tokens, epochs = TUNING
+    drawn: _DrawnRows = {}
+    timings = []
+    for offers in group_by(answer.offers, lambda offer: offer.key.way.hardware.id).values():
+        way = offers[0].key.way
+        time = way.time
+        timing = {
+            "machine": way.hardware.id,
+            "name": one_line(way.hardware.name),
+            "kind": "predicted",
+            "software": SOFTWARE,
+            "stack": _TUNING_STACK,
+            "precision": way.precision,
+            "batch": way.setting.sequences,
+            "vcpus": way.hardware.vcpus or 1,
+            "seconds": [_short(end / epochs) for end in (time.low, time.mean, time.high)],
+            "plans": sorted(offer.key.price.id for offer in offers),
+        }
+        timings.append(_differing(timing | _draws(way.forecast.draws, drawn), usual))
+    return {
+        "epochs": epochs,
+        "examples": examples,
+        "tokens": tokens,
+        "draws": {seed: list(places) for seed, places in drawn.items()},
+        "stacks": {"train": [_TUNING_STACK], "serve": []},
+        "train": timings,
+        "serve": [],
+    }
 
 
 def _usual(report: Report, hardware: str) -> Json:
@@ -133,13 +190,12 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
     """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
-    drawn: dict[int, dict[_Drawn, int]] = {}
+    drawn: _DrawnRows = {}
     for mine in group_by(rows, lambda row: id(row.observed)).values():
         observed = mine[0].observed
-        timing = _timing(mine) | _draws(observed, drawn)
-        defaults = usual[observed.machine.hardware].items()
-        differing = dict(pair for pair in timing.items() if pair not in defaults)
-        timings[_JOBS[observed.mode]].append(differing)
+        seed = {"seed": seed_of_observation(observed)}
+        draws = _draws(observed.draws, drawn) if observed.draws else seed
+        timings[_JOBS[observed.mode]].append(_differing(_timing(mine) | draws, usual))
     listed = {seed: list(places) for seed, places in drawn.items()}
     stacks = {
         job: [group[0].observed.stack for group in by_stack(rows, goal)]
@@ -148,11 +204,14 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
     return {"epochs": epochs[0] if epochs else 1, "draws": listed, "stacks": stacks, **timings}
 
 
-def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
-    """The inputs from which a time is drawn: a seed and, if predicted, its row in ``drawn``."""
-    draws = observed.draws
-    if draws is None:
-        return {"seed": seed_of_observation(observed)}
+def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
+    """The facts of a timing that are not those of its machine."""
+    defaults = usual[timing["machine"]].items()
+    return dict(pair for pair in timing.items() if pair not in defaults)
+
+
+def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
+    """The inputs from which a predicted time is drawn: a seed, and its row in ``drawn``."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
@@ -171,7 +230,6 @@ def _timing(rows: Sequence[Row]) -> Json:
         "precision": observed.precision,
         "batch": observed.batch_size,
         "vcpus": observed.machine.vcpus or 1,
-        "date": str(observed.date),
         "seconds": _seconds(observed),
         "plans": sorted(row.price.id for row in rows if row.price),
     }
@@ -181,7 +239,11 @@ def _seconds(observed: Observation) -> list[float]:
     """Low end, mean and high end of a time, rounded to keep the script small."""
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"
-    return [float(f"{float(end):.9g}") for end in (time.low, time.mean, time.high)]
+    return [_short(end) for end in (time.low, time.mean, time.high)]
+
+
+def _short(seconds: Decimal) -> float:
+    return float(f"{seconds:.9g}")
 
 
 def _plan(price: Price) -> Json:

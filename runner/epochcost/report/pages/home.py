@@ -36,10 +36,8 @@ _JOBS: Mapping[Job, str] = {
     "train": "train or fine-tune it once",
     "serve": "answer a million requests",
 }
-# Pages on which readers enter their own numbers; else the calculator.
-_OWN: Mapping[Job, str] = {"tokens": "#your-traffic", "lora": "#fine-tuning"}
 # A million requests are a batch to the calculator, which serves requests as they come.
-_IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch"}
+_IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch", "lora": "train"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 _UNIT = "a million tokens"
 _LEFT_OUT = " Loading the libraries and the data is not included."
@@ -127,14 +125,15 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     page = html(workload_uri(workload))
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
     software = f"&software={row.observed.stack}" if row else ""
-    query = f"model={workload.key}&job={_IN_CALCULATOR.get(job, job)}{software}&prices="
+    key = f"lora/{workload.key}" if job == "lora" else workload.key
+    query = f"model={key}&job={_IN_CALCULATOR.get(job, job)}{software}&prices="
     if job == "tokens" and tokens is not None:
         cards = _token_cards(tokens, contest.cheapest, page)
     else:
         cards = _cards(contest)
     return {
         "page": page,
-        "own": page + _OWN[job] if job in _OWN else f"calculator.html?{query}",
+        "own": f"{page}#your-traffic" if job == "tokens" else f"calculator.html?{query}",
         "about": _about(report, workload, job, contest),
         "figure": figure.id if figure else "",
         "title": figure.title if figure else "",

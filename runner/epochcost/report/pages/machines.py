@@ -22,6 +22,9 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
+# NVIDIA's modules of a GPU and an Arm CPU.
+_WITH_ARM = ("GH200", "GB200", "GB300")
+
 
 @dataclass(frozen=True)
 class JobHere:
@@ -111,6 +114,7 @@ def _page(
             "why": next(
                 (gap.reason for gap in report.predictions.without if gap.id == hardware.id), ""
             ),
+            "unable": _unable(hardware),
             "measured": any(trial.kind == "measured" for trial in observed),
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
@@ -120,6 +124,16 @@ def _page(
             "elsewhere": _elsewhere(report, hardware),
         },
     )
+
+
+def _unable(hardware: Hardware) -> str:
+    """Explain why our runtime cannot measure a machine; empty if it can."""
+    for chip in hardware.accelerators:
+        if not chip.compute_capability:
+            return f"ONNX Runtime does not run on its accelerator, {chip.name}"
+        if chip.name.startswith(_WITH_ARM):
+            return "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged for x86-64 only"
+    return ""
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
