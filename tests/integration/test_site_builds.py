@@ -171,7 +171,7 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.Signals) -> None:
-    """The drawing processes end with it, without messages."""
+    """Its processes end with it, without messages."""
     folder = write_project(tmp_path / "project")
     with heeded_signals():
         process = subprocess.Popen(
@@ -183,7 +183,7 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
         while not any(folder.rglob("drawings/*")):
             assert process.poll() is None, "the build ended before it drew"
             time.sleep(0.05)
-        assert len(children := built.children(recursive=True)) >= 2
+        children = built.children(recursive=True)
         # A terminal signals all processes, kill only one.
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         assert process.stderr is not None

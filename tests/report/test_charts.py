@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,11 +27,9 @@ _LINEAR = {"rent_or_buy"}
 
 
 @pytest.fixture(scope="session", name="drawer")
-def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawer]:
+def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Drawer:
     """A drawer whose folder lasts for the session."""
-    drawer = Drawer(tmp_path_factory.mktemp("charts"))
-    yield drawer
-    drawer.close()
+    return Drawer(tmp_path_factory.mktemp("charts"))
 
 
 @pytest.mark.parametrize("name", CHARTS)

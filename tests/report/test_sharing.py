@@ -27,9 +27,7 @@ def site_fixture(inputs: Inputs, project: Path) -> Site:
 def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Every drawn file of the site by address."""
     drawer = Drawer(tmp_path_factory.mktemp("drawn"))
-    files = {uri: content() for uri, content in drawings(site, drawer)}
-    drawer.close()
-    return files
+    return {uri: content() for uri, content in drawings(site, drawer)}
 
 
 def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: Site) -> None:

@@ -76,7 +76,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the address of each file with a drawing, and a function that waits for the drawing."""
+    """Yield the address of each file with a drawing, and a function that draws it."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

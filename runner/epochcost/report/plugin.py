@@ -88,7 +88,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add our page frame to the theme, start the drawer, and let MkDocs fill a new folder."""
+        """Add our page frame to the theme, and let MkDocs fill a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -135,7 +135,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         stale = stale_fault(project, docs)
         for problem in (*inputs.problems, *([stale] if stale else [])):
             log.warning(str(problem))
-        self._drawer.begin(self._site.figures.values())
         self._remove_unpublished(files, inputs, config)
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
@@ -237,14 +236,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         log.info(f"The site is in {config.site_dir}")
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
-        """End the drawing processes and remove the new folder."""
+        """Remove the new folder."""
         self._end()
 
     def _end(self) -> None:
         # Another plugin may have failed before this one started.
         if hasattr(self, "_warnings"):
             logging.getLogger("mkdocs").removeHandler(self._warnings)
-            self._drawer.close()
         if self._folder is not None:
             self._folder.close()
 
