@@ -42,8 +42,8 @@ def test_no_cell_is_a_formula(before: str, text: str) -> None:
 def test_json_says_what_columns_mean() -> None:
     """Numbers are numbers, unknown is null; the layout is that of the standard library."""
     document = json.loads(as_json(TABLE))
-    assert as_json(TABLE) == json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    assert as_json(replace(TABLE, rows=())).endswith('"rows": []\n}\n')
+    assert len(as_json(TABLE).splitlines()) == 3 + len(document["rows"])
+    assert json.loads(as_json(replace(TABLE, rows=())))["rows"] == []
     assert document["columns"] == {"name": "Name", "cost_USD": "Cost", "n": "N"}
     assert document["rows"][0]["cost_USD"] == 1e-18
     assert document["rows"][1]["cost_USD"] is None

@@ -10,7 +10,7 @@ a ``<template>``, the spec of the interactive chart are inserted. With ``data-ec
 spec is inserted, for a closed fold that only a script opens. The table of the chart's data is
 inserted into ``<div class="ec-table" data-ec-table="ID"></div>``.
 
-This module also writes each chart as SVG and as a page to embed. Readers' browsers make the PNG.
+This module also writes each chart as SVG and as a page to embed.
 """
 
 from __future__ import annotations

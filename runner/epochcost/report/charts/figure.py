@@ -59,8 +59,7 @@ class Figure(ABC):
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         return {
-            "$schema": alt.SCHEMA_URL,
-            **theme.layered(self.layers(alt)),
+            **alt.layer(*self.layers(alt)).to_dict(validate=False),
             "width": theme.WIDTH,
             "height": self.height,
             "autosize": theme.AUTOSIZE,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -116,30 +116,6 @@ def error_bars(
     look = {"strokeWidth": 1.5, **look}
     low, high = getattr(alt, channel), getattr(alt, f"{channel}2")
     return [base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
-
-
-def layered(layers: Sequence[Any]) -> dict[str, Any]:
-    """Join charts as `alt.layer` does, without its copies of all rows.
-
-    Rows that all layers draw are stored only once.
-    """
-    if len({id(layer.data) for layer in layers}) == 1:
-        return {"layer": list(map(_unit, layers)), "data": _data(layers[0])}
-    return {"layer": [{"data": _data(layer), **_unit(layer)} for layer in layers]}
-
-
-def _unit(layer: Any) -> dict[str, Any]:
-    """A layer of a chart without data; Altair needs the data only for fields without a type."""
-    import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
-
-    bare = layer.copy(deep=False)
-    bare.data = alt.Undefined
-    unit: dict[str, Any] = bare.to_dict(validate=False, context={"top_level": False, "data": None})
-    return unit
-
-
-def _data(layer: Any) -> dict[str, Any]:
-    return {"values": layer.data["values"]}
 
 
 LIGHT_SERIES = (

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
-from epochcost.analysis.observations import Goal, Observation, Stack, Workload
+from epochcost.analysis.observations import Goal, Stack, Workload
 from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, by_stack, group_by
+from epochcost.cost import Time
 from epochcost.cost.jobs import million_program, serving_program, training_program
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
@@ -133,17 +133,14 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
     timings = []
     for offers in group_by(answer.offers, lambda offer: offer.key.way.hardware.id).values():
         way = offers[0].key.way
-        time = way.time
         timing = {
             "machine": way.hardware.id,
-            "name": one_line(way.hardware.name),
             "kind": "predicted",
             "software": SOFTWARE,
             "stack": _TUNING_STACK,
             "precision": way.precision,
             "batch": way.setting.sequences,
-            "vcpus": way.hardware.vcpus or 1,
-            "seconds": [_short(end / epochs) for end in (time.low, time.mean, time.high)],
+            "seconds": _ends(way.time, epochs),
             "plans": sorted(offer.key.price.id for offer in offers),
         }
         timings.append(_differing(timing | _draws(way.forecast.draws, drawn), usual))
@@ -221,6 +218,8 @@ def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
 def _timing(rows: Sequence[Row]) -> Json:
     """An observed time with its machine and the price plans that apply."""
     observed = rows[0].observed
+    time = observed.epoch if observed.mode == "training" else observed.step
+    assert time is not None, "a priced row has a time"
     return {
         "machine": observed.machine.hardware,
         "name": one_line(observed.machine.name),
@@ -230,20 +229,14 @@ def _timing(rows: Sequence[Row]) -> Json:
         "precision": observed.precision,
         "batch": observed.batch_size,
         "vcpus": observed.machine.vcpus or 1,
-        "seconds": _seconds(observed),
+        "seconds": _ends(time),
         "plans": sorted(row.price.id for row in rows if row.price),
     }
 
 
-def _seconds(observed: Observation) -> list[float]:
-    """Low end, mean and high end of a time, rounded to keep the script small."""
-    time = observed.epoch if observed.mode == "training" else observed.step
-    assert time is not None, "a priced row has a time"
-    return [_short(end) for end in (time.low, time.mean, time.high)]
-
-
-def _short(seconds: Decimal) -> float:
-    return float(f"{seconds:.9g}")
+def _ends(time: Time, parts: int = 1) -> list[float]:
+    """Low end, mean and high end of a part of a time, rounded to keep the script small."""
+    return [float(f"{end / parts:.9g}") for end in (time.low, time.mean, time.high)]
 
 
 def _plan(price: Price) -> Json:

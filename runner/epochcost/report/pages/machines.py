@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios
@@ -121,7 +120,6 @@ def _page(
             "achieved": achieved_rates(report.inputs, hardware, observed),
             "roofs": measured_roofs(report.inputs, hardware, "cpu"),
             "hosts": _hosts(report, hardware),
-            "elsewhere": _elsewhere(report, hardware),
         },
     )
 
@@ -160,18 +158,6 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
                 yield JobHere(
                     workload, job, here, contest.cheapest, quickest, machines, contest.odds
                 )
-
-
-def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
-    """Other declared machines to whose hosts results in this machine's folder belong."""
-    folder = f"{RESULTS_URI}/{hardware.id}/"
-    stored = (entry for entry in report.inputs.stored if entry.uri.startswith(folder))
-    declared = dict.fromkeys(entry.result.hardware for entry in stored)
-    return [
-        report.catalogue.hardware[identifier]
-        for identifier in declared
-        if identifier != hardware.id
-    ]
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:

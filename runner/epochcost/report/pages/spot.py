@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.replays import Replayed, on_demand_per_hour, play
@@ -19,29 +18,11 @@ from epochcost.units import SECONDS_PER_HOUR, money, rounded, seconds, share
 _HOURS = 24
 
 
-@dataclass(frozen=True)
-class Story:
-    """A replay as texts; ``saves`` says how much spot saves, ``rows`` have the policies' figures.
-
-    Above the rate of interruptions ``until``, spot saves nothing.
-    """
-
-    played: Replayed
-    model: str
-    machine: str
-    saves: str
-    until: str
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class UnknownRate:
-    """A spot plan with an unknown rate of interruptions; ``day`` has costs at several rates."""
-
-    price: Price
-    machine: Hardware
-    on_demand: str
-    day: tuple[str, ...]
+# A replay, the names of its model and machine, the saving, the rate above which nothing is saved, and
+# the policies' figures.
+Story = tuple[Replayed, str, str, str, str, tuple[tuple[str, ...], ...]]
+# A plan with its machine, the cost of a day on demand, and that at several rates of interruptions.
+UnknownRate = tuple[Price, Hardware, str, tuple[str, ...]]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -80,7 +61,7 @@ def _story(report: Report, played: Replayed) -> Story:
         for result in played.results
     )
     model, machine = catalogue.model(played.spec.model), catalogue.machine(played.spec.hardware)
-    return Story(played, model.name, machine.name, _saves(played), _until(played), rows)
+    return played, model.name, machine.name, _saves(played), _until(played), rows
 
 
 def _saves(played: Replayed) -> str:
@@ -120,15 +101,10 @@ def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
             Decimal(_HOURS * SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators)
         )
         hour = on_demand_per_hour(catalogue, machine.id, price.currency)
-        yield UnknownRate(
-            price,
-            machine,
-            "—" if hour is None else _money(hour * _HOURS, price.currency),
-            tuple(
-                money(quote(interrupted_at(price, rate), usage).total, price.currency)
-                for rate in SHOWN_RATES
-            ),
-        )
+        on_demand = "—" if hour is None else _money(hour * _HOURS, price.currency)
+        quotes = (quote(interrupted_at(price, rate), usage) for rate in SHOWN_RATES)
+        day = tuple(money(bill.total, price.currency) for bill in quotes)
+        yield price, machine, on_demand, day
 
 
 def _money(amount: float, currency: str) -> str:
