@@ -18,8 +18,8 @@ from epochcost.units import SECONDS_PER_HOUR, money, rounded, seconds, share
 _HOURS = 24
 
 
-# A replay, the names of its model and machine, the saving, the rate above which nothing is saved, and
-# the policies' figures.
+# A replay, the names of its model and machine, the saving, the rate above which nothing is saved,
+# and the policies' figures.
 Story = tuple[Replayed, str, str, str, str, tuple[tuple[str, ...], ...]]
 # A plan with its machine, the cost of a day on demand, and that at several rates of interruptions.
 UnknownRate = tuple[Price, Hardware, str, tuple[str, ...]]
