@@ -81,12 +81,14 @@ def test_an_ignored_number_is_explained_at_its_field(site: Site) -> None:
     """From the form and from the address, until the field has a valid number."""
     page = ask(site, "?model=net&job=serve&budget=-1")
     budget, rate = (page.locator(f"label:has([name={name}])") for name in ("budget", "rate"))
-    assert "expected a number, at least 0." in budget.inner_text()
+    assert "a number from 0 to 1,000,000,000,000,000." in budget.inner_text()
     for value in ("0", "-3"):
         page.locator("[name=rate]").fill(value)
-        assert "expected a number, at least 0.000001." in rate.inner_text()
+        assert "a number from 0.000001 to 1,000,000,000." in rate.inner_text()
     page.locator("[name=rate]").fill("3")
     assert page.get_by_role("alert").count() == 0
+    none = ask(site, "?model=net&examples=0")
+    assert "a number from 1 to" in none.get_by_role("alert").inner_text()
 
 
 def test_the_closest_to_a_missed_deadline_is_the_fastest(site: Site) -> None:
