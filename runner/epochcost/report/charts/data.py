@@ -133,11 +133,6 @@ class _Field:
         return bool(self.type == Ends)
 
     @property
-    def counts(self) -> bool:
-        """Whether each value is a whole number, or None."""
-        return self.type in {int, int | None}
-
-    @property
     def ends(self) -> tuple[tuple[str, str], ...]:
         """The suffixes that the field's columns add to its name and title."""
         if self.interval and self.display.bounds:
