@@ -6,7 +6,7 @@ import datetime as dt
 import functools
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -206,8 +206,7 @@ def _by_value(
     most: int,
 ) -> list[Cell]:
     """The cells that help the answers most for their money, in that order; prints the reasons."""
-    tariffs = {tariff.target.kind: tariff for tariff, _ in reached}
-    dollars = {kind: tariff.most(tariff.target.retries) for kind, tariff in tariffs.items()}
+    dollars, currency = _most_of_a_cell(reached)
     measurable: dict[MeasurableCell, Cell] = {}
     for cell in cells:
         trial = cell.trial
@@ -215,30 +214,39 @@ def _by_value(
         measurable.setdefault(MeasurableCell(cell.hardware, *work, dollars[cell.kind]), cell)
     values = order_by_value(inputs_to_read(results, catalogue), list(measurable), most)
     for value in values:
-        say(value.sentence(next(iter(tariffs.values())).price.currency), err=True)
+        say(value.sentence(currency), err=True)
     if not values:
         say("no measurement of these cells is expected to change an answer", err=True)
     return [measurable[cell] for value in values for cell in value.cells]
+
+
+def _most_of_a_cell(
+    reached: Iterable[_Reached],
+) -> tuple[Mapping[tuple[str, str], Decimal], str]:
+    """The highest cost of a cell by its kind of machine, and the currency of all prices."""
+    most: dict[tuple[str, str], Decimal] = {}
+    for tariff, _ in reached:
+        target, currency = tariff.target, tariff.price.currency
+        most[target.kind] = max(most.get(target.kind, Decimal(0)), tariff.most(target.retries))
+    return most, currency
 
 
 def _show_plan(
     reached: Iterable[_Reached], cells: Sequence[Cell], done: int, most: Decimal | None
 ) -> None:
     """Print the targets and the most that their cells may cost; targets alike share cells."""
+    worst, currency = _most_of_a_cell(reached)
     counts = Counter(cell.kind for cell in cells)
     rows = []
-    worst: dict[tuple[str, str], Decimal] = {}
     for tariff, _ in reached:
-        target, currency = tariff.target, tariff.price.currency
-        count, each = counts[target.kind], tariff.most(target.retries)
-        worst[target.kind] = max(worst.get(target.kind, Decimal(0)), count * each)
-        hourly = money(tariff.cost(3600), currency)
+        target = tariff.target
+        amounts = (tariff.cost(3600), tariff.most(target.retries))
+        hourly, cost = (money(amount, currency) for amount in amounts)
         source = f"quoted by {target.engine.name}" if tariff.is_quoted else tariff.price.id
-        cost = money(each, currency)
-        rows.append((target.id, target.hardware, str(count), hourly, source, cost))
+        rows.append((target.id, target.hardware, str(counts[target.kind]), hourly, source, cost))
     header = ("target", "machine", "cells", "an hour", "price", "a cell, at most")
     print_table(header, rows, drop=("price", "machine"))
-    bound = sum(worst.values(), Decimal(0))
+    bound = sum((count * worst[kind] for kind, count in counts.items()), Decimal(0))
     capped = most is not None and most < bound
     amount = money(most if most is not None and capped else bound, currency)
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))

@@ -82,8 +82,8 @@ class Station:
         Closing the iterator ends the job and gives the machine back.
         """
         try:
-            while not self.problem and (yield from self._next()):
-                yield from self._measure()
+            while not self.problem and (cell := (yield from self._next())):
+                yield from self._measure(cell)
         except GeneratorExit:
             self.problem = "interrupted"
             raise
@@ -97,46 +97,47 @@ class Station:
         self._lease = lease
         self._leave()
 
-    def _next(self) -> Generator[float, None, bool]:
+    def _next(self) -> Generator[float, None, Cell | None]:
         """Take a cell and reserve its money, and wait while others hold money."""
         queue, ledger = self.launch.queue, self.launch.ledger
         while cell := queue.take(self.tariff.target):
             no_more = ledger.is_idle(self.launch.clock())
             if self._reserve(cell):
                 self._cell = cell
-                return True
+                return cell
             queue.put_back(cell)
             self._give_back()
             if no_more:
                 self.problem = "the cap does not allow another cell"
-                return False
+                return None
             yield POLL_SECONDS
-        return False
+        return None
 
     def _reserve(self, cell: Cell) -> bool:
         """Write the lease of a machine for a cell, if there is money for it."""
         target, now = self.tariff.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         retries = target.retries - self.launch.queue.losses[cell.id]
+        until = now + target.attempt_seconds
         most = self.tariff.most(retries, now - since)
-        return self._renew(Lease(target=target, since=since, until=0, reserved=most), now)
+        return self._write(Lease(target=target, since=since, until=until, reserved=most))
 
-    def _renew(self, lease: Lease, now: float, **changes: object) -> bool:
-        """Write a lease whose machine ends itself after an attempt that begins now."""
-        changes["until"] = now + self.tariff.target.attempt_seconds
-        lease = lease.model_copy(update=changes)
-        if self.launch.ledger.reserve(self.name, lease):
-            self._lease = lease
+    def _write(self, lease: Lease | None, **changes: object) -> bool:
+        """Write a lease with some changes; a machine that is not held is paid from now on."""
+        assert lease is not None, "a machine is reserved"
+        now, target = self.launch.clock(), self.tariff.target
+        if not target.held:
+            changes |= {"since": now, "until": now + target.attempt_seconds}
+        changed = lease.model_copy(update=changes)
+        if self.launch.ledger.reserve(self.name, changed):
+            self._lease = changed
             return True
         return False
 
-    def _measure(self) -> Waits:
-        """Run the cell's job until it is done, failed or lost."""
-        cell, lease = self._cell, self._lease
-        assert cell is not None, "the caller has taken a cell"
-        assert lease is not None, "its money is reserved"
+    def _measure(self, cell: Cell) -> Waits:
+        """Run a cell's job until it is done, failed or lost."""
         try:
-            state = yield from self._run(cell, lease)
+            state = yield from self._run(cell)
         except EngineError as error:
             if not error.passing:
                 raise
@@ -159,18 +160,18 @@ class Station:
         if state.state == "lost" or not self.tariff.target.held:
             self._give_back()
 
-    def _run(self, cell: Cell, lease: Lease) -> Generator[float, None, JobState]:
+    def _run(self, cell: Cell) -> Generator[float, None, JobState]:
         """Submit a job and follow it to its end; returns its last state."""
         launch, target = self.launch, self.tariff.target
-        self._requested = None if self._up or not target.held else lease.since
+        self._requested = None
         if not self._up:
+            self._requested = launch.clock() if target.held else None
             self._say(cell, "starting")
             with self.starting:
                 self.engine.start()
             self._up = True
         job = f"{cell.id[:8]}-{secrets.token_hex(4)}"
-        now = launch.clock()
-        self._renew(lease, now, job=job, since=lease.since if target.held else now)
+        self._write(self._lease, job=job)
         arguments = ("--hardware", target.hardware, "--provider", target.provider)
         self.engine.submit(job, (*launch.options, *arguments, "--trial", cell.id))
         last = JobState("queued")
@@ -179,7 +180,6 @@ class Station:
         late = launch.clock() + patience
         while launch.clock() < late:
             yield POLL_SECONDS
-            now = launch.clock()
             try:
                 state = self.engine.poll(job)
             except EngineError as error:
@@ -189,8 +189,8 @@ class Station:
             if state != last:
                 self._say(cell, *state)
             if state.state == "queued" and not target.held:
-                late = now + patience
-                self._renew(lease, now, job=job, since=now)
+                late = launch.clock() + patience
+                self._write(self._lease)
             last = state
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
@@ -278,8 +278,8 @@ class Station:
             raise EngineError(f"{self.name}: its machine may still be up: {reason}")
         self._up = self._up and not held
         paid_until = min(self.launch.clock(), lease.until)
-        bill = self.tariff.cost(paid_until - lease.since) if held or lease.job else 0
-        self.launch.ledger.settle(self.name, self.tariff.cost(0) + bill)
+        paid_seconds = paid_until - lease.since if held or lease.job else 0
+        self.launch.ledger.settle(self.name, self.tariff.cost(paid_seconds))
 
     def _leave(self) -> None:
         """End the job, keep its results, and give the machine back."""
