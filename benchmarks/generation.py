@@ -41,7 +41,8 @@ import numpy as np
 from generation_engines import Case
 from steps.ceilings import measure_ceilings
 
-from epochcost.execute.sizing import decoder_size
+from epochcost.execute.sizing import decoder_weights
+from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from onnxstep.graphs.loading import load_model
 
 # Seconds by phase, one number a round.
@@ -184,8 +185,10 @@ def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
 
 def _share(case: Case, seconds: Sequence[float], copied: float) -> str:
     """Least bytes per second that our decode reads, over ``copied``, those of a copy."""
-    size = decoder_size(case.spec, load_model(case.graph))
-    moved = size.decode_bytes(case.batch, case.middle + 1, int4=case.precision == "int4")
+    assert case.spec.decoder is not None, "the models of this benchmark are decoders"
+    weights, _ = decoder_weights(load_model(case.graph))
+    cached = case.batch * (case.middle + 1) * case.spec.decoder.cached_numbers_per_token
+    moved = weights * (BYTES_PER_WEIGHT if case.precision == "int4" else 4) + 4 * cached
     rate = moved / statistics.median(seconds)
     return f"{rate / copied:.0%} of {copied / 1e9:.0f} GB/s"
 

@@ -30,11 +30,13 @@ from pathlib import Path
 import psutil
 
 from epochcost import __version__
+from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
 from epochcost.execute.sizing import size_of
 from epochcost.execute.step import build_step
+from epochcost.graphs.counting import flops
 from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.measure.job import Job
 from epochcost.measure.memory import peak_memory_bytes
@@ -102,7 +104,7 @@ def batches(model: Model, path: Path, gib: float, gflops: float) -> Iterator[Foo
             raise EpochcostError(size.uncounted[0].reason)
         fits = (
             footprint.memory_bytes("cpu") <= gib * 2**30
-            and (footprint.step_flops or 0) <= gflops * 1e9
+            and PASSES_PER_STEP * flops(bind_model(graph, model, largest)) <= gflops * 1e9
         )
         if fits:
             break

@@ -22,7 +22,7 @@ from epochcost.errors import CapabilityError, InputError, ModelError
 from epochcost.execute.engines import missing_engines
 from epochcost.execute.job_files import why_unmeasured
 from epochcost.execute.sizes import footprints
-from epochcost.execute.sizing import decoder_size
+from epochcost.execute.sizing import decoder_bytes
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
@@ -180,11 +180,11 @@ def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tu
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
-            size = decoder_size(model, load_model(catalogue.graph_path(model)))
+            bytes_of = decoder_bytes(model, load_model(catalogue.graph_path(model)))
             for trial in group:
                 if not isinstance(trial.work, Phase | Requests):
                     continue
-                needed = size.memory_bytes(trial.batch_size, trial.work.length)
+                needed = bytes_of(trial.batch_size, trial.work.length)
                 factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
                 yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
 

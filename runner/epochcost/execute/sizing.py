@@ -1,15 +1,14 @@
-"""Count a model's operations and memory from its graph, without running it.
+"""Count the memory that a model needs from its graph, without running it.
 
 ``size_of`` counts each batch size of training and inference, from the graph that is built for it.
-``decoder_size`` counts what a decoder needs for each token; looking up a token in a table reads
-only one row of it. No weights are drawn. ``plan.size`` defines the figures, ``graphs.counting``
-counts them.
+``decoder_bytes`` counts the memory of a decoder. No weights are drawn. ``plan.size`` defines the
+figures.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -17,18 +16,16 @@ import onnx
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import without_sequences
 from epochcost.execute.step import build_step, in_place_inputs
-from epochcost.graphs.counting import Shapes, expert_weights, flops, static_shapes
+from epochcost.graphs.counting import Shapes, static_shapes
 from epochcost.graphs.peak_memory import execution_plan, item_bytes, peak_activation_bytes
-from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize, Uncounted
-from epochcost.plan.work import Phase
 from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
 from onnxstep import Carried
 from onnxstep.graphs.nodes import reads
-from onnxstep.graphs.parameters import Parameter, few_bits_count, parameter_count, parameters, state
+from onnxstep.graphs.parameters import Parameter, few_bits_count, parameters, state
 
 BatchSizes = Mapping[Mode, Collection[int]]
 
@@ -46,25 +43,19 @@ def declared_batch_sizes(model: Model) -> BatchSizes:
 def size_of(
     model: Model, graph: onnx.ModelProto, batch_sizes: BatchSizes, provider: Provider = "cpu"
 ) -> ModelSize:
-    """Count a model's parameters, and its operations and memory at the batch sizes of each mode.
+    """Count a model's memory at the batch sizes of each mode.
 
-    If the graph of a mode cannot be built, the result has the reason instead of an estimate. Raises
-    ModelError if the parameters of the graph cannot be read.
+    If the graph of a mode cannot be built, the result has the reason instead of an estimate.
     """
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
     for mode, sizes in batch_sizes.items():
         try:
             work = _SizedModel(model, graph, mode, provider)
-            footprints += list(_footprints(work, sorted(sizes)))
+            footprints += [_footprint(work, batch) for batch in sorted(sizes)]
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
-    return ModelSize(
-        model=model.id,
-        parameters=parameter_count(graph),
-        footprints=tuple(footprints),
-        uncounted=tuple(uncounted),
-    )
+    return ModelSize(tuple(footprints), tuple(uncounted))
 
 
 @dataclass(frozen=True)
@@ -84,18 +75,12 @@ class _BuiltGraph:
     overwritten: frozenset[str] = frozenset()
 
 
-def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> Iterator[Footprint]:
-    for batch in batch_sizes:
-        graph = without_sequences(bind_model(work.graph, work.model, batch))
-        forward = _BuiltGraph(graph, _names(carried_state(graph, work.model)))
-        yield _footprint(work, batch, forward, _built_step(work, graph))
-
-
-def _built_step(work: _SizedModel, graph: onnx.ModelProto) -> _BuiltGraph | None:
-    """The training step of a graph with a fixed batch size; None in inference."""
-    if work.mode == "inference" or work.model.training is None:
-        return None
-    step = build_step(graph, work.model, work.model.training, work.provider)
+def _built(work: _SizedModel, batch: int) -> _BuiltGraph:
+    graph = without_sequences(bind_model(work.graph, work.model, batch))
+    training = work.model.training
+    if work.mode == "inference" or training is None:
+        return _BuiltGraph(graph, _names(carried_state(graph, work.model)))
+    step = build_step(graph, work.model, training, work.provider)
     return _BuiltGraph(step.model, _names(step.carried), in_place_inputs(step, work.provider))
 
 
@@ -104,10 +89,8 @@ def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
-def _footprint(
-    work: _SizedModel, batch: int, forward: _BuiltGraph, step: _BuiltGraph | None
-) -> Footprint:
-    run = step or forward
+def _footprint(work: _SizedModel, batch: int) -> Footprint:
+    run = _built(work, batch)
     shapes = static_shapes(run.graph)
     weights = (*parameters(work.graph), *state(work.graph))
     weight_names = {tensor.name for tensor in weights}
@@ -121,8 +104,6 @@ def _footprint(
     return Footprint(
         mode=work.mode,
         batch_size=batch,
-        forward_flops=flops(forward.graph),
-        step_flops=None if step is None else flops(run.graph, shapes),
         weight_bytes=_bytes(weights),
         fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried),
         carried_bytes=sum(sizes[name] for name in inputs if name in run.carried),
@@ -153,80 +134,23 @@ def _folded_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
 _FLOAT_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderSize:
-    """Operations and bytes that a decoder needs for a token, in fp32.
+def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], int]:
+    """The estimated memory of a decoder's process in fp32, by number of sequences and their length.
 
-    ``length`` is the number of tokens in the prompt or the cache. ``read_bytes`` is the size of the
-    weights that a step reads for one sequence. ``idle_bytes`` is the size of the experts that the
-    sequence's token does not choose. ``looked_up_bytes`` is the size of lookup tables, of which a
-    step reads a row. ``chosen_share`` is the share of the experts that a token chooses.
+    Weights count twice: once as they are drawn, and once in the layout that kernels read. Lookup
+    tables count once more.
     """
-
-    model: str
-    parameters: int
-    length: int
-    prefill_flops_per_token: float
-    decode_flops_per_token: float
-    read_bytes: int
-    looked_up_bytes: int
-    cache_bytes_per_token: int
-    idle_bytes: int = 0
-    chosen_share: float = 1.0
-
-    def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
-        """Fewest bytes that a step of decoding reads: the weights once, and each sequence's cache.
-
-        An expert's weights count if any of the sequences chooses the expert; choices are assumed to
-        be random.
-        """
-        idle = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
-        share = BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1.0
-        weights = (self.read_bytes + idle) * share
-        return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
-
-    def memory_bytes(self, sequences: int, length: int) -> int:
-        """Estimated memory of a process in bytes.
-
-        Weights count twice: once as they are drawn, and once in the layout that kernels read.
-        """
-        weights = 2 * (self.read_bytes + self.idle_bytes) + self.looked_up_bytes
-        return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token
+    assert model.decoder is not None, "a decoder's trial is that of a model with [decoder]"
+    multiplied, looked_up = decoder_weights(graph)
+    fixed = PROCESS_BYTES + _FLOAT_BYTES * (2 * multiplied + looked_up)
+    per_token = _FLOAT_BYTES * model.decoder.cached_numbers_per_token
+    return lambda sequences, length: fixed + sequences * length * per_token
 
 
-def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
-    """Count a decoder's operations and bytes at the first prompt length of its spec.
+def decoder_weights(graph: onnx.ModelProto) -> tuple[int, int]:
+    """Number of weights in products, and number of weights in lookup tables.
 
-    Raises ModelError if the model is no decoder, or if its spec and its graph do not fit each
-    other.
-    """
-    decoder = model.decoder
-    if decoder is None:
-        raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
-    length = decoder.generation.prompts[0]
-    prefill = flops(bind_model(graph, model, 1, Phase(name="prefill", tokens=length)))
-    decode = flops(bind_model(graph, model, 1, Phase(name="decode", tokens=length)))
-    read, looked_up = _weights(graph)
-    experts, share = _experts(graph)
-    idle = round(experts * (1 - share))
-    return DecoderSize(
-        model=model.id,
-        parameters=parameter_count(graph),
-        length=length,
-        prefill_flops_per_token=prefill / length,
-        decode_flops_per_token=float(decode),
-        read_bytes=_FLOAT_BYTES * (read - idle),
-        looked_up_bytes=_FLOAT_BYTES * looked_up,
-        cache_bytes_per_token=_FLOAT_BYTES * decoder.cached_numbers_per_token,
-        idle_bytes=_FLOAT_BYTES * idle,
-        chosen_share=share,
-    )
-
-
-def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
-    """Number of weights that a step reads completely, and number of weights in lookup tables.
-
-    A table counts as both if the step also uses it in a matrix product.
+    A table counts as both if the step also uses it in a product.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {
@@ -236,15 +160,3 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
     read = few_bits_count(graph)
     read += sum(size for name, size in sizes.items() if name in multiplied)
     return read, sum(size for name, size in sizes.items() if name in tables)
-
-
-def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
-    """The number of weights in all experts, and the share of experts that a token chooses."""
-    sizes = {tensor.name: tensor.shape for tensor in parameters(graph)}
-    mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
-    numbers = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))
-    if not numbers:
-        return 0, 1.0
-    count = sizes[expert_weights(mixtures[0])[0]][0]
-    chosen = next((int(entry.i) for entry in mixtures[0].attribute if entry.name == "k"), 1)
-    return numbers, chosen / count

@@ -1,4 +1,4 @@
-"""The size of a model: operations and memory of a run at each batch size.
+"""The size of a model: the memory of a run at each batch size.
 
 ``execute.sizing`` counts them; ``plan.make`` compares the memory with that of a machine.
 """
@@ -16,13 +16,12 @@ PROCESS_BYTES = 104 * 2**20
 
 @dataclass(frozen=True)
 class Footprint:
-    """Operations and memory of a run of a graph at a batch size; memory counts each tensor once.
+    """Memory of a run of a graph at a batch size; each tensor counts once.
 
-    ``forward_flops`` counts the operations of the model in inference form; ``step_flops`` counts
-    those of the whole training step, None in inference. ``weight_bytes`` is the size of parameters
-    and running statistics, ``fixed_bytes`` the size of those that never change. ``carried_bytes``
-    is the size of the values that a step changes: trained parameters, running statistics, states of
-    the optimizer and of recurrent layers. The step overwrites ``in_place_bytes`` of them.
+    ``weight_bytes`` is the size of parameters and running statistics, ``fixed_bytes`` the size of
+    those that never change. ``carried_bytes`` is the size of the values that a step changes:
+    trained parameters, running statistics, states of the optimizer and of recurrent layers. The
+    step overwrites ``in_place_bytes`` of them.
     ``activation_bytes``: intermediate tensors in the arena, gradients included.
     ``exchanged_bytes``: inputs, targets and outputs of a batch. ``pool_bytes``: batches that wait
     on the host. ``folded_bytes``: constants that a session computes beforehand.
@@ -30,8 +29,6 @@ class Footprint:
 
     mode: Mode
     batch_size: int
-    forward_flops: int
-    step_flops: int | None
     weight_bytes: int
     fixed_bytes: int
     carried_bytes: int
@@ -67,7 +64,7 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Uncounted:
-    """A mode whose operations and memory could not be counted, with the reason."""
+    """A mode whose memory could not be counted, with the reason."""
 
     mode: Mode
     reason: str
@@ -75,17 +72,12 @@ class Uncounted:
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A model's number of parameters, and operations and memory at each requested batch size."""
+    """The memory of a model at each requested batch size, and the modes that cannot be counted."""
 
-    model: str
-    parameters: int
     footprints: tuple[Footprint, ...]
     uncounted: tuple[Uncounted, ...] = ()
 
     def footprint(self, mode: Mode, batch_size: int) -> Footprint | None:
-        """Operations and memory at a batch size.
-
-        None if it was not requested or cannot be counted.
-        """
+        """The memory at a batch size; None if it was not requested or cannot be counted."""
         key = (mode, batch_size)
         return next((f for f in self.footprints if (f.mode, f.batch_size) == key), None)
