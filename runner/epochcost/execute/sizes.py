@@ -46,7 +46,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's operations and memory by batch size; a size that cannot be counted has no entry."""
+    """A model's memory by batch size; a size that cannot be counted has no entry."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
@@ -72,7 +72,7 @@ def cached_size(query: SizeQuery) -> ModelSize:
 
 
 def count_size(query: SizeQuery) -> ModelSize:
-    """Count a model's parameters, operations and memory.
+    """Count a model's memory.
 
     Raises ModelError if the graph cannot be read, and CapabilityError if the memory is too small to
     build the step.
