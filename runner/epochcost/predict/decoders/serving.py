@@ -89,7 +89,7 @@ ON_DEVICES_TERMS = (
 )
 ON_PROCESSORS_TERMS = (
     Term(0.2, ("software", "kind")),
-    Term(0.45, ("generation", "kind")),
+    Term(0.35, ("generation", "kind")),
     Term(0.15, ("generation", "kind"), (_SIZE,)),
     Term(0.2, ("chip",)),
     Term(0.2, ("chip", "kind")),
