@@ -129,8 +129,8 @@ def count_words(number: int | Decimal, noun: str) -> str:
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
     """Format an amount of money for people, rounded to ``places`` decimals.
 
-    Without ``places``: two decimals from 1 upward, two significant digits below, and only a bound
-    under a millionth.
+    Without ``places``: two decimals from 1 upward, two significant digits below 1, and "under
+    $0.000001" below a millionth.
     """
     if places is None and 0 < amount.copy_abs() < _MILLIONTH:
         return f"under {symbol(currency)}{_MILLIONTH:f}"

@@ -169,7 +169,7 @@ class Observation:
         return ("epoch", "full") if self.mode == "training" else ("million",)
 
     def time(self, goal: Goal) -> Time | None:
-        """The time of a goal; None if the goal is for the other mode (training or inference)."""
+        """The time for a goal; None if one is a training and the other an inference."""
         if goal == "million":
             return self.million
         return self.epoch if goal == "epoch" else self.full

@@ -239,7 +239,7 @@ def _forecaster(
 
 
 def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The forecasts that are precise enough, and reasons for the machines with other forecasts."""
+    """The forecasts that are precise enough, and the reasons why machines have none."""
     tasks, questions = asked.tasks, [task.question for task in asked.tasks]
     forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)

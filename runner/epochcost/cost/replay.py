@@ -34,7 +34,7 @@ ON_DEMAND = -1
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job to replay, and the times that starts, checkpoints and moves take, in seconds.
+    """A job to replay, and the seconds that a start, a checkpoint and a move take.
 
     Every interval of work ends with a checkpoint. Each later start takes the time of a restart; a
     move to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price

@@ -222,9 +222,10 @@ class Forecaster:
 
 
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
-    """Forecast a rate whose logarithm is normally distributed and cut off at ``ceiling``.
+    """Forecast a rate that has a log-normal distribution and cannot exceed ``ceiling``.
 
-    ``mean`` is the mean logarithm of a device's rate, ``half`` half the width of its interval.
+    ``mean`` is the mean of the logarithm of a device's rate; ``half`` is half the width of the
+    logarithm's interval.
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))

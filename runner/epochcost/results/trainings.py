@@ -93,8 +93,8 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of a training on one host; ``aim`` is the text in which the user stated the aim.
 
-    ``id`` is a digest of everything except the seed that decides the weights and the end of the
-    training.
+    ``id`` is a digest of everything that decides the weights and the end of the training, except
+    the seed.
     """
 
     folder: ClassVar[str] = "trainings"

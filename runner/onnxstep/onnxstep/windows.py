@@ -19,7 +19,7 @@ _MOST_TAPS = 2**22
 
 @dataclass(frozen=True)
 class Window:
-    """A sliding window, with a number for each spatial axis, in elements.
+    """A sliding window; each field has one number of elements for each spatial axis.
 
     ``begins`` and ``ends`` are the padding before and after each axis.
     """

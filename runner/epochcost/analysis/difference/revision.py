@@ -42,8 +42,8 @@ Files = Mapping[str, bytes]
 class Revision:
     """A project's inputs at a revision, and the lines of its table of figures.
 
-    ``label`` is the revision's name for readers. ``rows`` are the priced plain trials, cheapest
-    first. ``estimated`` are rows of models without a time, by model id.
+    ``label`` is the revision's name for readers. ``rows`` are the priced steps and
+    inferences, cheapest first. ``estimated`` are rows of models without a time, by model id.
     """
 
     label: str

@@ -126,10 +126,10 @@ def _folded_nodes(
 def _written_out(
     node: onnx.NodeProto, values: _Known, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes that replace an If, or a node that reads a sequence.
+    """The folded nodes that replace ``node``, which is an If or reads a sequence.
 
-    None if they cannot be determined. Nodes that create sequences stay, because their readers may
-    not be replaced.
+    None if they cannot be determined. Nodes that create sequences stay, because some of their
+    readers may stay.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
