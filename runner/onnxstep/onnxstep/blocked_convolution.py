@@ -182,8 +182,9 @@ def _emit(
     return op.append(node)[0]
 
 
-def forward(node: Node) -> Value | None:
-    """Result of a Conv node, computed in blocks; None in the cases of ``convolve``."""
+def forward(node: Node) -> Sequence[Value]:
+    """Result of a Conv node, computed in blocks; nothing in the cases of ``convolve``."""
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
-    return convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))
+    y = convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))
+    return () if y is None else (y,)

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from onnx import helper
-
 from onnxstep.axes import materialized_transpose
 from onnxstep.builder import Builder, Saved, Value
 from onnxstep.recurrence import DirectionInputs, Directions, concat, split
@@ -58,7 +56,7 @@ class LstmActivations(Saved):
         return [self.h0, *(step.h for step in self.steps[:-1])]
 
 
-def is_plain(node: Node) -> bool:
+def _is_plain(node: Node) -> bool:
     """Whether the LSTM can be unrolled: no sequence lengths, peepholes or rare options.
 
     Its activations must be the default ones.
@@ -71,8 +69,10 @@ def is_plain(node: Node) -> bool:
     return ranks and usual and not rare and node.input(1).shape[0] in (1, 2)
 
 
-def unroll(node: Node) -> None:
-    """Emit an LSTM's forward pass step by step, under its output names, and save its gates."""
+def unroll(node: Node) -> Sequence[Value | None]:
+    """Outputs of an LSTM, computed step by step; saves its gates. Nothing if the LSTM stays."""
+    if node.op.provider != "cpu" or not _is_plain(node):
+        return ()
     op, view = node.op, Directions(node)
     saved, last_cell = _forward_steps(view, TimeLayout(op, view.steps, view.directions))
     op.saved[node.y.name], layout = saved, saved.layout
@@ -80,9 +80,7 @@ def unroll(node: Node) -> None:
     rows = (op.Transpose(run, perm=[1, 0]) for run in layout.rows(h))
     ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in enumerate(rows)]
     last = [view.stacked(layout.as_states(state)) for state in (h[-1], last_cell)]
-    for name, value in zip(node.proto.output, [concat(ordered, axis=1), *last], strict=False):
-        if name and value is not None:
-            op.append(helper.make_node("Identity", [value.name], [name]))
+    return concat(ordered, axis=1), *last
 
 
 def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:

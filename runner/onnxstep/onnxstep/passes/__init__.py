@@ -15,7 +15,7 @@ import onnx
 
 from onnxstep.forward import Forward
 from onnxstep.passes.canonicalize import bind, canonicalize, expand
-from onnxstep.passes.lowering import convolve_in_blocks, unroll_lstms
+from onnxstep.passes.lowering import replace_slow_nodes
 from onnxstep.passes.training_mode import train_on_batches
 
 ModelPass = Callable[[onnx.ModelProto], onnx.ModelProto]
@@ -48,6 +48,5 @@ def lower(forward: Forward, carried: Collection[str], frozen: Collection[str]) -
     (see ``train_on_batches``).
     """
     trained = train_on_batches(forward, carried, frozen)
-    for run in (convolve_in_blocks, unroll_lstms):
-        run(trained.op)
+    replace_slow_nodes(trained.op)
     return trained

@@ -1,0 +1,52 @@
+"""Dropout whose mask is a hash of the element's position, which is faster on the CPU.
+
+ONNX Runtime's Dropout draws one number after the other, on one thread. Here the tensor is seen as a
+matrix. Each run draws a number of 32 bits for every row and every column, and an element stays if
+the product of both numbers, modulo 2³², is below a limit. Tests compare shares and pairs of
+elements, runs and layers with chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from onnx import TensorProto
+
+from onnxstep.builder import Value
+from onnxstep.registry import Node
+
+_HALF_RANGE = 2**31
+
+
+def forward(node: Node) -> Sequence[Value]:
+    """Result and mask of a Dropout whose ratio and training mode are constants; else nothing."""
+    op, x = node.op, node.x
+    ratio, training = (op.array_of(node.optional_input(place)) for place in (1, 2))
+    if op.provider != "cpu" or ratio is None or not training or not 0 < ratio < 1 or not x.size:
+        return ()
+    stays = 1 - float(ratio)
+    limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
+    mask = op.Reshape(op.Less(_hashes(node), limit), op.integers(*x.shape))
+    node.output(1)
+    return x * (op.Cast(mask, to=x.elem_type) * (1 / stays)), mask
+
+
+def _hashes(node: Node) -> Value:
+    """A number of 32 bits for each element, as a matrix."""
+    op, shape = node.op, node.x.shape
+    splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
+    sizes = min(splits, key=sum)
+    seed = node.attribute("seed")
+    drawn = op.RandomUniform(
+        dtype=TensorProto.DOUBLE,
+        low=-float(_HALF_RANGE),
+        high=float(_HALF_RANGE),
+        shape=[sum(sizes)],
+        **({} if seed is None else {"seed": float(seed + 1)}),
+    )
+    whole = op.Cast(drawn, to=TensorProto.INT32)
+    # Successive draws are linearly related; a quadratic permutation of 32 bits ends that.
+    mixed = whole * (whole + whole + 1)
+    rows, columns = op.emit("Split", [mixed, op.integers(*sizes)], {"axis": 0}, outputs=2)
+    return op.Reshape(rows, op.integers(-1, 1)) * columns

@@ -1,0 +1,147 @@
+"""Masks of Dropout on the CPU are as good as chance, and the gradient uses the forward mask."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, first_values, training_step
+from onnxstep.builder import Provider
+from onnxstep.forward import close_model, open_model
+from onnxstep.passes import lower, prepare
+from onnxstep.passes.training_mode import in_training_mode
+
+Mask = NDArray[np.bool_]
+# Of a test on chance itself, one in a million fails.
+LEAST_P = 1e-6
+SHAPES = ((128, 512), (32, 512), (16, 8, 12, 12), (1, 4096), (4096, 1))
+
+
+def masks_of(shape: tuple[int, ...], ratio: float, seed: int | None, runs: int) -> Iterator[Mask]:
+    """The masks of two layers of one shape, [2, rows, columns], of each run of a session."""
+    sizes = ",".join(map(str, shape))
+    model = model_of_text(
+        f"g (float[{sizes}] x) => (float[{sizes}] a, float[{sizes}] b) <float r = {{{ratio}}}> "
+        "{ a = Dropout(x, r) b = Dropout(x, r) }"
+    )
+    trained = prepare(model, mode=lambda plain: in_training_mode(plain, seed))
+    forward = lower(open_model(trained, "cpu"), (), ())
+    graph = close_model(forward, forward.inputs, forward.outputs, "masks")
+    assert all(node.op_type != "Dropout" for node in graph.graph.node)
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    x = np.ones(shape, np.float32)
+    for _ in range(runs):
+        outputs = np.stack(session.run(None, {"x": x}))
+        np.testing.assert_allclose(outputs[outputs != 0], 1 / (1 - ratio), rtol=1e-6)
+        yield (outputs != 0).reshape(2, shape[0], -1)
+
+
+def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
+    """Correlation of pairs of masks [n, …], each in units of its standard deviation by chance."""
+    pairs = (first - stays) * (second - stays)
+    each = pairs.reshape(len(pairs), -1)
+    return each.sum(axis=1) / (stays * (1 - stays) * math.sqrt(each.shape[1]))
+
+
+def assert_chance(deviations: NDArray[np.float64]) -> None:
+    """The squares of these standardised deviations sum as by chance (chi-square, two-sided)."""
+    chance = stats.chi2(deviations.size)
+    total = float(np.sum(deviations**2))
+    assert min(chance.cdf(total), chance.sf(total)) > LEAST_P, (total, deviations.size)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.2, 0.5, 0.8])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_masks_are_uniform_and_independent(shape: tuple[int, ...], ratio: float) -> None:
+    """Shares by run, row and column, and pairs of positions, runs and layers are as by chance."""
+    stays = 1 - ratio
+    masks = np.stack(list(masks_of(shape, ratio, 5, 60)))
+    for axes in ((2, 3), (0, 1, 2), (0, 1, 3)):
+        count = math.prod(masks.shape[axis] for axis in axes)
+        spread = math.sqrt(stays * ratio / count)
+        assert_chance((masks.mean(axis=axes) - stays) / spread)
+    assert_chance(correlations(masks[:, 0], masks[:, 1], stays))
+    for lag in (1, 2, 7):
+        assert_chance(correlations(masks[lag:, 0], masks[:-lag, 0], stays))
+    each = masks.reshape(-1, *masks.shape[2:])
+    for down, right in itertools.product((0, 1, 2, 5), (0, 1, 3, 16)):
+        if (down or right) and down < each.shape[1] and right < each.shape[2]:
+            moved = each[:, down:, right:]
+            assert_chance(correlations(moved, each[:, : moved.shape[1], : moved.shape[2]], stays))
+
+
+@pytest.mark.parametrize(("down", "right"), [(1, 1), (2, 3), (7, 100)])
+def test_corners_of_rectangles_are_independent(down: int, right: int) -> None:
+    """The product of the four corners is as by chance, though their hashes have equal products."""
+    each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60))) - 0.8
+    corners = each[:, down:, right:] * each[:, :-down, right:]
+    corners *= each[:, down:, :-right] * each[:, :-down, :-right]
+    assert_chance(corners.mean(axis=(1, 2)) / 0.16**2 * math.sqrt(corners[0].size))
+
+
+def test_masks_follow_the_seed() -> None:
+    """Sessions with a seed repeat their masks; layers, other seeds and no seed draw other masks."""
+    first, again, other, free = (
+        np.stack(list(masks_of((8, 32), 0.5, seed, 3))) for seed in (0, 0, 1, None)
+    )
+    np.testing.assert_array_equal(first, again)
+    for different in (other, free, first[:, ::-1], first[::-1]):
+        assert not np.array_equal(first, different)
+
+
+def test_the_gradient_is_that_of_the_mask() -> None:
+    """A step's update equals that of a model which multiplies by the same mask, to the last bit."""
+    weights = "<float[4,3] w = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,0.1,0.2}, float r = {0.25}>"
+    dropped = model_of_text(
+        f"g (float[8,4] x) => (float[8,3] y) {weights} "
+        "{ h = MatMul(x, w) a = Dropout(h, r) y = Sin(a) }"
+    )
+    masked = model_of_text(
+        f"g (float[8,4] x, float[8,3] scale) => (float[8,3] y) {weights} "
+        "{ h = MatMul(x, w) a = Mul(h, scale) y = Sin(a) }"
+    )
+    hashed, plain = (
+        training_step(m, StepOptions(loss="mse", freeze=["r"], seed=3, provider="cpu"))
+        for m in (dropped, masked)
+    )
+    assert all(node.op_type != "Dropout" for node in hashed.model.graph.node)
+    rng = np.random.default_rng(1)
+    values = {
+        **first_values(hashed, dropped),
+        "x": rng.standard_normal((8, 4), np.float32),
+        "target": rng.standard_normal((8, 3), np.float32),
+        "learning_rate": np.array(0.5, np.float32),
+    }
+    mask = next(n.output[0] for n in hashed.model.graph.node if n.op_type == "Less")
+    hashed.model.graph.output.append(
+        onnx.helper.make_tensor_value_info(mask, onnx.TensorProto.BOOL, None)
+    )
+    got = run(hashed.model, values)
+    kept = got[mask].reshape(8, 3)
+    assert 0 < kept.sum() < kept.size
+    scale = kept * np.float32(1 / 0.75)
+    expected = run(plain.model, {**values, "scale": scale})
+    np.testing.assert_array_equal(got["w.next"], expected["w.next"])
+    assert got["loss"] == expected["loss"]
+
+
+@pytest.mark.parametrize("provider", [None, "cuda"])
+def test_other_providers_keep_dropout(provider: Provider | None) -> None:
+    """Steps that are portable or for CUDA have ONNX's operator."""
+    model = model_of_text(
+        "g (float[8,4] x) => (float[8,4] y) <float[4] w = {1,2,3,4}, float r = {0.25}> "
+        "{ a = Dropout(x, r) y = Mul(a, w) }"
+    )
+    step = training_step(model, StepOptions(loss="mse", freeze=["r"], provider=provider))
+    assert "Dropout" in {node.op_type for node in step.model.graph.node}
