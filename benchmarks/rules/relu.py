@@ -3,7 +3,7 @@
     python benchmarks/rules/relu.py
 
 Each candidate computes dx = dy where y is not zero, for y [128, 64, 24, 24]. The rule of
-`onnxstep.rules.activation.relu` uses the fastest exact one with CUDA kernels.
+`onnxstep.rules.activation.relu` uses the steep HardSigmoid for float32, else two casts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CANDIDATES: dict[str, Rule] = {
     "greater, where": lambda op, y, dy: op.Where(
         op.Greater(y, op.scalar(0.0, y.elem_type)), dy, op.scalar(0.0, y.elem_type)
     ),
-    "hard sigmoid (not exact for denormals)": lambda op, y, dy: (
-        dy * op.HardSigmoid(y, alpha=3e38, beta=0.0)
+    "hard sigmoid (below 1 for y < 2^-127)": lambda op, y, dy: (
+        dy * op.HardSigmoid(y, alpha=2.0**127, beta=0.0)
     ),
 }
 

@@ -171,7 +171,8 @@ class Builder:
         Raises ModelError if ONNX refuses the node. A scatter that adds fp16 numbers runs in float32
         unless the provider is CUDA, because the CPU provider has no fp16 kernel for it.
         """
-        if self._adds_fp16(inputs, attributes or {}):
+        adds = (attributes or {}).get("reduction") == "add" and self.provider != "cuda"
+        if adds and any(map(_is_fp16, inputs)):
             wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
             yielded = self.emit(op_type, wide, attributes, outputs)
             return tuple(y.cast(TensorProto.FLOAT16) for y in yielded)
@@ -183,10 +184,6 @@ class Builder:
         )
         self._yielded.update(node.output)
         return self.append(node)
-
-    def _adds_fp16(self, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> bool:
-        adds = attributes.get("reduction") == "add" and self.provider != "cuda"
-        return adds and any(_is_fp16(value) for value in inputs)
 
     def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
         """Append a node without outputs; return its output, of this shape and ``like``'s type."""

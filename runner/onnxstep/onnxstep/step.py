@@ -239,7 +239,8 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
         MixedBuilder if half else Builder,
         blocked_convolutions=options.blocked_convolutions,
     )
-    return _carrying(lower(opened, tensors.statistics, tensors.frozen), options.carry)
+    lowered = lower(opened, tensors.statistics, tensors.frozen)
+    return replace(lowered, moves=(*lowered.moves, *_recurrent(lowered, options.carry)))
 
 
 def first_values(
@@ -305,15 +306,11 @@ def _pull(
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
     if not gradients:
-        raise _nothing_trained(built)
+        outputs = ", ".join(map(repr, built.cotangents))
+        raise ModelError(f"no trainable parameter reaches the output {outputs}")
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
     return _Pulled(forward, built.targets, loss, gradients, scale)
-
-
-def _nothing_trained(built: Objective) -> ModelError:
-    outputs = ", ".join(map(repr, built.cotangents))
-    return ModelError(f"no trainable parameter reaches the output {outputs}")
 
 
 def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
@@ -341,10 +338,6 @@ def _transitions(
     moves = list(updates(op, rule, gradients, rate, undecayed, finite))
     moves += scale.moves(finite) if scale and finite else ()
     return [*moves, *(reset_to_zero(op, total) for total in sums.values()), *pulled.forward.moves]
-
-
-def _carrying(forward: Forward, carry: Mapping[str, str]) -> Forward:
-    return replace(forward, moves=(*forward.moves, *_recurrent(forward, carry)))
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:

@@ -1,8 +1,8 @@
-"""Rewrite fused operators as operators of today's ONNX.
+"""Rewrite fused normalizations as operators of today's ONNX.
 
-ONNX Runtime's optimizers fuse operators. Some fused nodes claim ONNX's domain, which has no such
-operator, so onnx's checker refuses the file. Others are a product or convolution with an
-activation. ONNX Runtime fuses the rewritten nodes again when it loads the model.
+ONNX Runtime's optimizers write nodes that claim ONNX's domain, which has no such operator at the
+file's opset, so onnx's checker refuses the file. ONNX Runtime fuses the rewritten nodes again when
+it loads the model.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.contrib import DOMAIN
-from onnxstep.graphs.nodes import copied, node_attributes
+from onnxstep.graphs.nodes import copied, is_standard, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
 # First opsets of LayerNormalization, and of ReduceMean with axes as an input.
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
-_PARAMETERS = ("alpha", "beta", "gamma")
 _EPSILON = 1e-5
 
 
@@ -63,9 +61,6 @@ class _Parts:
         dtype = helper.tensor_dtype_to_np_dtype(elem_type)
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
-    def shape(self, *sizes: int) -> str:
-        return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
-
     def cast(self, x: str, before: int, after: int) -> str:
         """Name of a value in the type ``after``; its own name if ``before`` is the same type."""
         return x if before == after else self.add("Cast", x, to=after)
@@ -103,12 +98,10 @@ def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[o
 
 
 def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
-    if node.domain in ("", "ai.onnx"):
-        if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
-            return _simplified_layer_normalization
-        if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
-            return _layer_normalization if _over_last(node) else None
-    return _FUSED.get(node.op_type) if node.domain == DOMAIN else None
+    if is_standard(node, "SimplifiedLayerNormalization") and _over_last(node):
+        return _simplified_layer_normalization
+    is_early = is_standard(node, "LayerNormalization") and opset < _LAYER_NORMALIZATION
+    return _layer_normalization if is_early and _over_last(node) else None
 
 
 def _over_last(node: onnx.NodeProto) -> bool:
@@ -157,36 +150,3 @@ def _mean(parts: _Parts, x: str, output: str = "") -> str:
     if parts.opset < _AXES_ARE_INPUTS:
         return parts.add("ReduceMean", x, output=output, axes=[-1], keepdims=1)
     return parts.add("ReduceMean", x, parts.add("Constant", value_ints=[-1]), output=output)
-
-
-def _fused_gemm(parts: _Parts) -> None:
-    attributes = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
-    product = parts.add("Gemm", *parts.node.input, **attributes)
-    values = (parts.attributes.get(f"activation_{key}") for key in _PARAMETERS)
-    numbers = {key: v for key, v in zip(_PARAMETERS, values, strict=True) if v is not None}
-    _activated(parts, product, numbers)
-
-
-def _fused_conv(parts: _Parts) -> None:
-    attributes = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
-    inputs = [*parts.node.input, "", ""]
-    product = parts.add("Conv", *inputs[: 3 if inputs[2] else 2], **attributes)
-    total = parts.add("Add", product, inputs[3]) if inputs[3] else product
-    numbers = parts.attributes.get("activation_params", [])
-    _activated(parts, total, dict(zip(_PARAMETERS, numbers, strict=False)))
-
-
-def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
-    """Append the activation that the fused node names; "Clip" takes its bounds from ``numbers``."""
-    op_type = parts.attributes.get("activation", b"").decode()
-    if op_type == "Clip":
-        bounds = [parts.constant(number, parts.elem_type) for number in numbers.values()]
-        parts.add("Clip", x, *bounds, output=parts.output(0))
-        return
-    parts.add(op_type or "Identity", x, output=parts.output(0), **numbers)
-
-
-_FUSED: Mapping[str, Callable[[_Parts], None]] = {
-    "FusedConv": _fused_conv,
-    "FusedGemm": _fused_gemm,
-}
