@@ -27,9 +27,11 @@ def forward(node: Node) -> Sequence[Value]:
         return ()
     stays = 1 - float(ratio)
     limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
-    mask = op.Reshape(op.Less(_hashes(node), limit), op.integers(*x.shape))
+    mask, shape = op.Less(_hashes(node), limit), op.integers(*x.shape)
     node.output(1)
-    return x * (op.Cast(mask, to=x.elem_type) * (1 / stays)), mask
+    # The backward pass casts the mask again: ONNX Runtime would merge equal nodes and keep floats.
+    factors = op.Reshape(op.Cast(mask, to=x.elem_type) * (1 / stays), shape)
+    return x * factors, op.Reshape(mask, shape)
 
 
 def _hashes(node: Node) -> Value:
