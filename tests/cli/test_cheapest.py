@@ -370,7 +370,7 @@ def test_a_price_that_nobody_confirms_never_stands_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The cheapest confirmed price and other software are listed too."""
-    printed = of_this_project(monkeypatch, capsys, "--model", "cifar10-resnet44")
+    printed = of_this_project(monkeypatch, capsys)
     assert "no source confirms the date and billing of its price" in printed
     assert "At a confirmed price: $" in printed
     assert "With ONNX Runtime 1.31, mixed precision: $" in printed
