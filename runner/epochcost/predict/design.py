@@ -29,14 +29,6 @@ Precision = Literal["mixed", "tf32", "fp32"]
 _WORK_FEATURES = 7
 # The path of a table changes neither rates nor doubts.
 _FIELDS = attrgetter(*(field.name for field in fields(Rate) if field.name != "path"))
-# A forward pass, and a backward pass of twice its operations (Kaplan et al. 2020, arXiv 2001.08361,
-# section 2.1).
-PASSES = 3
-# Shares of a GPU's peak rate and bandwidth that programs reach.
-_PEAK_SHARE, _BANDWIDTH_SHARE = 0.65, 0.75
-# ResNet-50, for workloads without a known graph.
-_USUAL_PROFILE = Profile(8.2e9, 4e6, 22e6, 0, 18e6, 25_500_000, 54)
-_USUAL_BATCH = 64.0
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
@@ -130,7 +122,6 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
     centre = np.median([devices.features(device, "fp32") for device in rated], axis=0)
     return Design(
         rate=np.log([rate.per_second / rate.count for rate in rates]),
-        roofline=np.array([_roofline(row) for row in placed]),
         device_features=features - centre,
         work_features=_centred([work_features(row.profile) for row in placed], len(learnt)),
         work=_labels(rate.work for rate in rates),
@@ -144,25 +135,9 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
         group=_labels(group_of(row.device) for row in placed),
         generation=_labels(row.device.generation for row in placed),
         count=np.log([float(rate.count) for rate in rates]),
-        batch=np.log([rate.batch or _USUAL_BATCH for rate in rates]),
+        batch=np.log([rate.batch or 1.0 for rate in rates]),
+        training=np.array([float(rate.mode == "training") for rate in rates]),
     )
-
-
-def _roofline(row: Placed) -> float:
-    """The logarithm of the rate per device that a roofline suggests, up to a constant.
-
-    On a GPU, the time of an example is the sum of the time of its operations and the time of the
-    numbers that it moves. On CPUs, whose bandwidth is unknown, it is the geometric mean of both.
-    """
-    rate, profile = row.rate, row.profile or _USUAL_PROFILE
-    passes = PASSES if rate.mode == "training" else 1
-    computing = passes * profile.flops / (float(peak_of(row.device, rate.precision)) * 1e12)
-    bandwidth = float(row.device.memory_gb_per_second) * 1e9
-    number_bytes = 2 if precision_of(rate.precision) == "mixed" else 4
-    moving = passes * number_bytes * (profile.moved + profile.moved_by_others) / bandwidth
-    if row.device.generation == "CPU":
-        return -math.log(computing * moving) / 2
-    return -math.log(computing / _PEAK_SHARE + moving / _BANDWIDTH_SHARE)
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:

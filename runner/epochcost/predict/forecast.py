@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,6 @@ from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import (
-    PASSES,
     Devices,
     Placed,
     Precision,
@@ -30,15 +29,9 @@ from epochcost.predict.design import (
     precision_of,
     work_features,
 )
-from epochcost.predict.joint import (
-    NINE_OF_TEN,
-    RATIO_SCALE,
-    RATIO_SCALE_OF_NEW_SOFTWARE,
-    Draws,
-    joint_draws,
-    scaling_of,
-)
+from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws, scaling_of
 from epochcost.predict.process import (
+    PASSES,
     POOLED,
     Calibration,
     Design,
@@ -49,8 +42,8 @@ from epochcost.predict.process import (
     calibrate,
     centred_departures,
     covariance,
-    has_graph,
     inverted,
+    roofline,
     with_noise,
 )
 from epochcost.predict.rates import Rate
@@ -131,11 +124,8 @@ class Forecaster:
         self._cache = cache
 
     @cached_property
-    def _fitted(self) -> tuple[Mapping[bool, Sequence[Calibration]], Matrix | None]:
-        """Calibrations by whether a graph is known, and the rows' inverse covariance.
-
-        The inverse is None if some rows are our own.
-        """
+    def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
+        """The calibrations, and the rows' inverse covariance (None if some rows are our own)."""
         design = designed(self._published, self._devices)
         covariances = with_noise(design, self._scales)
         inverse = inverted(covariances)
@@ -169,10 +159,9 @@ class Forecaster:
         learnt, unknown, inverse = self._designs(rows)
         forecasts: dict[int, Forecast] = {}
         for places, mean, spread in _posteriors(learnt, unknown, self._scales, inverse):
-            factors = np.array([self._factor(unknown, at) for at in places])
+            factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = rows[places[0]].rate
-            seed = f"{work.model} {work.mode}"
-            draws = joint_draws(spread, factors, seed, self._ratio_scale(work))
+            draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
             for at, level, half, drawn in zip(places, mean, halves, draws, strict=True):
                 ceiling = self._utilisation * _peak_rate(rows[at])
@@ -194,10 +183,9 @@ class Forecaster:
         for block in blocks:
             errors[block] += covariance(unknown.rows(block), unknown, self._scales)
             errors[block] -= between[block] @ explained
-        factors = np.array([self._factor(unknown, at) for at in range(len(rows))])
+        factors = np.array([self._factor(features) for features in unknown.device_features])
         for block in blocks:
-            ratio_scale = self._ratio_scale(rows[block[0]].rate)
-            scaling = scaling_of(errors[np.ix_(block, block)], factors[block], ratio_scale)
+            scaling = scaling_of(errors[np.ix_(block, block)], factors[block])
             errors[block] = scaling @ errors[block]
             errors[:, block] = errors[:, block] @ scaling.T
         return errors
@@ -211,14 +199,8 @@ class Forecaster:
             inverse = inverted(with_noise(learnt, self._scales))
         return learnt, design.rows(~learning), inverse
 
-    def _factor(self, design: Design, at: int) -> float:
-        """Half the width of a row's interval, in predicted standard deviations."""
-        chosen = self._fitted[0][bool(has_graph(design)[at])]
-        return max(calibration.factor(design.device_features[at]) for calibration in chosen)
-
-    def _ratio_scale(self, work: Rate) -> float:
-        sources = {row.rate.source for row in self._placed}
-        return RATIO_SCALE if work.source in sources else RATIO_SCALE_OF_NEW_SOFTWARE
+    def _factor(self, features: Vector) -> float:
+        return max(each.factor(features) for each in self._fitted[0])
 
 
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
@@ -268,21 +250,17 @@ def _peak_rate(row: Placed) -> float:
 
 def _calibrations(
     design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
-) -> Mapping[bool, Sequence[Calibration]]:
-    """Calibrate intervals of rows with known graphs (True), and of other rows (False).
-
-    Devices are left out. Models are also left out if their graphs are known.
-    """
-    graphs = has_graph(design)
-    calibrations = {
-        known: [calibrate(design, scales, design.group, inverse, graphs == known)]
-        for known in (False, True)
-    }
-    if any(graphs):
-        within = inverted(covariances[np.ix_(graphs, graphs)])
-        with_graphs = design.rows(graphs)
-        calibrations[True].append(calibrate(with_graphs, scales, with_graphs.model, within))
-    return calibrations
+) -> tuple[Calibration, ...]:
+    """Calibrate intervals by leaving out devices, and by leaving out models with known graphs."""
+    graphs = np.isfinite(design.work_features[:, 0])
+    with_graphs = design.rows(graphs)
+    within = inverted(covariances[np.ix_(graphs, graphs)])
+    by_device = calibrate(design, scales, design.group, inverse)
+    # Without known graphs, no question has one either.
+    return (
+        by_device,
+        *([calibrate(with_graphs, scales, with_graphs.model, within)] if any(graphs) else ()),
+    )
 
 
 def _posteriors(
@@ -302,7 +280,7 @@ def _posteriors(
         spread = covariance(block, block, scales) + scales.noise**2 * np.eye(len(rows))
         yield (
             rows,
-            between @ weights + mean + block.roofline,
+            between @ weights + mean + roofline(block),
             spread - between @ inverse @ between.T,
         )
 
@@ -336,7 +314,7 @@ def _own_rate(question: Question, per_second: float) -> Rate:
         task="",
         mode=question.mode,
         precision=question.precision,
-        batch=question.batch / question.count,
+        batch=float(question.batch),
         size="",
         software=question.software,
         accelerator=question.device.name,

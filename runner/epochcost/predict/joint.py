@@ -28,8 +28,8 @@ DRAWS = 256
 # Nine of ten normal draws lie within this number of standard deviations.
 NINE_OF_TEN = 1.645
 # Spread of ratios between two left-out accelerators, relative to the spread that the process
-# predicts: benchmarks/ratio_calibration.py, for software with rates in the data and without.
-RATIO_SCALE, RATIO_SCALE_OF_NEW_SOFTWARE = 0.95, 1.3
+# predicts: benchmarks/ratio_calibration.py.
+RATIO_SCALE = 0.9
 # Added to the diagonal, relative to it, so that equal rows still have a Cholesky root.
 _JITTER = 1e-9
 # Decimals of a weight: the site publishes the rounded weights, so draws use them too.
@@ -87,17 +87,14 @@ def forecasts_of(
     return forecasts
 
 
-def joint_draws(
-    covariance: Matrix, factors: Vector, seed: str, ratio_scale: float = RATIO_SCALE
-) -> Iterator[Draws]:
+def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
     """Yield draws for each of n predictions; predictions with equal rows of covariance share them.
 
     ``covariance`` [n, n] is the covariance of the errors, as logarithms. Nine of ten errors of a
-    prediction lie within ``factors`` [n] standard deviations. ``ratio_scale`` is the spread of
-    ratios, relative to their spread by ``covariance``.
+    prediction lie within ``factors`` [n] standard deviations.
     """
     count = len(covariance)
-    scaling = scaling_of(covariance, factors, ratio_scale)
+    scaling = scaling_of(covariance, factors)
     scaled = scaling @ covariance @ scaling.T
     root = np.linalg.cholesky(scaled + _JITTER * np.diag(np.diag(scaled))).round(_DIGITS)
     start = seed_of(seed)
@@ -107,7 +104,7 @@ def joint_draws(
         yield Draws(start, tuple(weights.tolist()), drawn[:, at])
 
 
-def scaling_of(covariance: Matrix, factors: Vector, ratio_scale: float) -> Matrix:
+def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
     """Matrix [n, n] that widens or narrows the errors of one job on n machines.
 
     The arguments are those of ``joint_draws``.
@@ -115,9 +112,9 @@ def scaling_of(covariance: Matrix, factors: Vector, ratio_scale: float) -> Matri
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()
     variance = ((factors / NINE_OF_TEN) ** 2 * variances).mean()
-    of_departures = ratio_scale**2 * (variances - of_mean).mean()
+    of_departures = RATIO_SCALE**2 * (variances - of_mean).mean()
     of_shared = np.sqrt(max(variance - of_departures, 0.0) / of_mean)
-    scaling: Matrix = ratio_scale * np.eye(count) + (of_shared - ratio_scale) / count
+    scaling: Matrix = RATIO_SCALE * np.eye(count) + (of_shared - RATIO_SCALE) / count
     return scaling
 
 

@@ -1,11 +1,11 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-The logarithm of a rate is a sum: the rate by a roofline, the level of the workload, and departures
-from these. Some departures depend on the device's features and are the same for all workloads.
-Others are the same for all rows of one model, of one device, of one source, of one number of
-devices, or of similar batch sizes. Each departure has a standard deviation. Left-out groups are
-predicted by a formula, without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for
-choosing hyperparameters in Gaussian processes", for single points; here for whole groups).
+The logarithm of a rate is a sum: the level of its workload, half of log(peak · bandwidth) of the
+device (which a roofline suggests), and departures from these. Some departures depend on the
+device's features and are the same for all workloads. Others are the same for all rows of one model,
+of one device, or of one number of devices. Each departure has a standard deviation. Left-out groups
+are predicted by a formula, without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches
+for choosing hyperparameters in Gaussian processes", for single points; here for whole groups).
 
 Intervals are calibrated on left-out rows: each group is predicted from the others. The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals
@@ -36,16 +36,19 @@ _HIGHEST_QUANTILE = 0.97
 _LEAST_LIKENESS = 0.2
 _ROWS_THAT_COUNT = 25
 _LIKENESS_LENGTH = 1.5
+# A forward pass, and a backward pass of twice its operations (Kaplan et al. 2020, arXiv 2001.08361,
+# section 2.1).
+PASSES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
-    ``roofline`` is the logarithm of a roofline's rate. ``device_features`` [n, 4] are logarithms
-    of a device's peak rate, memory bandwidth, cache and power, each minus its median.
-    ``work_features`` [n, 7] describe the workload's graph, NaN if unknown. ``count`` is the
-    logarithm of the number of devices, ``batch`` that of the batch size of one device.
+    ``device_features`` [n, 4] are logarithms of a device's peak rate, memory bandwidth, cache and
+    power, each minus its median. ``work_features`` [n, 7] describe the workload's graph, NaN if
+    unknown. ``count`` is the logarithm of the number of devices, ``batch`` that of the batch size,
+    0 if unknown. ``training`` is 1 for training steps, else 0.
 
     The other fields are labels. Two rows have the same number in a label if they agree in the facts
     that it stands for. ``work``: the workload and all its settings. ``setting``: model, mode,
@@ -56,7 +59,6 @@ class Design:
     """
 
     rate: Vector
-    roofline: Vector
     device_features: Matrix
     work_features: Matrix
     work: Labels
@@ -71,6 +73,7 @@ class Design:
     generation: Labels
     count: Vector
     batch: Vector
+    training: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
         """The arrays of the ``chosen`` rows."""
@@ -86,12 +89,11 @@ class Scales:
 
     level: float = 6.0
     graph_level: float = 2.0
+    setting: float = 0.1
     batch: float = 0.1
     batch_length: float = 2.0
     work: float = 0.1
     stack: float = 0.0
-    stack_linear: float = 0.0
-    stack_group: float = 0.0
     software: float = 0.3
     software_graph: float = 0.15
     graph_linear: float = 0.05
@@ -99,8 +101,6 @@ class Scales:
     graph_length: float = 1.5
     beyond_graph: float = 0.2
     linear: float = 0.05
-    batch_linear: float = 0.0
-    setting_batch_linear: float = 0.0
     model_linear: float = 0.1
     model_smooth: float = 0.05
     length: float = 1.8
@@ -109,6 +109,7 @@ class Scales:
     device_graph: float = 0.1
     group: float = 0.1
     group_model: float = 0.05
+    count: float = 0.05
     model_count: float = 0.05
     noise: float = 0.04
 
@@ -125,6 +126,18 @@ class LeftOutRows:
     covariance: Matrix
 
 
+def roofline(design: Design) -> Vector:
+    """The logarithm of the rate that a roofline suggests for each row [n], up to a constant.
+
+    It is half of log(peak · bandwidth) of the device, less half of log(operations · bytes) of the
+    workload. A training step needs three times the work of a forward pass.
+    """
+    devices, works = design.device_features, np.nan_to_num(design.work_features)
+    level: Vector = devices[:, 0] + devices[:, 1] - works[:, 0] - works[:, 1]
+    result: Vector = 0.5 * level - np.log(PASSES) * design.training
+    return result
+
+
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
@@ -134,16 +147,13 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
     near = _near_works(rows, columns, scales)
     kin = (model + mode) / 2 + near
-    setting, stack = _same(rows.setting, columns.setting), _same(rows.stack, columns.stack)
-    group, batches = _same(rows.group, columns.group), _near_batches(rows, columns, scales)
     linear, smooth = _device_kernels(rows, columns, scales)
-    result = _levels(rows, columns, scales, mode, near) + s.batch**2 * mode * batches
-    slopes = s.linear**2 + s.model_linear**2 * kin + s.stack_linear**2 * stack
-    slopes += (s.batch_linear**2 + s.setting_batch_linear**2 * setting) * batches
-    result += slopes * linear + s.model_smooth**2 * kin * smooth
+    result = _levels(rows, columns, scales, mode, near)
+    result += (s.linear**2 + s.model_linear**2 * kin) * linear
+    result += s.model_smooth**2 * kin * smooth
     result += _same(rows.device, columns.device) * s.device_graph**2 * near
-    result += group * (s.group**2 + s.group_model**2 * model + s.stack_group**2 * stack)
-    result += np.outer(rows.count, columns.count) * s.model_count**2 * mode
+    result += _same(rows.group, columns.group) * (s.group**2 + s.group_model**2 * model)
+    result += np.outer(rows.count, columns.count) * (s.count**2 + s.model_count**2 * mode)
     return result
 
 
@@ -155,20 +165,23 @@ def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: M
     describes.
     """
     s = scales
-    with_graph, others_known = has_graph(rows), has_graph(columns)
+    with_graph, others_known = _has_graph(rows), _has_graph(columns)
     with_graphs = np.outer(with_graph, others_known)
     features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
+    distances = (rows.batch[:, None] - columns.batch[None, :]) ** 2
     edition = _same(rows.edition, columns.edition) * np.outer(~with_graph, ~others_known)
     result: Matrix = s.level**2 * edition
     result += with_graphs * (s.graph_level**2 + s.graph_linear**2 * features)
     result += with_graphs * (s.graph**2 * near + s.beyond_graph**2 * mode)
+    result += s.setting**2 * _same(rows.setting, columns.setting)
     result += s.work**2 * _same(rows.work, columns.work)
+    result += s.batch**2 * mode * np.exp(-distances / (2 * s.batch_length**2))
     result += s.stack**2 * _same(rows.stack, columns.stack)
     software = _same(rows.software, columns.software)
     return result + software * (s.software**2 + s.software_graph**2 * near)
 
 
-def has_graph(design: Design) -> NDArray[np.bool_]:
+def _has_graph(design: Design) -> NDArray[np.bool_]:
     """Mask [n] of the rows whose graphs are known."""
     return np.isfinite(design.work_features[:, 0])
 
@@ -177,14 +190,7 @@ def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Similarity [n, m] of workloads by their graphs' operations and bytes, 0 if unknown."""
     distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
-    return near * np.outer(has_graph(rows), has_graph(columns))
-
-
-def _near_batches(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of batch sizes."""
-    distances = (rows.batch[:, None] - columns.batch[None, :]) ** 2
-    result: Matrix = np.exp(-distances / (2 * scales.batch_length**2))
-    return result
+    return near * np.outer(_has_graph(rows), _has_graph(columns))
 
 
 def _device_kernels(rows: Design, columns: Design, scales: Scales) -> tuple[Matrix, Matrix]:
@@ -241,7 +247,7 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
     """Logarithms of each rate over its roofline rate, minus their mean; and that mean."""
-    departures = design.rate - design.roofline
+    departures = design.rate - roofline(design)
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
@@ -249,7 +255,7 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 def predictable(design: Design, rows: Labels) -> list[int]:
     """The indices in ``rows`` of rows whose workload has a known graph, or rates in other rows."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
-    return [int(at) for at in np.flatnonzero(shared | has_graph(design)[rows])]
+    return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,47 +289,37 @@ class Calibration:
 
 
 def calibrate(
-    design: Design,
-    scales: Scales,
-    groups: Labels,
-    inverse: Matrix | None = None,
-    chosen: NDArray[np.bool_] | None = None,
+    design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
 ) -> Calibration:
     """Predict each group from the others and collect the errors, to scale intervals.
 
-    ``inverse`` has the same meaning as for ``held_out``. Only errors of ``chosen`` rows count, by
-    default of all rows, and only those of rows whose level can be predicted.
+    ``inverse`` has the same meaning as for ``held_out``. Rows whose level cannot be predicted are
+    left out.
     """
     deviations, weights, rows = [], [], []
     left_out = held_out(design, scales, groups, inverse=inverse)
     for group in left_out:
-        places = [
-            at for at in predictable(design, group.rows) if chosen is None or chosen[group.rows[at]]
-        ]
+        places = predictable(design, group.rows)
         spread = np.sqrt(np.diag(group.covariance))
         rows += [int(group.rows[at]) for at in places]
         deviations += [abs(group.departure[at]) / spread[at] for at in places]
-        weight = min(1.0, _ROWS_THAT_COUNT / len(group.rows)) / max(1, len(places))
-        weights += [weight] * len(places)
+        weights += [min(1.0, _ROWS_THAT_COUNT / len(group.rows)) / len(places)] * len(places)
     features = design.device_features[rows]
     return Calibration(np.array(deviations), np.array(weights), features, len(left_out))
 
 
-# Fitted to the left-out accelerators of one half of the chips, and checked on the other half. Large
-# devices gain more from a larger batch, in each setting by another amount (``batch_linear``), and
-# programs differ in their gains from a larger device (``stack_linear``). Precision does not matter
-# for levels: a software's level is mostly its source's.
+# Fitted to all sources together, versions merged, by the marginal likelihood of published rates,
+# one scale at a time. Precision does not matter: a software's level is mostly its source's.
 POOLED = Scales(
-    stack=0.28, stack_linear=0.08, stack_group=0.08, software=0.1, software_graph=0.0, batch=0.2,
-    batch_length=2.3, batch_linear=0.1, setting_batch_linear=0.05, graph=0.4, graph_length=5.0,
-    graph_linear=0.1, beyond_graph=0.14, linear=0.02, model_linear=0.115, length=1.1, cache=0.75,
-    device_graph=0.0, group=0.02, group_model=0.08, noise=0.04,
+    stack=0.28, software=0.1, setting=0.07, batch=0.2, batch_length=1.4, graph=0.4,
+    graph_length=3.0, graph_linear=0.1, beyond_graph=0.14, linear=0.035, model_linear=0.07,
+    cache=0.35, device_graph=0.07, noise=0.055,
 )  # fmt: skip
 
 # For CPUs, whose rows are few machines by vCPUs under few programs: gains from more vCPUs differ
 # by work, and programs differ more than on GPUs.
 OF_CPUS = Scales(
-    graph=0.5, graph_linear=0.2, beyond_graph=1.0, batch=0.3, software=1.0, software_graph=0.6,
-    linear=0.3, model_linear=0.2, model_smooth=0.5, length=2.0, group=0.3, group_model=0.2,
-    noise=0.1,
+    graph=0.5, graph_linear=0.2, beyond_graph=1.0, setting=0.2, batch=0.3, software=1.0,
+    software_graph=0.6, linear=0.3, model_linear=0.2, model_smooth=0.5, length=2.0, group=0.3,
+    group_model=0.2, noise=0.1,
 )  # fmt: skip

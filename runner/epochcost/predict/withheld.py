@@ -17,7 +17,7 @@ import numpy as np
 
 from epochcost.predict.design import Devices, Placed, designed, group_of, model_family
 from epochcost.predict.forecast import Forecast, Forecaster, has_kin
-from epochcost.predict.process import Design, Labels, Vector, predictable
+from epochcost.predict.process import Design, Labels, Vector, predictable, roofline
 
 Withheld = Literal["accelerator", "generation", "model", "source"]
 WITHHELD: tuple[Withheld, ...] = get_args(Withheld)
@@ -137,7 +137,7 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors [n] of a roofline's rate times c, with the factor c fitted to the other rows.
+    """Errors [n] of a roofline: c · √(peak · bandwidth), with c fitted to the other rows.
 
     Each model has its own constant c. If models are withheld, each device has its own; if sources
     are withheld, there is only one. The error is NaN if no other row has the workload, and infinite
@@ -148,7 +148,7 @@ def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -
     }  # fmt: skip
     groups = np.unique(names, return_inverse=True)[1]
     same = constants.get(withheld, design.edition)
-    departures = design.rate - design.roofline
+    departures = design.rate - roofline(design)
     result: Vector = np.full(len(departures), math.nan)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
