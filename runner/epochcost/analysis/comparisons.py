@@ -85,13 +85,13 @@ def _cost(
 class VariantRow:
     """A variant of a trial, with the cost of its job.
 
-    ``speedup`` is relative to the plain trial. It is None for the plain trial itself, or if there
-    is none.
+    ``speedup`` is relative to the plain trial. It is None for the plain trial itself, or if the two
+    were not compared.
     """
 
     observed: Observation
     job: JobCost
-    speedup: Bounded | None
+    speedup: Bounded | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,14 @@ _LEAST_DEVICE_GIB = 40
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRow:
-    """A full training on a kind of machine under a price plan; ``cost`` is the cost of ``time``.
+    """A model's full training on a machine under a price plan; ``cost`` is the cost of ``time``.
 
     ``flops`` is the number of operations, ``peak_flops`` the machine's peak rate in operations a
     second. Low end, mean and high end of ``time`` assume the highest, the middle and the lowest
     utilisation of that peak.
     """
 
+    model: Model
     hardware: Hardware
     price: Price
     flops: Decimal
@@ -72,9 +73,9 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
     for model in catalogue.models.values():
         flops = None if model.id in timed else _flops(inputs, model)
         if flops is not None:
-            needed = states_bytes(inputs.catalogue, model, inputs.cache)
+            needed = states_bytes(catalogue, model, inputs.cache)
             holding = [machine for machine in machines if needed <= _memory_bytes(machine)]
-            priced = [row for machine in holding for row in _on(catalogue, machine, flops)]
+            priced = [row for machine in holding for row in _on(catalogue, model, machine, flops)]
             priced.sort(key=lambda row: (bool(row.price.reservation), row.cost.mean))
             estimates[model.id] = tuple(priced)
     return estimates
@@ -97,7 +98,9 @@ def _memory_bytes(hardware: Hardware) -> float:
     return float(sum((gpu.memory_gib or 0) * gpu.count for gpu in gpus)) * 2**30
 
 
-def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
+def _on(
+    catalogue: Catalogue, model: Model, hardware: Hardware, flops: Decimal
+) -> Iterator[EstimatedRow]:
     """Price a training under each current plan; no rows if it takes more than a century."""
     peak = peak_flops(hardware, "fp16")
     if peak is None:
@@ -108,7 +111,7 @@ def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[Es
     for price in current_prices(catalogue.prices_of(hardware.id)):
         cost = MachineTime(time, hardware.vcpus, accelerated=True).cost(price)
         if isinstance(cost, Estimate):
-            yield EstimatedRow(hardware, price, flops, peak, time, cost)
+            yield EstimatedRow(model, hardware, price, flops, peak, time, cost)
 
 
 def _flops(inputs: Inputs, model: Model) -> Decimal | None:

@@ -97,8 +97,8 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
     """Find the causes of a change in a job's cost or time."""
     old, new = pair
     if old is None or new is None:
-        came = f"{new.price} added" if new else f"{old.price if old else ''} removed"
-        return ChangedCost(old, new, (Cause("price", came),))
+        prices = (side.price if side else None for side in pair)
+        return ChangedCost(old, new, (Cause("price", _came_or_went(*prices)),))
     results = [
         side.stored[figure.text("evidence")].result
         for side, figure in ((before, old), (after, new))
@@ -141,27 +141,22 @@ def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""
-    measured = job.kind == "measured"
-    length = _LENGTH_OF_TRAINING if job.mode == "training" else ()
+    of_model: tuple[str, ...] = _WHOLE_SPEC
+    of_machine: tuple[str, ...] = _WHOLE_SPEC
+    if job.kind == "measured":
+        of_model = _LENGTH_OF_TRAINING if job.mode == "training" else ()
+        of_machine = _SIZE_OF_MACHINE
+    model, machine = job.workload, job.hardware
     changes = (
-        changed_keys(
-            before.models[job.workload],
-            after.models[job.workload],
-            within=length if measured else _WHOLE_SPEC,
-        ),
-        changed_keys(
-            before.hardware[job.hardware],
-            after.hardware[job.hardware],
-            within=_SIZE_OF_MACHINE if measured else _WHOLE_SPEC,
-        ),
+        changed_keys(before.models[model], after.models[model], of_model),
+        changed_keys(before.hardware[machine], after.hardware[machine], of_machine),
     )
     return ", ".join(filter(None, changes))
 
 
 def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
     if old.price is None or new.price is None:
-        came = f"{new.price} added" if new.price else f"{old.price} removed"
-        return came if old.price or new.price else ""
+        return _came_or_went(old.price, new.price)
     earlier, later = before.prices[old.price], after.prices[new.price]
     if earlier.id == later.id:
         return changed_keys(earlier, later)
@@ -170,6 +165,13 @@ def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) 
     priced = earlier.amount and later.amount
     rates = f"{earlier.amount} → {later.amount} an hour, " if priced else ""
     return f"{rates}{_days(earlier, later)}"
+
+
+def _came_or_went(old: str | None, new: str | None) -> str:
+    """Say which of two prices was added or removed; empty if neither is known."""
+    if new:
+        return f"{new} added"
+    return f"{old} removed" if old else ""
 
 
 def _days(earlier: Price, later: Price) -> str:

@@ -28,7 +28,7 @@ from epochcost.analysis.difference.revision import (
 from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Row, answer, group_by
-from epochcost.analysis.table.lines import EstimatedLine, Line, values_of
+from epochcost.analysis.table.lines import Line, values_of
 from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import supersedes
 
@@ -149,7 +149,7 @@ def _cheapest(
     if best and best.cheapest and best.odds:
         return _figure(best.cheapest.row, goal), best.odds.wins
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():
-        return _figure(EstimatedLine(revision.catalogue.models[workload], row), goal), None
+        return _figure(row, goal), None
     return None, None
 
 

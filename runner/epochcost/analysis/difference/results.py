@@ -42,14 +42,8 @@ class ResultChanges:
     stale: tuple[ResultFile, ...] = ()
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The non-empty lists, each under the name that readers see for its kind of change."""
-        lists = {
-            "added": self.added,
-            "removed": self.removed,
-            "measured again": self.measured_again,
-            "stale": self.stale,
-        }
-        return {kind: files for kind, files in lists.items() if files}
+        """The lists that are not empty, by the names of their fields."""
+        return {kind: files for kind in self.__slots__ if (files := getattr(self, kind))}
 
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:
@@ -88,9 +82,6 @@ def _described(inputs: Inputs, paths: Iterable[str]) -> tuple[ResultFile, ...]:
     return tuple(files)
 
 
-_Works = Mapping[tuple[str, Mode], tuple[str, str]]
-
-
 def _stale(before: Revision, after: Revision) -> list[str]:
     old, new = (_works(each.catalogue) for each in (before, after))
     stale = []
@@ -102,7 +93,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
     return stale
 
 
-def _works(catalogue: Catalogue) -> _Works:
+def _works(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
     """The digests of graph and spec that a trial of each model and mode would have now."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():

@@ -35,8 +35,6 @@ _REGULAR = ("100644", "100755")
 # Parts of a path that would leave the target folder.
 _OUTSIDE = ("", ".", "..")
 
-Files = Mapping[str, bytes]
-
 
 @dataclass(frozen=True)
 class Revision:
@@ -75,7 +73,7 @@ class Snapshot:
 
     project: Path
     label: str
-    files: Files
+    files: Mapping[str, bytes]
 
 
 def at_commit(project: Path, revision: str) -> Snapshot:
@@ -85,12 +83,17 @@ def at_commit(project: Path, revision: str) -> Snapshot:
     """
     commit = commit_id(project, revision)
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
-    return Snapshot(project, label, _committed_files(project, commit))
+    blobs = dict(_tree(project, commit))
+    return Snapshot(project, label, dict(zip(blobs, _contents(project, blobs), strict=True)))
 
 
 def in_working_tree(project: Path) -> Snapshot:
     """Take the files of the working tree: tracked files, and new files that git does not ignore."""
-    return Snapshot(project, WORKING_TREE, _working_files(project))
+    options = ("--cached", "--others", "--exclude-standard")
+    listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
+    paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
+    files = {path: (project / path).read_bytes() for path in paths}
+    return Snapshot(project, WORKING_TREE, files)
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
@@ -170,21 +173,8 @@ def commit_day(project: Path, revision: str) -> str:
     return _git(project, "log", "-1", "--format=%cs", named).decode().strip()
 
 
-def _committed_files(project: Path, commit: str) -> Files:
-    """Read specs, models, results and ratios of a commit, by path, except links and huge files."""
-    blobs = dict(_tree(project, commit))
-    return dict(zip(blobs, _contents(project, blobs), strict=True))
-
-
-def _working_files(project: Path) -> Files:
-    """Files of the working tree: tracked ones, and new ones that git does not ignore."""
-    options = ("--cached", "--others", "--exclude-standard")
-    listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
-    paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
-    return {path: (project / path).read_bytes() for path in paths}
-
-
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield path and blob of specs, models, results and ratios, except links and huge files."""
     listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from epochcost.analysis.difference.causes import ChangedCost
@@ -51,45 +50,29 @@ def _largest_first(cost: ChangedCost) -> float:
     return -float("inf") if relative is None else -round(abs(relative), _DIGITS)
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedAnew:
-    """A summary of the jobs whose cost changed only because the prediction did.
-
-    ``median`` and ``largest`` are relative changes; ``job`` is the job with the largest change.
-    """
-
-    jobs: int
-    median: float
-    largest: float
-    job: Job
-
-
-def predicted_anew(costs: Iterable[ChangedCost]) -> PredictedAnew | None:
-    """Summarise the costs that changed only because the prediction did; None if there are none."""
+def _changed_predictions(costs: Iterable[ChangedCost]) -> Iterator[str]:
+    """Yield a sentence about the costs that changed only because the prediction did, if any."""
     changes = {
         cost.figure.job: cost.relative
         for cost in costs
         if cost.only_predicted and cost.figure.job.goal != "epoch" and cost.relative is not None
     }
-    if not changes:
-        return None
-    job = max(changes, key=lambda key: abs(changes[key]))
-    return PredictedAnew(len(changes), statistics.median(changes.values()), changes[job], job)
+    if changes:
+        job = max(changes, key=lambda key: abs(changes[key]))
+        most = f"{changes[job]:+.1%} ({job_words(job)}, on {machine_words(job)})"
+        counted = _counted(len(changes), "predicted cost changes", "predicted costs change")
+        yield f"{counted}: median {statistics.median(changes.values()):+.1%}, most {most}"
 
 
 def prediction_words(difference: Difference) -> tuple[str, ...]:
     """Sentences about predictions that changed, were added or were removed."""
     lists = {"added": difference.added, "removed": difference.removed}
-    sentences = [
+    sentences = (
         f"{_counted(len(jobs), 'prediction')} {kind}: {_shares(jobs)}"
         for kind, jobs in lists.items()
         if jobs
-    ]
-    if anew := predicted_anew(difference.costs):
-        most = f"{anew.largest:+.1%} ({job_words(anew.job)}, on {machine_words(anew.job)})"
-        counted = _counted(anew.jobs, "predicted cost changes", "predicted costs change")
-        sentences.insert(0, f"{counted}: median {anew.median:+.1%}, most {most}")
-    return tuple(sentences)
+    )
+    return (*_changed_predictions(difference.costs), *sentences)
 
 
 def _shares(jobs: Sequence[Job]) -> str:
@@ -114,29 +97,27 @@ def summary(difference: Difference) -> str:
     changes = "cost changes", "costs change"
     parts = [
         f"{_counted(len(costs), *changes)} ({ways})" if costs else "",
-        _plural(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
+        _counted(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
         *(
-            f"{_counted(len(files), 'result')} {kind}"
+            f"{_counted(len(files), 'result')} {kind.replace('_', ' ')}"
             for kind, files in difference.results.by_kind().items()
         ),
-        _plural(len(difference.prices), "other price changes", "other prices change"),
+        _counted(len(difference.prices), "other price changes", "other prices change"),
         *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
-        _plural(
+        _counted(
             difference.unsure,
             "job re-measured without a significant change",
             "jobs re-measured without a significant change",
         ),
-        _plural(len(difference.problems), "file left out", "files left out"),
+        _counted(len(difference.problems), "file left out", "files left out"),
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _plural(number: int, singular: str, plural: str) -> str:
-    return _counted(number, singular, plural) if number else ""
-
-
 def _counted(number: int, singular: str, plural: str = "") -> str:
-    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+    """A number with its noun; empty for zero."""
+    noun = singular if number == 1 else plural or f"{singular}s"
+    return f"{number:,} {noun}" if number else ""
 
 
 def cells(change: ChangedCost) -> tuple[str, ...]:
@@ -221,7 +202,7 @@ def result_words(file: ResultFile) -> str:
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
     """The sentences below the table of costs, by the name of their section in a comment."""
     results = {
-        f"results_{kind.replace(' ', '_')}": [result_words(file) for file in files]
+        f"results_{kind}": [result_words(file) for file in files]
         for kind, files in difference.results.by_kind().items()
     }
     return {

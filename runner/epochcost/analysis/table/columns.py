@@ -6,7 +6,6 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +25,10 @@ class Entry:
     empty: str = _NEVER
     type: ColumnType = "text"
     unit: str = ""
+
+
+def _served(name: str, meaning: str, unit: str) -> Entry:
+    return Entry(name, meaning, f"{_NOT_SERVED}, and where no rate met the bound", "number", unit)
 
 
 def _seconds(name: str, meaning: str, empty: str) -> tuple[Entry, ...]:
@@ -96,19 +99,11 @@ ENTRIES: tuple[Entry, ...] = (
     *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
     *_seconds("full_time", "time of the full training", "for inference"),
     *_seconds("million_time", "time of a million inferences", "for training"),
-    Entry(
-        "samples_per_second",
-        "samples that the scenario completed",
-        f"{_NOT_SERVED}, and where no rate met the bound",
-        "number",
-        "1/s",
-    ),
+    _served("samples_per_second", "samples that the scenario completed", "1/s"),
     *(
-        Entry(
+        _served(
             f"latency_p{percent}_s",
             f"latency that {percent} % of the scenario's samples do not exceed",
-            f"{_NOT_SERVED}, and where no rate met the bound",
-            "number",
             "seconds",
         )
         for percent in (50, 90, 99)
@@ -191,9 +186,8 @@ _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 
 def dictionary_page() -> str:
     """Write the data dictionary as a Markdown page."""
-    return "\n".join([_INTRODUCTION, _HEAD, *_rows()]) + "\n"
-
-
-def _rows() -> Iterator[str]:
-    for entry in ENTRIES:
-        yield f"| `{entry.name}` | {entry.type} | {entry.unit} | {entry.meaning} | {entry.empty} |"
+    rows = (
+        f"| `{entry.name}` | {entry.type} | {entry.unit} | {entry.meaning} | {entry.empty} |"
+        for entry in ENTRIES
+    )
+    return "\n".join([_INTRODUCTION, _HEAD, *rows]) + "\n"

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 
-from epochcost.analysis.comparisons import JobCost, cheapest_plan, job_cost
+from epochcost.analysis.comparisons import VariantRow, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import GOALS, Row
@@ -17,30 +17,11 @@ from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 
 Value = str | int | Decimal | None
 Values = Mapping[str, Value]
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatedLine:
-    """An estimated cost of training a model."""
-
-    model: Model
-    row: EstimatedRow
-
-
-@dataclass(frozen=True, slots=True)
-class VariantLine:
-    """A variant of a trial, with the cost of its job under the machine's cheapest price plan."""
-
-    observed: Observation
-    job: JobCost
-
-
-Line = Row | VariantLine | ServingRow | EstimatedLine
+Line = Row | VariantRow | ServingRow | EstimatedRow
 
 
 def published_lines(
@@ -50,27 +31,22 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """Collect all lines of the table; a variant has the same price as on the page of its model.
+    """Collect all lines of the table; a variant is priced under the machine's cheapest price plan.
 
     ``estimated`` has the estimated rows by the model's id.
     """
     priced_variants = (
-        VariantLine(variant, job_cost(variant, cheapest_plan(catalogue, variant)))
+        VariantRow(variant, job_cost(variant, cheapest_plan(catalogue, variant)))
         for variant in variants
     )
-    estimates = (
-        EstimatedLine(catalogue.models[name], row)
-        for name, of_model in estimated.items()
-        for row in of_model
-    )
-    return (*rows, *priced_variants, *serving, *estimates)
+    return (*rows, *priced_variants, *serving, *chain.from_iterable(estimated.values()))
 
 
 def values_of(line: Line) -> Values:
     """The values of a line by the column's name; columns without a value are left out."""
     if isinstance(line, Row):
         return _of_row(line)
-    if isinstance(line, VariantLine):
+    if isinstance(line, VariantRow):
         return _of_variant(line)
     if isinstance(line, ServingRow):
         return _of_serving(line)
@@ -88,14 +64,14 @@ def _of_row(row: Row) -> Values:
     }
 
 
-def _of_variant(line: VariantLine) -> Values:
-    goal: Goal = "epoch" if line.observed.mode == "training" else "million"
+def _of_variant(row: VariantRow) -> Values:
+    goal: Goal = "epoch" if row.observed.mode == "training" else "million"
     return {
-        **_observed(line.observed),
-        **_price(line.job.price, current=True),
-        **_costs({goal: line.job.cost}),
-        "price_basis": line.job.basis or None,
-        "figure": "measured, price assumed" if line.job.assumed else "measured",
+        **_observed(row.observed),
+        **_price(row.job.price, current=True),
+        **_costs({goal: row.job.cost}),
+        "price_basis": row.job.basis or None,
+        "figure": "measured, price assumed" if row.job.assumed else "measured",
     }
 
 
@@ -124,20 +100,16 @@ def _of_serving(row: ServingRow) -> Values:
 
 
 def _run(run: LoadGenRun) -> Values:
-    latency = run.latency
-    percentiles = {
-        "50": latency.p50_nanoseconds,
-        "90": latency.p90_nanoseconds,
-        "99": latency.p99_nanoseconds,
-    }
     return {
         "samples_per_second": Decimal(repr(run.samples_per_second)),
-        **{f"latency_p{at}_s": Decimal(ns).scaleb(-9) for at, ns in percentiles.items()},
+        "latency_p50_s": Decimal(run.latency.p50_nanoseconds).scaleb(-9),
+        "latency_p90_s": Decimal(run.latency.p90_nanoseconds).scaleb(-9),
+        "latency_p99_s": Decimal(run.latency.p99_nanoseconds).scaleb(-9),
     }
 
 
-def _of_estimate(line: EstimatedLine) -> Values:
-    row, model = line.row, line.model
+def _of_estimate(row: EstimatedRow) -> Values:
+    model = row.model
     return {
         "workload": model.id,
         "task": model.task,
