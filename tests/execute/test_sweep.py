@@ -18,7 +18,7 @@ from epochcost.execute.assignment import (
     Swept,
 )
 from epochcost.execute.planning import plan_run
-from epochcost.execute.run import is_out_of_memory, peak_bytes, run_trials
+from epochcost.execute.run import is_out_of_memory, run_trials
 from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.sweep import Sweep
@@ -84,7 +84,7 @@ def test_memory_ends_in_earnest(
     }
     stored = {one.trial.batch_size: one for one in load_all(tmp_path).results}
     assert tuple(sorted(stored)) == limit.sizes
-    held = [peak_bytes(stored[size]) for size in limit.sizes]
+    held = [stored[size].peak_bytes for size in limit.sizes]
     # The limit is of a process's own data; what it held has pages of libraries too.
     assert all(one is not None and one < 1.2 * 320 * MIB for one in held)
     assert [event.limit for event in events if isinstance(event, Swept)] == [limit]

@@ -255,7 +255,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
         evidence=Evidence("result file", stored.uri),
         summary=statistics.summary,
         stop_reason=result.measurement.stop_reason,
-        peak_memory_bytes=_peak_memory_bytes(result),
+        peak_memory_bytes=result.peak_bytes,
         step_ratio=ratio if training else None,
         doubts=(*statistics.doubts, *too_large),
         epochs_known=not too_large,
@@ -266,13 +266,6 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
         vcpus=trial.vcpus,
         outliers=statistics.outliers,
     )
-
-
-def _peak_memory_bytes(result: Result) -> int | None:
-    measured = result.measurement
-    if result.trial.provider == "cpu":
-        return measured.peak_memory_bytes
-    return None if measured.conditions is None else measured.conditions.device_memory_bytes
 
 
 def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:

@@ -22,11 +22,6 @@ def is_of_steps(result: Result) -> bool:
     return isinstance(result.trial.work, Steps)
 
 
-def host_of(result: Result) -> tuple[str, str]:
-    """The kind of machine and the host that a result was measured on."""
-    return result.hardware, result.environment.fingerprint
-
-
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """Choose the latest result of each configuration on each host.
 
@@ -39,11 +34,12 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     for result_file in sorted(
         stored, key=lambda result_file: result_file.result.measurement.started_at
     ):
-        trial = result_file.result.trial
+        result, trial = result_file.result, result_file.result.trial
+        host = result.hardware, result.environment.fingerprint
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
-        key = (*host_of(result_file.result), *work, trial.session.threads, trial.work)
+        key = (*host, *work, trial.session.threads, trial.work)
         earlier = latest.get(key)
-        if earlier is None or _gives_way(earlier.result, result_file.result):
+        if earlier is None or _gives_way(earlier.result, result):
             latest[key] = result_file
     return tuple(sorted(latest.values(), key=lambda result_file: result_file.uri))
 

@@ -32,7 +32,6 @@ from epochcost.statistics import percentile_holds
 from epochcost.units import plain, seconds
 
 Percent = Literal[50, 90, 99]
-PERCENTILES: tuple[Percent, ...] = (50, 90, 99)
 _HOUR_SECONDS = 3600
 # The search finds the highest rate within this factor (``measure.loadgen``).
 _RATE_PRECISION = Decimal("1.05")

@@ -20,8 +20,6 @@ from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR, plain
 
 JOULES_PER_KILOWATT_HOUR = WATTS_PER_KILOWATT * SECONDS_PER_HOUR
-# The international avoirdupois pound, exactly.
-KILOGRAMS_PER_POUND = Decimal("0.45359237")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +118,6 @@ class EnergyUse:
     machines_kwh: Decimal
     building_kwh: Decimal
     kg_co2e: Decimal
-
-    @property
-    def pounds_co2e(self) -> Decimal:
-        """The emissions in pounds of CO2 equivalent; a pound is 0.45359237 kg."""
-        with exact_arithmetic():
-            return quantized(self.kg_co2e / KILOGRAMS_PER_POUND)
 
 
 def energy_use(

@@ -356,14 +356,6 @@ def sweep_limit(
 
 def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
     there = "" if room_bytes is None else f" of {memory(room_bytes)}"
-    peak = peak_bytes(results[-1]) if results else None
+    peak = results[-1].peak_bytes if results else None
     last = "" if peak is None else f"; batch {results[-1].trial.batch_size:,} held {memory(peak)}"
     return there + last
-
-
-def peak_bytes(result: Result) -> int | None:
-    """Peak memory of the trial's worker in bytes: of the host, or of the device for CUDA."""
-    measured = result.measurement
-    if result.trial.provider == "cpu":
-        return measured.peak_memory_bytes
-    return None if measured.conditions is None else measured.conditions.device_memory_bytes

@@ -53,9 +53,10 @@ def footprints(
         size = cached_size(query)
     except EpochcostError:
         return {}
-    counted = {batch_size: size.footprint(mode, batch_size) for batch_size in batch_sizes}
     return {
-        batch_size: footprint for batch_size, footprint in counted.items() if footprint is not None
+        batch_size: footprint
+        for batch_size in batch_sizes
+        if (footprint := size.footprint(mode, batch_size)) is not None
     }
 
 

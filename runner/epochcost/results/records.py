@@ -237,6 +237,14 @@ class Result(Record):
     contradictions: tuple[str, ...] = ()
     spec_files: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def peak_bytes(self) -> int | None:
+        """Peak memory of the trial's worker in bytes: of the host, or of the device for CUDA."""
+        measured = self.measurement
+        if self.trial.provider == "cpu":
+            return measured.peak_memory_bytes
+        return None if measured.conditions is None else measured.conditions.device_memory_bytes
+
     @model_validator(mode="after")
     def _ran_where_asked(self) -> Result:
         """Refuse a result whose graph ran on another provider than the trial names."""
