@@ -35,7 +35,7 @@ from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
 from epochcost.execute.sizing import size_of
-from epochcost.execute.step import build_step
+from epochcost.execute.step import step_options
 from epochcost.graphs.counting import flops
 from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.measure.job import Job
@@ -50,6 +50,7 @@ from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
+from onnxstep import training_step
 from onnxstep.graphs.loading import load_model
 from onnxstep.passes.recompute import Rematerialisation
 
@@ -138,9 +139,8 @@ def measured(
         job = build_job(trial, model, path, Path(folder))
         if rematerialise != "none":
             graph = bind_model(load_model(path), model, footprint.batch_size)
-            step = build_step(
-                graph, model, model.training, "cpu", trial.seed, rematerialise=rematerialise
-            )
+            options = step_options(model, model.training, "cpu", trial.seed)
+            step = training_step(graph, replace(options, rematerialise=rematerialise))
             save_graph(step.model, job.graph)
             activations = peak_activation_bytes(step.model)
             footprint = replace(footprint, activation_bytes=activations)

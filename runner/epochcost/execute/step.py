@@ -44,7 +44,6 @@ from onnxstep import (
 )
 from onnxstep.graphs.precision import allowed_outputs
 from onnxstep.losses import SoftmaxCrossEntropy
-from onnxstep.passes.recompute import Rematerialisation
 
 # Names of processors on which ONNX Runtime has convolutions for channels in blocks.
 _X86 = frozenset({"x86_64", "AMD64"})
@@ -95,6 +94,28 @@ def update_rule(optimizer: spec.Optimizer) -> Rule:
             return Adam(**settings, decoupled=optimizer.name == "adamw")
 
 
+def step_options(
+    model: Model,
+    training: Training,
+    provider: Provider,
+    seed: int | None = None,
+    precision: Precision = "fp32",
+) -> StepOptions:
+    """The settings of a step that the spec declares; ``seed`` makes Dropout repeatable."""
+    return StepOptions(
+        loss=loss_terms(training),
+        optimizer=update_rule(training.optimizer),
+        freeze=training.freeze,
+        no_weight_decay=training.no_weight_decay,
+        seed=seed,
+        clip_norm=None if training.clip_norm is None else float(training.clip_norm),
+        provider=provider,
+        blocked_convolutions=platform.machine() in _X86,
+        carry={carried.input: carried.output for carried in model.carried},
+        precision=precision,
+    )
+
+
 def build_step(
     graph: onnx.ModelProto,
     model: Model,
@@ -102,30 +123,12 @@ def build_step(
     provider: Provider,
     seed: int | None = None,
     precision: Precision = "fp32",
-    rematerialise: Rematerialisation = "none",
 ) -> TrainingStep:
     """Differentiate a graph and add the updates that the spec declares.
 
-    ``seed`` makes Dropout repeatable. ``rematerialise`` is for steps that would not fit in memory;
-    trials do not use it. Raises ModelError for names that the graph does not have, and for
-    operators without a gradient.
+    Raises ModelError for names that the graph does not have, and for operators without a gradient.
     """
-    return training_step(
-        graph,
-        StepOptions(
-            loss=loss_terms(training),
-            optimizer=update_rule(training.optimizer),
-            freeze=training.freeze,
-            no_weight_decay=training.no_weight_decay,
-            seed=seed,
-            clip_norm=None if training.clip_norm is None else float(training.clip_norm),
-            provider=provider,
-            blocked_convolutions=platform.machine() in _X86,
-            carry={carried.input: carried.output for carried in model.carried},
-            precision=precision,
-            rematerialise=rematerialise,
-        ),
-    )
+    return training_step(graph, step_options(model, training, provider, seed, precision))
 
 
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:

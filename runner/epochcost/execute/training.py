@@ -18,7 +18,7 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import InputError
-from epochcost.execute.step import build_step, carried_values, loss_terms
+from epochcost.execute.step import carried_values, loss_terms, step_options
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.training import TrainingGraphs, TrainingSession
 from epochcost.plan.binding import bind_model
@@ -51,7 +51,7 @@ from epochcost.train.state import (
     with_values,
     write_state,
 )
-from onnxstep import TrainingStep, evaluation_graph
+from onnxstep import TrainingStep, evaluation_graph, training_step
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import materialise
@@ -237,7 +237,8 @@ def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
 
 
 def _step(bound: onnx.ModelProto, request: TrainingRequest, seed: int) -> TrainingStep:
-    return build_step(bound, request.model, request.training, request.provider, seed)
+    options = step_options(request.model, request.training, request.provider, seed)
+    return training_step(bound, replace(options, resumable=True))
 
 
 def _graphs(prepared: PreparedTraining, seed: int) -> TrainingGraphs:

@@ -35,7 +35,9 @@ class StepOptions:
 
     ``provider``: the execution provider that will run the step, whose special operators may be
     used; None allows portable operators only. ``blocked_convolutions``: use the CPU provider's
-    convolutions in blocks of channels, which ONNX Runtime's x86-64 builds have.
+    convolutions in blocks of channels, which ONNX Runtime's x86-64 builds have. ``resumable``:
+    keep ONNX Runtime's Dropout on the CPU, whose seed goes up by one at each run, so that a new
+    session can draw the masks of any later run.
 
     ``precision`` fp16 or bf16 computes in half precision, except for operators that
     ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are
@@ -56,6 +58,7 @@ class StepOptions:
     micro_batches: int = 1
     provider: Provider | None = None
     blocked_convolutions: bool = False
+    resumable: bool = False
     carry: Mapping[str, str] = field(default_factory=dict)
     precision: Precision = "fp32"
     loss_scaling: LossScaling | None = None

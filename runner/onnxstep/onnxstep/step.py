@@ -239,7 +239,7 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
         MixedBuilder if half else Builder,
         blocked_convolutions=options.blocked_convolutions,
     )
-    lowered = lower(opened, tensors.statistics, tensors.frozen)
+    lowered = lower(opened, tensors.statistics, tensors.frozen, options.resumable)
     return replace(lowered, moves=(*lowered.moves, *_recurrent(lowered, options.carry)))
 
 

@@ -41,12 +41,17 @@ def prepare(
     return model
 
 
-def lower(forward: Forward, carried: Collection[str], frozen: Collection[str]) -> Forward:
+def lower(
+    forward: Forward,
+    carried: Collection[str],
+    frozen: Collection[str],
+    resumable: bool = False,
+) -> Forward:
     """The forward pass with the nodes that a training step executes.
 
     ``carried`` names tensors that may be running statistics, ``frozen`` tensors that do not change
-    (see ``train_on_batches``).
+    (see ``train_on_batches``). ``resumable`` is explained in ``StepOptions``.
     """
     trained = train_on_batches(forward, carried, frozen)
-    replace_slow_nodes(trained.op)
+    replace_slow_nodes(trained.op, resumable)
     return trained

@@ -24,9 +24,14 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 }
 
 
-def replace_slow_nodes(op: Builder) -> None:
-    """Replace convolutions, LSTMs and Dropout among the nodes of ``op`` where that is faster."""
+def replace_slow_nodes(op: Builder, resumable: bool) -> None:
+    """Replace convolutions, LSTMs and Dropout among the nodes of ``op`` where that is faster.
+
+    Dropout is not replaced if masks must be ``resumable``.
+    """
     for op_type, emit in _FASTER.items():
+        if resumable and op_type == "Dropout":
+            continue
         nodes, op.nodes = op.nodes, []
         for proto in nodes:
             outputs = emit(Node(op, proto, frozenset())) if is_standard(proto, op_type) else ()
