@@ -175,9 +175,17 @@
     window.epochcostTables.begin();
   }
 
+  /* List the models that have times for the job. At first, the address's model decides the job. */
+  function match({ elements: { job, model } }, state) {
+    const { offer } = window.epochcostForms, models = Array.from(model.options);
+    const does = ({ dataset }, name) => dataset.ecJobs.split(" ").includes(timed(name));
+    if (state.has("model")) { offer(job, name => does(model.selectedOptions[0], name)); }
+    offer(job, name => models.some(option => does(option, name)));
+    offer(model, key => does(models.find(option => option.value === key), job.value));
+  }
+
   /* Show the machines with a time, and the fields that the job needs. */
   function settle(form, data, state) {
-    window.epochcostForms.offer(form.elements.job, job => data[timed(job)].length);
     const job = form.elements.job.value, lacks = { examples: job === "train" && !data.examples, tokens: !data.tokens };
     const names = new Map(data[timed(job)].map(({ machine, name }) => [machine, name]));
     const sorted = Array.from(names).sort((one, other) => one[1].localeCompare(other[1]));
@@ -190,11 +198,12 @@
     const usual = { epochs: data.epochs, examples: job === "batch" ? 1e6 : data.examples, tokens: data.tokens };
     Object.entries(usual).forEach(([name, value]) => { form.elements[name].placeholder = value; });
     form.querySelectorAll("[data-ec-job]").forEach(label => {
-      label.hidden = !label.dataset.ecJob.split(" ").includes(job) || Boolean(lacks[label.control.name]);
+      label.hidden = !label.dataset.ecJob.split(" ").includes(job) || Boolean(lacks[label.control?.name]);
     });
   }
 
   async function renew(form, place, state) {
+    match(form, state);
     const folder = new URL(form.dataset.ecCalculator, location.href).href, model = form.elements.model.value;
     const shared = await loaded(`${folder}plans.js`, "epochcostPlans");
     const published = await loaded(`${folder}${model}.js`, `epochcost/${model}`);

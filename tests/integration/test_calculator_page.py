@@ -250,3 +250,19 @@ def test_it_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
     plain = site.browser.new_context(java_script_enabled=False).new_page()
     plain.goto(site.address + "calculator.html")
     assert "epochcost cheapest" in plain.locator(".md-content noscript").inner_text()
+
+
+def test_a_job_lists_only_models_that_have_times_for_it(site: Site) -> None:
+    """The form keeps the job that the reader chooses; an address keeps its model."""
+    page = ask(site, "?model=published/paper")
+    job, model = page.locator("[name=job]"), page.locator("[name=model]")
+    assert job.input_value() == "train"
+    for name, listed in (("batch", ["net"]), ("train", ["net", "published/paper"])):
+        job.select_option(name)
+        wait_until(page, f"location.search.includes('job={name}') || !location.search")
+        enabled = model.locator("option:enabled")
+        assert enabled.evaluate_all("all => all.map(each => each.value)") == listed
+        assert (job.input_value(), model.input_value()) == (name, "net")
+    forced = ask(site, "?model=published/paper&job=serve")
+    shown = [forced.locator(f"[name={name}]").input_value() for name in ("job", "model")]
+    assert shown == ["train", "published/paper"]

@@ -77,6 +77,9 @@ def pages(report: Report) -> Iterator[Page]:
         description="What your training or serving costs, on every machine, or on two you name.",
         context={
             "workloads": sorted(names.items(), key=lambda entry: entry[1].casefold()),
+            # A fine-tuning is a training.
+            "jobs": dict.fromkeys(names, "train")
+            | {key: _timed_jobs(rows) for key, rows in rows_by_key.items()},
             "start": start,
             "texts": any(model.id == start and model.tokens_per_example for model in models),
             "examples": [entry for entry in _EXAMPLES if entry[1] in names],
@@ -173,6 +176,11 @@ def _rows(report: Report) -> dict[str, list[Row]]:
     ]
     groups = group_by(priced, lambda row: row.observed.workload)
     return {workload.key: list(rows) for workload, rows in groups.items()}
+
+
+def _timed_jobs(rows: Sequence[Row]) -> str:
+    """List the jobs for which a workload has times."""
+    return " ".join(sorted({_JOBS[row.mode] for row in rows}))
 
 
 def _places(rows: Sequence[Row]) -> int:
