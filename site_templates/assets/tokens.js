@@ -37,12 +37,12 @@
         kept[machine] = {
           sequences, first: phases.first, token: phases.between, request: whole, program: shared.cost,
           ends: () => ({ request: whole, request_low: request(0), request_high: request(1) }),
-          software: timing.software
+          software: timing.software, precision: timing.precision
         };
       });
     }));
     return Object.entries(kept).map(([machine, capacity]) => ({
-      decoder: { machine, precision: data.precision, software: capacity.software, ...shared.machines[machine] }, capacity
+      decoder: { machine, precision: capacity.precision, software: capacity.software, ...shared.machines[machine] }, capacity
     }));
   }
 
@@ -166,7 +166,7 @@
     return async () => {
       const precision = form.elements.precision.value, name = `${model}/${precision}`;
       const timings = await loaded(`${folder}/${name}.js`, `epochcost-tokens/${name}`);
-      if (form.elements.precision.value === precision) { show(form, { ...data, precision, timings }, shared); }
+      if (form.elements.precision.value === precision) { show(form, { ...data, timings }, shared); }
     };
   }, []);
 })();

@@ -195,6 +195,7 @@ def _agrees(answer: dict[str, Any], offer: ServingOffer) -> bool:
     first, token = (float(time.mean) for time in (offer.capacity.first, offer.capacity.token))
     return (
         answer["full"] == pytest.approx(float(offer.full.mean), rel=_NEAR)
+        and answer["decoder"]["precision"] == offer.deployment.precision
         and answer["capacity"]["first"] == pytest.approx(first, rel=0.1)
         and answer["capacity"]["token"] == pytest.approx(token, rel=2 * _NEAR)
         and answer["high"] >= answer["mean"] >= answer["low"]

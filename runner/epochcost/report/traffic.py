@@ -67,17 +67,20 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
         yield f"{FOLDER}/{name}.js", as_script(f"epochcost-tokens/{name}", published)
         for precision in PRECISIONS:
             timings = predicted_timings(report.market, name, precision)
-            script = as_script(f"epochcost-tokens/{name}/{precision}", [*map(_timing, timings)])
+            published_timings = [_timing(timing, precision) for timing in timings]
+            script = as_script(f"epochcost-tokens/{name}/{precision}", published_timings)
             yield f"{FOLDER}/{name}/{precision}.js", script
 
 
-def _timing(timing: DeviceTiming) -> Json:
+def _timing(timing: DeviceTiming, precision: Precision) -> Json:
     layout = timing.layouts[0]
     read = dict(zip(("read0", "read1", "read2"), timing.read, strict=True))
     first = dict(zip(("start", "slope"), timing.first, strict=True))
     phases = {"cached": timing.cached, "once": timing.once, **read, **first}
     return {
         "software": layout.engine.name,
+        # Devices without bf16 compute in fp16.
+        "precision": layout.deployment(precision).precision,
         "devices": layout.devices,
         "room": int(layout.room),
         # As many powers of two as the engine processes sequences.
