@@ -20,7 +20,7 @@ from epochcost.cost import Estimate
 from epochcost.report import wording
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import accelerators, list_prices, moved_prices
-from epochcost.report.pages.model import job_figure, job_words
+from epochcost.report.pages.model import job_figure, training_words
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workload import by_group
 from epochcost.report.ranking import Contender, Contest
@@ -151,11 +151,7 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
         return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
     if job == "serve":
         return "A million requests on a machine that is never idle."
-    words = job_words(report, workload, contest.goal)
-    model = report.catalogue.models.get(workload.id)
-    dataset = model and model.dataset
-    data = f" on {report.catalogue.dataset(dataset).name}" if dataset else ""
-    return one_line(f"{words[:1].upper()}{words[1:]}{data}.{_LEFT_OUT}")
+    return one_line(f"{training_words(report, workload, contest.goal)}.{_LEFT_OUT}")
 
 
 def _cards(contest: Contest) -> Iterator[Card]:

@@ -71,6 +71,14 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     return cost_against_time(machines, identifier=identifier, job=words)
 
 
+def training_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+    """Name a training and its data, for example "Training for 90 epochs on ImageNet-1k"."""
+    words = job_words(report, workload, goal)
+    model = report.catalogue.models.get(workload.id) if workload.is_model else None
+    data = f" on {report.catalogue.dataset(model.dataset).name}" if model and model.dataset else ""
+    return f"{words[:1].upper()}{words[1:]}{data}"
+
+
 def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a job, for example "training for 90 epochs"."""
     if goal == "full":

@@ -14,7 +14,7 @@ from epochcost.analysis.rows import Row
 from epochcost.report.charts.contest import cost_ratios
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
-from epochcost.report.pages.model import about_model, job_figure, job_words
+from epochcost.report.pages.model import about_model, job_figure, job_words, training_words
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
 from epochcost.report.ranking import contest
 
@@ -101,12 +101,14 @@ def _values(
 ) -> dict[str, Any]:
     workload, model, catalogue = about["workload"], about["model"], report.catalogue
     contests = report.contests_of(workload)
+    training = contests.get("train")
     requests = contest([row for row in rows if row.observed.batch_size == 1], "million")
     timed = [row for row in rows if row.observed.kind != "predicted"]
     variants = [trial for trial in report.variants if trial.workload == workload]
     trained = [trial for trial in observed if trial.kind == "measured" and trial.mode == "training"]
     return {
-        "training": contests.get("train"),
+        "training": training,
+        "training_words": training_words(report, workload, training.goal) if training else "",
         "serving": contests.get("serve"),
         # The machines for inference at batch size 1, also by name.
         "requests": requests,
