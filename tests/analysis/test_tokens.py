@@ -136,14 +136,13 @@ def test_bounds_choose_how_many_are_in_work(
 def offers_of(
     catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Every timed decoder with the most sequences, under every plan."""
-    within = [
-        (
-            Deployment(timed.machine, timed.precision, timed.software),
-            max(capacities(timed, requests), key=lambda each: each.sequences),
-        )
-        for timed in decoders
-    ]
+    """Every timed decoder within the bounds, at its most requests a second, under every plan."""
+    within = []
+    for timed in decoders:
+        sufficient = [each for each in capacities(timed, requests) if each.keeps(requests)]
+        if sufficient:
+            deployment = Deployment(timed.machine, timed.precision, timed.software)
+            within.append((deployment, max(sufficient, key=lambda each: each.per_second)))
     return priced_offers(catalogue, within, requests)
 
 

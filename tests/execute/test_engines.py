@@ -137,6 +137,17 @@ def test_an_environment_of_another_engine_is_not_kept(copying: Path) -> None:
     assert list(copying.iterdir()) == []
 
 
+def test_an_incomplete_environment_is_never_used_and_is_replaced(copying: Path) -> None:
+    """A folder without an interpreter is not an environment; a new one replaces it."""
+    target = environment_folder(FAKE)
+    remains = target / "lib/half a package"
+    remains.mkdir(parents=True)
+    assert find_environment(FAKE) is None
+    assert install_engine(FAKE, ignore) == target == find_environment(FAKE)
+    assert not remains.exists()
+    assert [path.name for path in copying.iterdir()] == [target.name]
+
+
 def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
     """The faster one's is kept, the other finds it; neither fails."""
     found: list[Path] = []

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browsed_site import Site, chromium, served
-from report_project import write_project
+from report_project import results_of_rented_machines, write_project
 from shared_builds import SharedBuilds
 
 
@@ -32,7 +32,8 @@ def shared_fixture(
 @pytest.fixture(scope="session", name="project")
 def project_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
     """The project, not built yet."""
-    return shared.into(write_project(tmp_path_factory.mktemp("browser")))
+    folder = tmp_path_factory.mktemp("browser")
+    return shared.into(write_project(folder, results_of_rented_machines()))
 
 
 @pytest.fixture(scope="session", name="folder")

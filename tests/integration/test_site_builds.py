@@ -20,7 +20,7 @@ import pytest
 
 from crowding import crowded
 from heeded_signals import heeded_signals
-from report_project import make_result, write_project
+from report_project import make_result, results_of_rented_machines, write_project
 from shared_builds import SharedBuilds
 
 _COMMAND = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
@@ -55,8 +55,9 @@ def small(folder: Path, shared: SharedBuilds) -> Path:
 
 @pytest.fixture(scope="module", name="original")
 def original_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
-    """A project whose site is built, with charts of costs and a chart of times alone."""
-    folder = shared.into(write_project(tmp_path_factory.mktemp("built") / "project"))
+    """A project whose site is built: a price of ``box`` is in its charts of training alone."""
+    folder = tmp_path_factory.mktemp("built") / "project"
+    shared.into(write_project(folder, results_of_rented_machines()))
     build(folder)
     return folder
 
