@@ -1,9 +1,7 @@
 """Estimate the time of a training that was never timed from its operations, as a range.
 
-The time is operations
-
-(peak rate × utilisation). Nobody knows the utilisation of a training that never ran, so a range of
-it is assumed.
+The time is operations ÷ (peak rate × utilisation). Nobody knows the utilisation of a training that
+never ran, so a range of it is assumed.
 """
 
 from __future__ import annotations

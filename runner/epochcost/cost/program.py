@@ -3,12 +3,11 @@
 A program is JSON. ``inputs`` are the names of the usage and of those figures of the plan that a
 reader may change, with their defaults. ``values`` are the names of expressions that occur more than
 once and are evaluated on demand. ``lines`` are the bill's labels with their amounts. An expression
-is a number, a name, or a list that begins with an operator. Operators are ``+ - *
-
-exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
-interpreter is the site's bill.js; tests compare it with another interpreter and both with
-`cost.bill`. Other formulas have named ``answers`` instead of lines. Free credit is left out: it
-changes the payer and not the cost.
+is a number, a name, or a list that begins with an operator. Operators are ``+ - * / exp expm1 log
+sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The interpreter is
+the site's bill.js; tests compare it with another interpreter and both with `cost.bill`. Other
+formulas have named ``answers`` instead of lines. Free credit is left out: it changes the payer and
+not the cost.
 """
 
 from __future__ import annotations

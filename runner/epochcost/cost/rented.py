@@ -101,11 +101,7 @@ def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
     """The charge by which each used hour also pays for unused hours of a commitment's term.
 
     If u is the utilisation, each used hour pays for 1/u - 1 idle hours. So a used hour costs
-    (upfront
-
-    (months x 730 h) + hourly)
-
-    u in all.
+    (upfront / (months x 730 h) + hourly) / u in all.
     """
     idle = quantized(1 / terms.utilisation - 1)
     return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()

@@ -79,10 +79,9 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     Every start but the last uses its whole lifetime. Every start begins with the start-up, every
     start but the first continues with the restart of ``interruptions``, and every start but the
     last ends with a checkpoint. An unbilled start-up does not count in the lifetime. If p is the
-    probability that a start fails, p
-
-    (1 - p) failures are expected for each successful start, and each failure takes the time of a
-    start-up. Raises InputError if a lifetime leaves no time to work.
+    probability that a start fails, p / (1 - p) failures are expected for each successful start, and
+    each failure takes the time of a start-up. Raises InputError if a lifetime leaves no time to
+    work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO

@@ -49,17 +49,9 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
     """The optimal work between checkpoints in seconds, valid for long checkpoints too.
 
     Let s be the time of a checkpoint and M the mean time between interruptions. The interval is
-    sqrt(2 s M) (1 + sqrt(s
-
-    2M)
-
-    3 + (s
-
-    2M)
-
-    9) - s, or M if s is at least 2 M. Source: J. T. Daly, "A higher order estimate of the optimum
-    checkpoint interval for restart dumps", Future Generation Computer Systems 22 (3), 2006, pp.
-    303-312, equation 37.
+    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, or M if s is at least 2 M. Source: J. T.
+    Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future
+    Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -192,12 +184,11 @@ def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, in closed form.
 
     Let r be the rate of interruptions, S the time of the first start and B that of a later start.
-    Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B)
-
-    r x (sum over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for
-    each stretch (see `daly_interval_seconds`), since a machine may also be taken back during a
-    start. The number of interruptions is r times this time. Without a lifetime the result is exact;
-    with a lifetime, its error is less than one start.
+    Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r x (sum
+    over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for each
+    stretch (see `daly_interval_seconds`), since a machine may also be taken back during a start.
+    The number of interruptions is r times this time. Without a lifetime the result is exact; with a
+    lifetime, its error is less than one start.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -234,9 +225,8 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
     """Add the starts that end at their lifetime D, each with a checkpoint and a restart.
 
-    A start lasts D or an exponential time of rate r, whichever is shorter. So r
-
-    (exp(r D) - 1) starts per second of running end at their lifetime (renewal-reward theorem).
+    A start lasts D or an exponential time of rate r, whichever is shorter. So r / (exp(r D) - 1)
+    starts per second of running end at their lifetime (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
@@ -281,12 +271,8 @@ def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to a billed start that is interrupted.
 
     Let r be the rate of interruptions and h the billing increment in seconds. Then the mean length
-    1
-
-    r of a start becomes h
-
-    (1 - exp(-r h)). A minimum of whole increments is billed in full. What a start lasts beyond the
-    minimum, or beyond the free time, is again exponential.
+    1/r of a start becomes h / (1 - exp(-r h)). A minimum of whole increments is billed in full. The
+    time of a start beyond the minimum, or beyond the free time, is again exponential.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO

@@ -7,14 +7,13 @@ module tries many values of the memory, weights each by how well it explains the
 the half width of the mixture.
 
 The model: means y of equal blocks are normal, with the covariance s² (R + between · S). For two
-blocks of the same round, R = (1 - share) I + share exp(-lag
-
-memory) and S = 1; for blocks of different rounds, both are 0. Here I is the identity matrix and lag
-the distance of the blocks; S is for the part of the time that differs from process to process. With
-a flat prior of the mean and 1/s of the scale, a choice of (share, memory, between) has the marginal
-likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number of blocks
-and Q the residual sum of squares. The error of the plain mean is Student's t with K - 1 degrees of
-freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
+blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1; for blocks of
+different rounds, both are 0. Here I is the identity matrix and lag the distance of the blocks; S is
+for the part of the time that differs from process to process. With a flat prior of the mean and 1/s
+of the scale, a choice of (share, memory, between) has the marginal likelihood
+|V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number of blocks and Q the
+residual sum of squares. The error of the plain mean is Student's t with K - 1 degrees of freedom
+(Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations

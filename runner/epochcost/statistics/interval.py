@@ -57,9 +57,7 @@ def mean_interval(
 
     The bootstrap is computed without resampling. Let z be a quantile of the normal distribution and
     s the skewness of the resamples' means, which follows from the blocks. The quantile of these
-    means is z + s (z² - 1)
-
-    6 standard deviations from the mean (Cornish & Fisher 1938).
+    means is z + s (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
