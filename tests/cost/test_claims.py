@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochcost.cost import ClaimCheck, recompute
+from epochcost.cost.claims import ClaimCheck, recompute
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.published import Published

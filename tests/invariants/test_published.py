@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cost import ClaimCheck, recompute
-from epochcost.cost.claims import method
+from epochcost.cost.claims import ClaimCheck, method, recompute
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 

@@ -12,14 +12,7 @@ from decimal import Decimal
 
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Row, answer, better_known, group_by
-from epochcost.cost.energy import (
-    EnergyReading,
-    EnergyUse,
-    Power,
-    UnknownEnergy,
-    declared_power_of,
-    energy_use,
-)
+from epochcost.cost.energy import EnergyUse, Power, UnknownEnergy, declared_power, energy_use
 from epochcost.specs.catalogue import Catalogue
 
 
@@ -63,7 +56,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
         return None
     choice = best.cheapest or best.fastest
     row, seconds = choice.row, choice.time.mean
-    power = _power(catalogue, row, seconds)
+    power = _power(catalogue, row)
     if isinstance(power, UnknownEnergy):
         return MachineEnergy(row, goal, unknown=power.reason)
     if not catalogue.grids:
@@ -74,15 +67,14 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
     return MachineEnergy(row, goal, ordered[0], ordered[-1])
 
 
-def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
+def _power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
     """The power that meters read, else the power that the price or the machine's spec declares."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
-        meter = observed.meters or "an unnamed meter"
-        return EnergyReading.at(observed.watts, seconds, meter)
+        return Power.metered(observed.watts, observed.meters or "an unnamed meter")
     machine = observed.machine
     hardware = catalogue.hardware[machine.hardware]
-    declared = declared_power_of(row.price, hardware, machine.vcpus)
+    declared = declared_power(hardware, row.price, machine.vcpus)
     if isinstance(declared, UnknownEnergy):
         read = "no meter was read" if observed.kind == "measured" else "the source states none"
         return UnknownEnergy(f"{read}, and {declared.reason}")

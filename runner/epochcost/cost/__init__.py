@@ -5,31 +5,24 @@ reason, never zero.
 """
 
 from epochcost.cost.bill import quote, quote_at_rate, quote_quantile, share
-from epochcost.cost.claims import Agreement, ClaimCheck, RowChecks, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier
 from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.lines import Line, Quote, Usage
-from epochcost.cost.schedule import billed_seconds
 
 __all__ = [
-    "Agreement",
     "Candidate",
-    "ClaimCheck",
     "Cost",
     "Estimate",
     "Line",
     "MachineTime",
     "Quote",
-    "RowChecks",
     "Time",
     "Unpriced",
     "Usage",
-    "billed_seconds",
     "cheapest",
     "frontier",
     "quote",
     "quote_at_rate",
     "quote_quantile",
-    "recompute",
     "share",
 ]

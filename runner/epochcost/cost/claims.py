@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from epochcost.cost.bill import quote, share
-from epochcost.cost.energy import STRUBELL_2019, emissions_pounds, energy_kwh
 from epochcost.cost.lines import Usage
-from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.money import exact_arithmetic, quantized
+from epochcost.cost.owned import WATTS_PER_KILOWATT
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.published import Claim, Published, Timing, Unit, half_unit
@@ -82,34 +82,35 @@ class Work:
         return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credited=False).total
 
 
-# The figure of a claim in base units, from the work of its row and of all rows by id; None if the
-# source does not give its inputs. ``_LOOSE`` has figures that belong to no row.
-Formula = Callable[[Claim, Work, Mapping[str, Work]], Decimal | None]
+# Functions that compute a source's figures in base units, by the label of their claim.
+Figures = Mapping[str, Callable[[], Decimal]]
+# The figures of a row, from a claim, the work of its row and of all rows by id. ``_LOOSE`` has
+# figures that belong to no row.
+Formula = Callable[[Claim, Work, Mapping[str, Work]], Figures]
 
 
-def _ai21_2020(claim: Claim) -> Decimal | None:
+def _ai21_2020() -> Figures:
     """The cost of a project with all its runs is that of two configurations of ten runs each.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
     trillion tokens (Kaplan et al. 2020). The cost of an operation is that of the run of 1.5 billion
     parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
-    figures = {
-        "fully loaded, 110 million parameters": Decimal(2500) * 2 * 10,
-        "fully loaded, 340 million parameters": Decimal(10_000) * 2 * 10,
-        "fully loaded, 1.5 billion parameters": Decimal(80_000) * 2 * 10,
-        "one run of T5-11B": 6 * 11 * Decimal(80_000) / Decimal("1.18"),
+    return {
+        "fully loaded, 110 million parameters": lambda: Decimal(2500) * 2 * 10,
+        "fully loaded, 340 million parameters": lambda: Decimal(10_000) * 2 * 10,
+        "fully loaded, 1.5 billion parameters": lambda: Decimal(80_000) * 2 * 10,
+        "one run of T5-11B": lambda: 6 * 11 * Decimal(80_000) / Decimal("1.18"),
     }
-    return figures.get(claim.label)
 
 
-def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
+def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figures:
     """The cost of an epoch is its time at the price of an hour, in proportion.
 
     The time of a batch is the whole time ÷ the number of steps. EC2 billed whole hours in 2016, so
     that an epoch alone and all 25 epochs are also rounded up to hours.
     """
-    figures = {
+    return {
         "one batch": lambda: work.seconds / work.number("total_steps"),
         "one epoch": work.epoch.cost,
         "one epoch alone": lambda: work.epoch.cost(whole_hours=True),
@@ -117,10 +118,9 @@ def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Deci
         "25 epochs": lambda: work.cost(whole_hours=True),
         "25 epochs take": lambda: work.seconds,
     }
-    return _figure_of(claim, figures)
 
 
-def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
+def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """The cost is the time at the price of an hour; the speed-up is the p2's time ÷ the p3's.
 
     The number of images seen is steps × batch size. The learning rate first drops after 82 epochs
@@ -129,53 +129,50 @@ def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal |
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
-    figures = {
+    return {
         "cost": work.cost,
         "speed-up over p2": lambda: rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds,
         "images seen": lambda: work.number("total_steps") * batch,
         "first rate drop": lambda: first_drop,
         "stabilised / first drop": lambda: work.number("total_steps") / first_drop,
     }
-    return _figure_of(claim, figures)
 
 
-def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
+def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figures:
     """The energy is 1.58 (the PUE) × power × hours; a kWh emits 0.954 lb of CO2 equivalent.
 
     The cost is the time at the lowest (spot) and at the highest (on-demand) price of the
     devices.
     """
+    # Section 2 (arXiv 1906.02243): the average PUE of data centres in 2018, and the average
+    # emissions of power in the United States (EPA). The power is that of all machines.
+    pue, pounds_per_kwh = Decimal("1.58"), Decimal("0.954")
 
     def energy() -> Decimal:
-        return energy_kwh(work.number("power_watts"), work.seconds, STRUBELL_2019.pue)
+        hours = work.seconds / SECONDS_PER_HOUR
+        return quantized(pue * hours * work.number("power_watts") / WATTS_PER_KILOWATT)
 
-    figures = {
+    return {
         "cost, low": lambda: work.cost(claim.price),
         "cost, high": lambda: work.cost(claim.price),
         "energy": energy,
-        "emissions": lambda: emissions_pounds(energy(), STRUBELL_2019.pounds_per_kwh),
+        "emissions": lambda: quantized(energy() * pounds_per_kwh),
     }
-    return _figure_of(claim, figures)
 
 
-def _woolf_2017(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
+def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """Times and costs are relative to the GPU: the row's time or cost ÷ the GPU's.
 
     The cost is in proportion to the time. "Twice as fast" is the GPU's time ÷ the row's.
     """
     gpu = rows["gpu"]
-    figures = {
+    return {
         "time, GPU = 1": lambda: work.seconds / gpu.seconds,
         "GPU against the best CPU: more than twice as fast": lambda: work.seconds / gpu.seconds,
         "any CPU against the GPU: twice as fast": lambda: gpu.seconds / work.seconds,
         "cost, GPU = 1": lambda: work.cost() / gpu.cost(),
         "64 vCPUs cost more than the GPU": lambda: work.cost() / gpu.cost(),
     }
-    return _figure_of(claim, figures)
-
-
-def _figure_of(claim: Claim, figures: Mapping[str, Callable[[], Decimal]]) -> Decimal | None:
-    return figures[claim.label]() if claim.label in figures else None
 
 
 # By the id of the source's page.
@@ -187,9 +184,7 @@ _FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "woolf-2017": _woolf_2017,
     }
 )
-_LOOSE: Mapping[str, Callable[[Claim], Decimal | None]] = MappingProxyType(
-    {"ai21-2020": _ai21_2020}
-)
+_LOOSE: Mapping[str, Callable[[], Figures]] = MappingProxyType({"ai21-2020": _ai21_2020})
 
 
 def method(published: Published) -> str:
@@ -302,10 +297,10 @@ def _figure(
 
     None if the source's function does not compute it.
     """
-    figures: list[Decimal | None] = []
+    figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
     if timing is None and loose is not None:
-        figures.append(loose(claim))
+        figures.append(loose())
     elif timing is not None and formula is not None:
         works = {
             row.id: [
@@ -318,5 +313,5 @@ def _figure(
             row_ends = {identifier: ends[other_end] for identifier, ends in works.items()}
             figures.append(formula(claim, works[timing.id][end], row_ends))
     unit = _BASE_UNITS.get(claim.unit, Decimal(1))
-    values = [figure / unit for figure in figures if figure is not None]
+    values = [each[claim.label]() / unit for each in figures if claim.label in each]
     return RecomputedFigure(values[0], min(values), max(values)) if values else None

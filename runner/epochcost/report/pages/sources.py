@@ -11,8 +11,7 @@ from typing import get_args
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.table.lines import Value
-from epochcost.cost import Agreement, ClaimCheck, RowChecks, recompute
-from epochcost.cost.claims import method
+from epochcost.cost.claims import Agreement, ClaimCheck, RowChecks, method, recompute
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table
 from epochcost.report.wording import price_paid
