@@ -246,25 +246,15 @@ class Result(Record):
         return None if measured.conditions is None else measured.conditions.device_memory_bytes
 
     @model_validator(mode="after")
-    def _ran_where_asked(self) -> Result:
-        """Refuse a result whose graph ran on another provider than the trial names."""
+    def _ran_as_demanded(self) -> Result:
+        """Refuse a result of another provider, runtime or scenario than its trial demands."""
         demanded = EXECUTION_PROVIDERS[self.trial.provider]
         ran = self.measurement.placement.provider
         if demanded != ran:
             raise ValueError(f"a trial on {demanded} should have run there, not on {ran}")
-        return self
-
-    @model_validator(mode="after")
-    def _ran_under_the_runtime_asked(self) -> Result:
-        """Refuse a result whose graph ran under another runtime than the trial names."""
-        if self.trial.runtime != self.environment.runtime:
-            demanded, ran = self.trial.runtime, self.environment.runtime
-            raise ValueError(f"a trial of {demanded} should have run under it, not under {ran}")
-        return self
-
-    @model_validator(mode="after")
-    def _loaded_as_asked(self) -> Result:
-        """Refuse trials under LoadGen without runs of LoadGen, and other trials with such runs."""
+        runtime, ran = self.trial.runtime, self.environment.runtime
+        if runtime != ran:
+            raise ValueError(f"a trial of {runtime} should have run under it, not under {ran}")
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
             trial = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")
