@@ -91,23 +91,18 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
     ``rounds`` has the number of consecutive samples of each process.
     """
+    begins, counts = _cuts(tuple(rounds))
     choices = _choices(_blocks(tuple(rounds)))
-    weights, residual = _weights(times, tuple(rounds))
-    plausible = weights > _NEGLIGIBLE
-    degrees = choices.unit.shape[1] - 1
-    spreads = np.sqrt(residual[plausible] / degrees * choices.variance[plausible])
-    return _mixture_quantile(weights[plausible] / weights[plausible].sum(), spreads, degrees, level)
-
-
-def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
-    """The likelihood of each choice relative to the best, and its residual sum of squares."""
-    begins, counts = _cuts(rounds)
-    choices = _choices(_blocks(rounds))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
     # Equal means fit every choice alike; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
     likelihood = choices.weight - (len(counts) - 1) / 2 * np.log(residual)
-    return np.exp(likelihood - likelihood.max()), residual
+    # The likelihood of each choice relative to the best.
+    weights = np.exp(likelihood - likelihood.max())
+    plausible = weights > _NEGLIGIBLE
+    degrees = choices.unit.shape[1] - 1
+    spreads = np.sqrt(residual[plausible] / degrees * choices.variance[plausible])
+    return _mixture_quantile(weights[plausible] / weights[plausible].sum(), spreads, degrees, level)
 
 
 @lru_cache(maxsize=4096)

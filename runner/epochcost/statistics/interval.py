@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from epochcost.statistics.correlated_noise import half_width
+from epochcost.statistics.correlated_noise import Series, half_width
 from epochcost.statistics.quantiles import LEVEL
-
-Series = NDArray[np.float64]
 
 # Blocks of three autocorrelation times: shorter ones lose too much of the dependence between
 # blocks, longer ones leave too few blocks (simulated coverage: docs/explanation/measurement.md).
