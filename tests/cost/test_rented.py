@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from epochcost.cost import Quote, Usage, billed_seconds, quote, quote_at_rate
+from epochcost.cost import Quote, Usage, quote, quote_at_rate
+from epochcost.cost.spot import round_up
 from epochcost.errors import InputError
 from epochcost.specs.terms import BILLING_RULES
 from epochcost.units import HOURS_PER_BILLED_MONTH
@@ -34,7 +35,7 @@ from price_plans import durations, figures, plan, rates
 )
 def test_named_rules(rule: str, used: str, billed: str) -> None:
     """Each named rule at, below and above its step and its minimum."""
-    assert billed_seconds(Decimal(used), BILLING_RULES[rule]) == Decimal(billed)
+    assert round_up(Decimal(used), BILLING_RULES[rule]) == Decimal(billed)
 
 
 @given(durations, rates)

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Quote, Usage, billed_seconds, quote, quote_quantile
+from epochcost.cost import Quote, Usage, quote, quote_quantile
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import (
     SimulatedRun,
     SpotJob,
     daly_interval_seconds,
     expected_time,
+    round_up,
     rounding_seconds,
     simulate,
 )
@@ -89,7 +90,7 @@ def test_closed_form_and_simulation_agree(name: str) -> None:
 
 def billed_beyond_running(run: SimulatedRun, rule: Billing) -> float:
     """The time that rounding adds to each start of a run."""
-    billed = (float(billed_seconds(Decimal(repr(ended)), rule)) for ended, _ in run.starts)
+    billed = (float(round_up(Decimal(repr(ended)), rule)) for ended, _ in run.starts)
     return math.fsum(billed) - run.running
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic, quantized, require_currency
@@ -26,8 +27,8 @@ from epochcost.cost.schedule import (
     expected_schedule,
     schedule_quantile,
     shared_schedule,
-    single_start_schedule,
 )
+from epochcost.cost.spot import round_up
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing, Credit
@@ -59,12 +60,8 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
-
-    def varied(price: Price, seconds: Decimal, rule: Billing) -> Schedule:
-        schedule = schedule_quantile(price, seconds, rule, probability)
-        return schedule or expected_schedule(price, seconds, rule)
-
-    return _job(price, usage, price.billing_rule, varied, credited=False)
+    schedule_by = partial(schedule_quantile, probability=probability)
+    return _job(price, usage, price.billing_rule, schedule_by, credited=False)
 
 
 def _job(
@@ -127,7 +124,8 @@ def quote_at_rate(
     with exact_arithmetic():
         if usage.egress_gb > 0:
             raise InputError("egress: expected a price plan with a price per GB, got a bare rate")
-        schedule = single_start_schedule(usage.duration_seconds, billing)
+        used = usage.duration_seconds
+        schedule = Schedule(used, Decimal(0), round_up(used, billing), used)
         charged = ChargedMachines(usage.machines, [compute_charge(rate_per_hour)])
         lines = tuple(hourly_lines([charged], schedule, usage.machines))
         elapsed = schedule.elapsed_seconds * usage.runs

@@ -25,7 +25,7 @@ from epochcost.cost.owned import (
     owned_units,
     running_per_month,
 )
-from epochcost.cost.sustained import full_price_time, price_changes
+from epochcost.cost.rented import full_price_time
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
@@ -60,7 +60,9 @@ class MonthlyCost:
     def bends(self) -> tuple[Decimal, ...]:
         """The hours of use in a month at which the hourly price changes."""
         with exact_arithmetic():
-            return tuple(price_changes(self.shares, self.term_hours, HOURS_PER_CALENDAR_MONTH))
+            part = self.term_hours / max(len(self.shares), 1)
+            parts = int(HOURS_PER_CALENDAR_MONTH / part) if self.shares else 0
+            return tuple(part * number for number in range(1, parts + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _hours_words(hours: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """The costs of owning and of renting over a machine's life, for a number of hours a month.
+    """The time after which buying has paid off, for a number of hours of use a month.
 
     ``years`` is the time after which renting has cost as much as buying and running, within the
     machine's life. It is None if buying is never cheaper, or if buying becomes cheaper only by the
@@ -100,8 +102,6 @@ class Payback:
 
     years: Decimal | None
     by_resale: bool
-    owned_in_all: Decimal
-    rented_in_all: Decimal
 
     @property
     def phrase(self) -> str:
@@ -256,13 +256,12 @@ def payback(
         rented = renting.at(hours_per_month)
         months = plan.years * MONTHS_PER_YEAR
         purchase, residual = plan.purchase * units, plan.residual * units
-        owned_in_all = quantized(purchase - residual + months * running)
-        rented_in_all = quantized(months * rented)
+        cheaper = quantized(purchase - residual + months * running) <= quantized(months * rented)
         saved = rented - running
         years = purchase / saved / MONTHS_PER_YEAR if saved > 0 else None
     if years is not None and years <= plan.years:
-        return Payback(CONTEXT.create_decimal(years), False, owned_in_all, rented_in_all)
-    return Payback(None, owned_in_all <= rented_in_all, owned_in_all, rented_in_all)
+        return Payback(CONTEXT.create_decimal(years), by_resale=False)
+    return Payback(None, by_resale=cheaper)
 
 
 def check_hours(hours: Decimal) -> None:

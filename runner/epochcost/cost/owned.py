@@ -68,7 +68,8 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
     """Yield the label, the quantity, the unit and the rate per unit of each line of the bill."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
-    yield "depreciation", hours, unit, depreciation_per_hour(plan)
+    used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
+    yield "depreciation", hours, unit, quantized((plan.purchase - plan.residual) / used_hours)
     for label, yearly in (
         ("rack", plan.rack_per_month * MONTHS_PER_YEAR),
         ("maintenance", plan.maintenance_per_year),
@@ -82,12 +83,6 @@ def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Dec
         yield label, idle_kwh, "kWh", plan.electricity_per_kwh
     energy_kwh = quantized(hours * plan.power_watts * plan.pue / WATTS_PER_KILOWATT)
     yield "energy, from declared power", energy_kwh, "kWh", plan.electricity_per_kwh
-
-
-def depreciation_per_hour(plan: Owned) -> Decimal:
-    """Loss of value per hour of use: (purchase - residual) / (years x 8766 h x utilisation)."""
-    used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
-    return quantized((plan.purchase - plan.residual) / used_hours)
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:

@@ -1,7 +1,9 @@
 """Rented machines: a plan's hourly charges, and the lines of a bill that follow from them.
 
 The hourly charges are the plan's amount, its commitment, its components and their premiums.
-`cost.schedule` decides the billed time.
+`cost.schedule` decides the billed time. If a plan has a discount for sustained use, an hour is the
+cheaper the longer the machine runs in a month; a month has 730 hours and begins with the job. Call
+the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,7 @@ from functools import lru_cache
 from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
 from epochcost.cost.schedule import Schedule
-from epochcost.cost.sustained import discounted_seconds
-from epochcost.cost.tracing import is_zero, maximum, minimum
+from epochcost.cost.tracing import ceil_divide, is_zero, maximum, minimum
 from epochcost.errors import InputError
 from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
@@ -25,6 +26,7 @@ from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 # A whole number, or a symbol of one.
 Count = Decimal | int
 _ZERO, _ONE = Decimal(0), Decimal(1)
+_MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,31 @@ def _premiums(
         yield HourlyCharge(component.label, label, quantized(hourly * component.percent / 100))
 
 
+def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
+    """Time at the full price that costs as much as ``used`` time with the discount.
+
+    Times are in the unit of ``month``, and ``used`` begins with a month. A month is divided into
+    equal parts, and each of ``shares`` is the share of the price that is charged in one part. Every
+    month begins with the first share.
+    """
+    part = month / len(shares)
+    months = ceil_divide(used, month) - 1
+    rest = used - months * month
+    parts = (
+        share * minimum(maximum(rest - index * part, _ZERO), part)
+        for index, share in enumerate(shares)
+    )
+    return months * part * sum(shares, _ZERO) + sum(parts, _ZERO)
+
+
+def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
+    """The discount in each of ``runs`` successive runs, as seconds at the full price."""
+    if not shares:
+        return _ZERO
+    used = seconds * runs
+    return quantized((used - full_price_time(used, shares, _MONTH_SECONDS)) / runs)
+
+
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
@@ -283,8 +310,7 @@ def _component_lines(
             seconds = schedule.elapsed_seconds
             if part.billing is not None:
                 seconds = lay_out(rule_of(part.billing)).billed_seconds
-            months = seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
-            quantity = quantized(part.count * months)
+            quantity = quantized(part.count * (seconds / _MONTH_SECONDS))
             yield _line(part.label, quantity, "GB-month", amount, usage.machines)
         elif part.per == "gb" and not is_zero(usage.egress_gb):
             yield _line(part.label, usage.egress_gb, "GB", amount)

@@ -1,7 +1,6 @@
 """Compute a job's starts and billed time, given start-up, restarts, lifetimes and interruptions.
 
-`cost.spot` computes the effect of interruptions. Call the functions, except `billed_seconds`,
-within `exact_arithmetic`.
+`cost.spot` computes the effect of interruptions. Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.cost.free_starts import free_starts
-from epochcost.cost.money import exact_arithmetic, quantized
+from epochcost.cost.money import quantized
 from epochcost.cost.spot import (
     SpotJob,
     SpotTime,
     expected_time,
+    room_to_work,
     round_up,
     rounding_seconds,
     share_of_mean_loss,
@@ -52,25 +52,9 @@ class Schedule:
     free_seconds: Decimal = Decimal(0)
 
 
-def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Round the seconds of one start up to the seconds that are billed.
-
-    Use up to the minimum is billed as the minimum, longer use in whole increments; with an
-    increment of 0, it is not rounded. Rounding billed seconds again changes nothing.
-    """
-    with exact_arithmetic():
-        return round_up(used_seconds, rule)
-
-
 def shared_schedule(used_seconds: Decimal) -> Schedule:
     """The schedule of work on a machine that runs anyway: without starts and rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
-
-
-def single_start_schedule(used_seconds: Decimal, rule: Billing) -> Schedule:
-    """The schedule of a job with a single start that takes no time."""
-    billed = round_up(used_seconds, rule)
-    return Schedule(used_seconds, Decimal(0), billed, used_seconds)
 
 
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
@@ -119,12 +103,7 @@ def _further_starts(
 
     ``alone`` is the time that a single start would take for all work.
     """
-    room = lifetime - pause
-    if room <= 0:
-        raise InputError(
-            f"{price_id}: expected a maximum_lifetime_seconds longer than a start, a restart "
-            f"and a checkpoint, {pause} s, got {lifetime} s"
-        )
+    room = room_to_work(price_id, lifetime, pause)
     further = alone - lifetime
     more = ceiling(further / room)
     last = lifetime + further - more * room
@@ -153,15 +132,15 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
-) -> Schedule | None:
+) -> Schedule:
     """The schedule that a share ``probability`` of runs does not exceed.
 
-    None if the plan has no interruptions. The expected time that interruptions cost is scaled to a
-    quantile of simulated runs. Raises InputError as ``expected_schedule`` does.
+    The expected time that interruptions cost is scaled to a quantile of simulated runs. Without
+    interruptions all runs have the same schedule. Raises InputError as ``expected_schedule`` does.
     """
     job = spot_job(price, used_seconds)
     if job is None:
-        return None
+        return uninterrupted_schedule(price, used_seconds, rule)
     time = _bearable(price, expected_time(job))
     share = share_of_mean_loss(job, time.interruptions, probability)
     scaled = replace(time, rework=time.rework * share, interruptions=time.interruptions * share)

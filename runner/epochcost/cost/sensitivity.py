@@ -107,8 +107,11 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 
         None if the input may not have this value.
         """
-        total = _cost(job, name, value)
-        return None if total is None else (total <= cost if dearer else total >= cost)
+        try:
+            total = job.with_input(name, value).bill().total
+        except InputError:
+            return None
+        return total <= cost if dearer else total >= cost
 
     with exact_arithmetic():
         ends = [_bracket(now, factor, crossed) for factor in (Decimal(2), Decimal("0.5"))]
@@ -140,13 +143,6 @@ def _bisected(near: Decimal, far: Decimal, crossed: Callable[[Decimal], bool | N
         middle = (near + far) / 2
         near, far = (near, middle) if crossed(middle) else (middle, far)
     return far
-
-
-def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
-    try:
-        return job.with_input(name, value).bill().total
-    except InputError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +208,8 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
         ends = (job.bill_quantile(share).total for share in NINE_OF_TEN)
         yield _part(INTERRUPTIONS, total, *ends)
     for path, declared in job.price.ranges.items():
-        declared_ends = tuple(
-            job.with_input(path, value).bill().total for value in (declared.low, declared.high)
-        )
-        yield _part(path, total, *declared_ends)
+        ends = (job.with_input(path, end).bill().total for end in (declared.low, declared.high))
+        yield _part(path, total, *ends)
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:

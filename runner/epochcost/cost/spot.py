@@ -155,15 +155,25 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
     later, save = first + terms.restart_seconds, terms.checkpoint_seconds
     interval = _interval(terms, rate)
     if lifetime is not None:
-        room = lifetime - later - save
-        if room <= 0:
-            raise InputError(
-                f"{price.id}: expected a maximum_lifetime_seconds longer than a start, a restart "
-                f"and a checkpoint, {later + save} s, got {lifetime} s"
-            )
+        room = room_to_work(price.id, lifetime, later + save)
         interval = None if interval is None else minimum(interval, room)
     free = price.free_if_taken_back_seconds
     return SpotJob(work, rate, first, later, save, interval, lifetime, free)
+
+
+def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
+    """Seconds for work in a machine's lifetime.
+
+    ``pause`` is the time of a start, a restart and a checkpoint. Raises InputError if they leave no
+    time to work.
+    """
+    room = lifetime - pause
+    if room <= 0:
+        raise InputError(
+            f"{price_id}: expected a maximum_lifetime_seconds longer than a start, a restart "
+            f"and a checkpoint, {pause} s, got {lifetime} s"
+        )
+    return room
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
@@ -243,7 +253,8 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
     """Billed seconds of one start: the minimum, or longer use rounded up to whole increments.
 
-    With an increment of 0, longer use is not rounded.
+    With an increment of 0, longer use is not rounded. Billed seconds are not changed by rounding
+    them again.
     """
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds
