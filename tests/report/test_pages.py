@@ -104,6 +104,14 @@ def test_old_prices_say_what_renews_them(site: Site) -> None:
     assert "owned" not in fold
 
 
+def test_changed_prices_are_listed_where_the_first_page_links_them(site: Site) -> None:
+    """A newer price of a plan has a row with both amounts and the change."""
+    assert 'href="site:prices.md#changed-prices">' in site.pages["index.md"]
+    page = html.unescape(site.pages["prices.md"])
+    (row,) = page.partition('<div id="changed-prices">')[2].partition("</div>")[0].split("<tr>")[2:]
+    assert row.index("$0.90") < row.index("$0.80") < row.index("-11\N{NO-BREAK SPACE}%")
+
+
 def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
     """Every chart's data is also available otherwise."""
     pages = "\n".join(site.pages.values())

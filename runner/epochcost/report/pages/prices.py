@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from epochcost.report.escape import file_stem
+from epochcost.report.list_prices import moved_prices
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -64,6 +65,7 @@ def pages(report: Report) -> Iterator[Page]:
         description="All prices, with source and date.",
         context={
             "providers": providers,
+            "moved": moved_prices(catalogue),
             "current": [price for provider in providers for _, price in provider.current],
             "old": [*_old_prices(catalogue, providers)],
             "unpriced": [machine for machine, listed in prices.items() if not listed],
