@@ -173,6 +173,15 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     ]
 
 
+def test_pages_below_more_show_the_list_of_their_section(site: Site) -> None:
+    """Pages of the leading tabs are as wide as the window."""
+    leading = {"Home", "Models", "Machines", "Prices", "Calculator"}
+    for section in site.sections:
+        for uri in section.pages:
+            hidden = site.pages[uri].partition("hide: [")[2].partition("]")[0]
+            assert ("navigation" in hidden) == (section.title in leading), uri
+
+
 def _pages(entries: object) -> Iterator[str]:
     if isinstance(entries, str):
         yield entries
