@@ -22,10 +22,11 @@ from pathlib import Path
 import numpy as np
 from coverage_real import Asked, against_all_others
 from coverage_traces import FAMILIES, Trace
+from wilson import wilson_interval
 
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.sampling import sample
-from epochcost.statistics import mean_interval, wilson_interval
+from epochcost.statistics import mean_interval
 
 # Settings of a study by default, of the starter study, and of --quick.
 SETTINGS = {

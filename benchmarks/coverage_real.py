@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import TypeAdapter
+from wilson import wilson_interval
 
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import plan_run
@@ -27,7 +28,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.records import Measurement
 from epochcost.results.rounds import add_round, summary_of
 from epochcost.specs.loader import load_catalogue
-from epochcost.statistics import Bounded, wilson_interval
+from epochcost.statistics import Bounded
 
 ROOT = Path(__file__).parents[1]
 Measurer = Callable[[SamplingRule], Measurement]

@@ -21,10 +21,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+from wilson import wilson_interval
 
 from epochcost.results.records import Measurement
 from epochcost.results.store import load_all
-from epochcost.statistics import Summary, summarise, wilson_interval
+from epochcost.statistics import Summary, summarise
 
 ROOT = Path(__file__).parents[1]
 _SEED = 20261125

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from epochcost.statistics import (
-    autocorrelation_time,
-    block_length,
     mean_interval,
     outliers,
     quantiles,
     relative_half_width,
     student_quantile,
     summarise,
-    wilson_interval,
 )
+from epochcost.statistics.interval import autocorrelation_time, block_length
 
 TRUE_MEAN = 10.0
 
@@ -218,17 +216,6 @@ def test_student_quantiles_are_those_of_the_tables(
 ) -> None:
     """The quantile agrees with printed tables to 1 %."""
     assert student_quantile(probability, degrees) == pytest.approx(table, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("hits", "trials", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (95, 100, 0.8882, 0.9785), (9500, 10_000, 0.9456, 0.9541)],
-)
-def test_wilson_bounds_are_those_of_the_tables(
-    hits: int, trials: int, low: float, high: float
-) -> None:
-    """The bounds agree with published ones to four digits, at the edges as well."""
-    assert wilson_interval(hits, trials) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(

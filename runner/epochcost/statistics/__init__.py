@@ -7,8 +7,6 @@ drift or differences between rounds. ``measure.sampling`` decides when to stop.
 from epochcost.statistics.interval import (
     Bounded,
     Interval,
-    autocorrelation_time,
-    block_length,
     mean_interval,
     ratio,
     relative_half_width,
@@ -18,7 +16,6 @@ from epochcost.statistics.quantiles import (
     percentile_holds,
     quantiles,
     student_quantile,
-    wilson_interval,
 )
 from epochcost.statistics.summary import Outliers, Summary, outliers, summarise
 
@@ -28,8 +25,6 @@ __all__ = [
     "Interval",
     "Outliers",
     "Summary",
-    "autocorrelation_time",
-    "block_length",
     "mean_interval",
     "outliers",
     "percentile_holds",
@@ -38,5 +33,4 @@ __all__ = [
     "relative_half_width",
     "student_quantile",
     "summarise",
-    "wilson_interval",
 ]

@@ -1,0 +1,17 @@
+"""The interval of a share of trials, such as the share of intervals that contain the true mean."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from epochcost.statistics import LEVEL
+
+
+def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
+    """The interval of a share, given ``hits`` hits in at least one trial (Wilson 1927, JASA 22)."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, spread = hits / trials, z * z / trials
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    return max(0.0, middle - half), min(1.0, middle + half)
