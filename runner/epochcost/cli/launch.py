@@ -6,7 +6,7 @@ import datetime as dt
 import functools
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -102,24 +102,36 @@ def launch(
         return
     if waiting:
         _require_cap(reached, most)
+    options = ("run", *(f"--study={name}" for name in study), "--resume")
+    if quick:
+        options = (*options, "--quick")
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
-        options = ("run", *(f"--study={name}" for name in study), "--resume")
         parts = Launch(
             folder=catalogue.root / FOLDER,
             intake=intake,
-            options=(*options, "--quick") if quick else options,
+            options=options,
             queue=Queue(waiting),
             ledger=ledger,
             on_event=_show_event,
         )
-        build_payload(catalogue.root / FOLDER / "payload")
-        reach = functools.partial(_reach, catalogue)
-        stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
-        _propose(catalogue, stations)
-        _show_end(stations, parts, reached[0][0].price.currency)
-        failed = any(station.failed for station in stations)
-        code = 3 if any(station.problem for station in stations) else int(failed)
-        raise typer.Exit(INTERRUPTED if interrupted() else code)
+        raise typer.Exit(_measure(catalogue, parts, reached, interrupted))
+
+
+def _measure(
+    catalogue: Catalogue,
+    parts: Launch,
+    reached: Sequence[_Reached],
+    interrupted: Callable[[], bool],
+) -> int:
+    """Measure the cells on the targets, and show the end; the exit code."""
+    build_payload(parts.folder / "payload")
+    reach = functools.partial(_reach, catalogue)
+    stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
+    _propose(catalogue, stations)
+    _show_end(stations, parts, reached[0][0].price.currency)
+    failed = any(station.failed for station in stations)
+    code = 3 if any(station.problem for station in stations) else int(failed)
+    return INTERRUPTED if interrupted() else code
 
 
 def _targets(

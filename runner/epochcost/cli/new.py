@@ -92,8 +92,8 @@ def hardware(
     Example: epochcost new hardware --detect --id workstation
     """
     detected = _detected() if detect else {}
-    found = {key: str(detected[key]) for key in texts if key in detected}
-    values = spec_values("hardware", {key: text or found.get(key) for key, text in texts.items()})
+    facts = {key: str(detected[key]) for key in texts if key in detected}
+    values = spec_values("hardware", {key: text or facts.get(key) for key, text in texts.items()})
     accelerators = detected.get("gpus") if gpu is None else [_known_gpu(gpu, gpus)]
     _write("hardware", {**values, "accelerators": accelerators})
 

@@ -77,14 +77,14 @@ class Engine:
 
     def poll(self, job: str) -> JobState:
         """The state of a job."""
-        word, _, reason = self._state_words(job).partition(" ")
+        word, _, reason = self._state_text(job).partition(" ")
         if word.isdigit() or word in _STATES:
             return _STATES.get(word) or JobState("failed", f"exit code {word}")
         if word == "PENDING":
             return JobState("queued", reason.removeprefix("None"))
         return JobState("starting" if word == "CONFIGURING" else "running")
 
-    def _state_words(self, job: str) -> str:
+    def _state_text(self, job: str) -> str:
         """The exit code of a job, "lost", or the engine's word and reason while it is in work."""
         raise NotImplementedError
 

@@ -74,7 +74,7 @@ class SlurmEngine(Engine):
             return state
         return JobState("failed", f"Slurm cannot start it ({state.reason}): correct the options")
 
-    def _state_words(self, job: str) -> str:
+    def _state_text(self, job: str) -> str:
         return self._run(_STATE.format(job=job)).strip()
 
     def cancel(self, job: str) -> None:

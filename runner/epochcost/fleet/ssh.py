@@ -46,7 +46,7 @@ class SshEngine(Engine):
         watch = shlex.quote(self._watch(job, arguments))
         self._run(_SUBMIT.format(job=job, watch=watch))
 
-    def _state_words(self, job: str) -> str:
+    def _state_text(self, job: str) -> str:
         return self._run(_STATE.format(job=job)).strip()
 
     def cancel(self, job: str) -> None:
