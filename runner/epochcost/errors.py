@@ -1,4 +1,4 @@
-"""Errors for people to read, and the exit code with which each ends a command.
+"""Error classes whose messages users read, and the exit code of a command that ends with each.
 
     EpochcostError
     ├── InputError             exit 1   wrong specs, models, results or values of arguments
@@ -9,8 +9,8 @@
     └── CapabilityError        exit 3   this machine lacks something that the command needs
 
 A message says where the fault is, what was expected, what was found and what to do. The command
-line prints these errors without a traceback. ``onnxstep`` owns the classes that this module
-imports.
+line prints these errors without a traceback. The package ``onnxstep`` defines the classes that this
+module imports.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class UsageError(EpochcostError):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """A fault at a place in a file; its line and column count from 1."""
+    """A fault and its place in a file; lines and columns count from 1."""
 
     path: Path
     line: int
@@ -59,7 +59,7 @@ class Fault:
 
 
 class SpecError(InputError):
-    """One or more faults in TOML specs; the message has a line for each."""
+    """One or more faults in TOML specs; the message has a line for each fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(sorted(faults))

@@ -1,7 +1,7 @@
 """Parse and format quantities: durations, money, counts. Only text for people is rounded.
 
-Computation elsewhere is in base units (seconds, bytes, Decimal currency units). Nothing here
-depends on the caller's decimal context.
+All other modules compute in base units: seconds, bytes, and Decimal amounts of a currency. No
+function depends on the caller's decimal context.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localco
 from epochcost.errors import InputError
 
 SECONDS_PER_HOUR = 3600
-# A twelfth of a year of 8760 hours, the month in which EC2 and GCE bill terms and disks.
+# Hours of a month in bills of EC2 and GCE for commitments and disks: a twelfth of 8760 hours.
 HOURS_PER_BILLED_MONTH = 730
 # Enough digits for the largest amount with all its decimals, and for any duration.
 _CONTEXT = Context(prec=100, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
@@ -43,9 +43,9 @@ _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _MILLIONTH, _NANOSECOND = Decimal("1e-6"), 1e-9
 _HUNDRED = 100
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
-# From each limit up: the scale and its prefix.
+# Values from each limit upward are divided by this scale and get this prefix.
 _PREFIXES = ((999.5e9, 1e12, "T"), (999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (0, 1e3, "k"))
-# Below each limit in seconds: the scale and its unit; limits are where three digits would round up.
+# Times below each limit, in seconds, are multiplied by this factor and shown in this unit.
 TIME_UNITS = (
     (0.9995e-3, 1e6, "µs"),
     (0.9995, 1e3, "ms"),
@@ -85,7 +85,7 @@ def parse_duration_seconds(text: str) -> Decimal:
 
 
 def parse_decimal(text: str, name: str) -> Decimal:
-    """Parse a finite Decimal; raises InputError that names ``name`` for any other text."""
+    """Parse a text as a finite Decimal; for any other text, the InputError mentions ``name``."""
     try:
         with localcontext(_CONTEXT):
             value = Decimal(text)
@@ -115,13 +115,13 @@ def parse_share(text: str, name: str) -> Decimal:
 
 
 def plain(value: Decimal) -> str:
-    """All decimal digits of a value, without exponent or trailing zeros."""
+    """Format a value with all its decimal digits, without exponent or trailing zeros."""
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def count_words(number: int | Decimal, noun: str) -> str:
-    """A number with its noun, which is in the plural unless the number is 1."""
+    """Format a number with its noun, such as "2 runs"; only after 1 is the noun singular."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
 
@@ -139,7 +139,7 @@ def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> 
 
 
 def symbol(currency: str) -> str:
-    """The sign of a currency; if it has none, its code and a space."""
+    """The sign of a currency, such as "$"; for a currency without a sign, its code and a space."""
     return {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
 
 
@@ -155,7 +155,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """Number of decimals for ``digits`` significant digits of an amount below 1, at least two."""
+    """Number of decimals, at least two, for ``digits`` significant digits of an amount below 1."""
     return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
 
 
@@ -174,18 +174,18 @@ def seconds(value: float) -> str:
 
 
 def rounded(value: float | Decimal, digits: int = 3) -> str:
-    """A number with at most this number of significant digits, without a power of ten."""
+    """Format a number with at most ``digits`` significant digits, without a power of ten."""
     return f"{Decimal(f'{float(value):.{digits}g}'):,f}"
 
 
 def prefixed(value: float, unit: str) -> str:
-    """A quantity with three significant digits and a decimal prefix."""
+    """Format a quantity with three significant digits and a decimal prefix, such as "1.5 GB"."""
     scale, prefix = next((scale, prefix) for limit, scale, prefix in _PREFIXES if value >= limit)
     return f"{rounded(value / scale)} {prefix}{unit}"
 
 
 def scientific(value: float) -> str:
-    """Format a number with three digits and a power of ten, as in 8.63e10.
+    """Format a number with three digits and a power of ten, such as 8.63e10.
 
     Papers write counts of operations in this form.
     """
@@ -217,24 +217,24 @@ def memory(size_bytes: float) -> str:
 
 
 def precision_words(precision: str) -> str:
-    """The name of a precision for people."""
+    """The name of a precision in texts for people, such as "mixed precision"."""
     return "mixed precision" if precision == "mixed" else precision
 
 
 def software_words(software: str, precision: str) -> str:
-    """The software and the precision, for people; empty if both are empty."""
+    """The names of software and precision, separated by a comma; empty if both are empty."""
     return ", ".join(filter(None, (software, precision_words(precision))))
 
 
 def today() -> dt.date:
-    """Today's date in UTC, or that of SOURCE_DATE_EPOCH, which makes builds reproducible."""
+    """Today's date in UTC; builds are reproducible if SOURCE_DATE_EPOCH sets the date."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
     return now.date()
 
 
 def price_age(day: dt.date) -> str:
-    """The age of a price with this date, such as ``61 days old``; empty up to 60 days."""
+    """The age of a price of this date, such as ``61 days old``; empty for at most 60 days."""
     if today() - day <= FRESH:
         return ""
     days = (today() - day).days

@@ -1,1 +1,1 @@
-"""Facts about ONNX graphs that costs need: operations, and weights that are quantised or absent."""
+"""Properties of ONNX graphs that decide costs: operations, memory, and how weights are stored."""

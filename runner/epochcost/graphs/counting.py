@@ -1,8 +1,8 @@
-"""Count the floating-point operations of one run of a graph from its static shapes.
+"""Count the floating-point operations of one run of a graph, for fixed shapes.
 
-Matrix products, convolutions, recurrent layers and attention count, with two operations for each
-multiply-add, as in the literature. Elementwise operators do not count. A convolution whose kernels
-are one-hot only moves data and does not count either.
+Matrix products, convolutions, recurrent layers and attention count; a multiplication and an
+addition are two operations, as in the literature. Elementwise operators do not count. A convolution
+whose kernels are one-hot only moves data and does not count either.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Count = Callable[[onnx.NodeProto, Shapes], int]
 
 # Attention's tensors of rank 3 have all heads in the last axis.
 _HEADS_IN_LAST_AXIS = 3
-# Domain of ONNX Runtime's blocked layout; its values are declared with the shapes of plain ones.
+# Domain of operators on ONNX Runtime's blocked layout; shapes are declared as in the plain layout.
 BLOCKED = "com.microsoft.nchwc"
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
-# By domain: index of attention's input with past keys, if it is not the default, 4.
+# Index of attention's input with the past keys, by domain; 4 in all other domains.
 _PAST_KEYS = {CONTRIBUTED: 6}
 
 
@@ -66,7 +66,7 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of the main graph by name; ModelError if one is not static.
+    """The shape of every tensor of the main graph, by name; ModelError if a shape is not static.
 
     Values that are not tensors, such as sequences, are omitted.
     """
@@ -87,7 +87,7 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
-    """Names of the kernels in which every filter has a single non-zero element."""
+    """Names of the convolution kernels in which every filter has a single non-zero element."""
     return frozenset(
         tensor.name
         for tensor in model.graph.initializer
@@ -101,9 +101,9 @@ def _attribute(node: onnx.NodeProto, name: str) -> int:
 
 
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a product: each element of the result is a sum over the inner axis.
+    """Operations of a product; each element of the result is a sum over the inner axis.
 
-    Transposes change which axis is the inner one: ``transBatchA`` moves the first axis behind the
+    Transposes change which axis is the inner axis: ``transBatchA`` moves the first axis behind the
     other batch axes, and with ``transA`` it becomes the inner axis.
     """
     a = shapes[node.input[0]]
@@ -122,12 +122,18 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Operations with kernels [features, channels / group, ...]; padded positions count too."""
+    """Operations of a convolution; padded positions count too.
+
+    Kernels have the shape [features, channels / group, ...].
+    """
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations with kernels [channels, features / group, ...], which each input element meets."""
+    """Operations of a transposed convolution: every input element meets a whole kernel.
+
+    Kernels have the shape [channels, features / group, ...].
+    """
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
@@ -144,7 +150,7 @@ def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
 def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
     """Operations of attention: queries times keys, and weights times values.
 
-    Queries are [B, L, heads · D] or [B, heads, L, D]. Masked positions count too.
+    The shape of queries is [B, L, heads · D] or [B, heads, L, D]. Masked positions count too.
     """
     key = shapes[node.input[1]]
     positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _past(
@@ -155,16 +161,16 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of attention over the positions of the cache, or of the call without a cache.
+    """Operations of grouped-query attention over all positions of the cache.
 
-    Masked positions count too.
+    Without a cache, these are the positions of the current input. Masked positions count too.
     """
     positions = _past(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a mixture of experts: tokens [..., width] times the weights of k experts."""
+    """Operations of a mixture of experts: each token [width] times the weights of its k experts."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
@@ -172,12 +178,15 @@ def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def expert_weights(node: onnx.NodeProto) -> list[str]:
-    """The inputs of a mixture-of-experts node that are weights; biases are omitted."""
+    """The inputs of a mixture-of-experts node that hold weights; biases are omitted."""
     return [name for name in node.input[2::2] if name]
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of x [B, L, width] times [width, queries + keys + values], and of attention."""
+    """Operations of attention and of the product that makes its queries, keys and values.
+
+    The product is x [B, L, width] times [width, queries + keys + values].
+    """
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
@@ -188,15 +197,18 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """Number of cached positions, from an input [..., heads, positions, D]; 0 if it is absent."""
+    """Number of cached positions: an axis of the node's input ``place``; 0 without this input.
+
+    The input's shape is [..., heads, positions, D].
+    """
     name = node.input[place] if len(node.input) > place else ""
     return shapes[name][-2] if name else 0
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of an Einsum: a multiply-add for each combination of indices.
+    """Operations of an Einsum: a multiplication and an addition for each combination of indices.
 
-    A single operand needs none.
+    An Einsum of a single operand needs none.
     """
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
     terms = equation.split("->")[0].replace(" ", "")

@@ -1,7 +1,8 @@
-"""Find the carried tensors of a step whose next value may overwrite the current value.
+"""Find the inputs of a step whose memory may receive the value for the next step.
 
-This is possible if every node that reads the current value runs earlier than the node that writes
-the next value. The caller decides whether both names share a tensor.
+Such an input is carried: an output of each step is its value in the next step. The output may
+overwrite the input if every node that reads the input runs before the node that writes the output.
+The caller decides whether both names share a tensor.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ import onnx
 
 from onnxstep.graphs.nodes import VIEWS, reads
 
-# Element-wise kernels: they read an element of an operand before they write the same element.
+# These kernels read an element of an operand before they write the same element of the result.
 _ELEMENTWISE = frozenset({"Add", "Div", "Mul", "Sub"})
-# ONNX Runtime may merge these operators into the readers of their results, or swap the two. Those
-# readers then read the operand. The same holds for a product with a constant.
+# ONNX Runtime may merge these operators into the nodes that read their results, or swap both, so
+# that those nodes read the operand. It may do the same with a product with a constant.
 _MOVED = VIEWS | {"Cast", "Concat", "Expand", "Slice", "Split", "Transpose"}
 _SCALES = frozenset({"Div", "Mul"})
-# An addition to the result of one of these may become part of the product.
+# ONNX Runtime may merge an addition into the product whose result it reads.
 _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
-    """Names of the inputs whose memory may receive their next value.
+    """Names of the inputs whose memory may receive their value for the next step.
 
-    ``carried`` maps each input to the output, of the same type and static shape, that feeds it in
-    the next step. The answer holds for every order in which a runtime may run the nodes. It also
-    allows for fusion: a node whose result has a single reader may run as part of that reader.
+    ``carried`` maps each input to the output, of the same type and static shape, that is its value
+    in the next step. The result is right for every order in which a runtime may run the nodes. It
+    also allows for fusion: a node whose result has a single reader may run as part of that reader.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))
 
 
 class _Step:
-    """The nodes of a step: who reads and writes each value, and which carried outputs need it."""
+    """The nodes of a step, with the readers and the writer of each value."""
 
     def __init__(self, graph: onnx.GraphProto, carried: Sequence[str]) -> None:
         self._nodes = graph.node
@@ -54,7 +55,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """Bit masks, one for each node, of the carried outputs that depend on the node."""
+        """For each node, the carried outputs that depend on it, as a bit mask."""
         leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
@@ -75,14 +76,14 @@ class _Step:
         return all(self._leads[place] & self._bits[after] for place in self._readers_of(before))
 
     def _may_overwrite(self, writer: onnx.NodeProto, before: str) -> bool:
-        """Whether the kernel that writes the next value may do so over the current value."""
+        """Whether the node ``writer`` may write its result over the value ``before``."""
         makers = [self._nodes[self._makers[name]] for name in writer.input if name in self._makers]
         fused = before in writer.input and any(maker.op_type in _PRODUCTS for maker in makers)
         viewed = any(name != before and self._viewed(name) == before for name in writer.input)
         return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
 
     def _viewed(self, name: str) -> str:
-        """The value whose memory a value shares, found through reshapes."""
+        """The value whose memory this value uses because reshapes copy nothing."""
         while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name

@@ -1,6 +1,6 @@
-"""Record of a forward pass of one example: its operations by kind, and its memory traffic.
+"""Counts of a forward pass of one example: operations by kind, and memory traffic.
 
-``profiling`` counts them, ``predict`` learns times from them; this module does not import onnx.
+``profiling`` counts them, ``predict`` predicts times from them; this module does not import onnx.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class Profile:
     ``flops`` counts a multiplication and an addition as two operations; ``matrix_flops`` are those
     of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
     ``products`` is the number of nodes with such operations. ``moved`` counts the numbers that
-    these nodes read (without parameters) and write; ``moved_by_grouped`` is the part of grouped
-    convolutions in it. ``moved_by_others`` counts the same for all other nodes.
+    these nodes read (without parameters) and write, and ``moved_by_grouped`` the part of grouped
+    convolutions. ``moved_by_others`` counts the numbers that all other nodes read and write.
     """
 
     flops: float
@@ -31,7 +31,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The parameters of a model, and the operations of the forward pass of an example.
+    """A model's numbers of parameters, and the counts of its forward pass of an example.
 
     ``looked_up`` counts the parameters in tables of which a step reads only some rows. ``profile``
     serves to predict times; it is None if the graph has no matrix product.

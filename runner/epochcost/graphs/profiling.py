@@ -1,6 +1,6 @@
 """Count the operations and the memory traffic of a graph from its static shapes.
 
-``computed_in_copies`` computes lines in copies of this process, so that a crash of onnx ends only a
+``computed_in_copies`` runs functions in copies of this process, so that a crash of onnx ends only a
 copy.
 """
 
@@ -27,7 +27,7 @@ _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _MATRICES = frozenset({"MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"})
 _OF_SHAPES = frozenset({"Shape", "Size"})
-# Operators that move no numbers: runtimes compute them when they write the value before.
+# Operators without memory traffic: runtimes compute them while they write the operand.
 _FREE = VIEWS | frozenset(
     {
         "BatchNormalization", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Gelu",
@@ -57,7 +57,7 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:
-    """Number of parameters in tables that are read only by Gather, which looks up rows."""
+    """Number of parameters in tables that only Gather reads, which looks up rows."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     read_whole = {
         name
@@ -116,16 +116,16 @@ def _groups(node: onnx.NodeProto) -> int:
     return next((int(entry.i) for entry in node.attribute if entry.name == "group"), 1)
 
 
-# The copy sends this instead of a call's line if the call raised an exception.
+# The copy sends this instead of a result if the call raised an exception.
 _RAISED = b"!"
 
 
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """Results of the calls, computed in copies of this process; None for a call that crashes.
+    """The results of functions that run in copies of this process; None if a function crashes.
 
-    Each call returns one line of bytes. A copy makes call after call until one ends it; a new copy
-    continues. If a call raises an exception, it is repeated here, so that the caller gets the
-    exception.
+    Each function returns one line of bytes. A copy runs one function after the other; if a function
+    crashes the copy, a new copy continues with the next. A function that raises an exception is
+    repeated in this process, so that the caller gets the exception.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):
@@ -142,7 +142,7 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
 
 
 def _lines_of_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """Results of the first calls in a copy of this process, up to a call that ends the copy."""
+    """Results from a copy of this process that runs the functions in order until one crashes it."""
     reading, writing = os.pipe()
 
     def write_lines() -> None:

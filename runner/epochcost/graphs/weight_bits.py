@@ -2,9 +2,9 @@
 
 Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
 reads a weight; everything else stays in fp32. The weights are the random numbers that the fp32
-graph draws. A code is the nearest of 15 levels from the block's largest magnitude to its negative.
-If rows of a parameter are also looked up, as in tied embeddings, the graph keeps it in fp32 in
-addition to its codes.
+graph draws. The 15 possible values of a block's codes are evenly spaced from the block's largest
+magnitude to its negative; each weight gets the nearest. If rows of a parameter are also looked up,
+as in tied embeddings, the graph keeps it in fp32 in addition to its codes.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ BLOCK = 32
 _BITS = 4
 _BYTES_A_BLOCK = BLOCK * _BITS // 8
 _ZERO = 8
-# A code, and the share of a block's fp32 scale.
+# The code of a weight, and its share of the block's fp32 scale.
 BYTES_PER_WEIGHT = (_BYTES_A_BLOCK + 4) / BLOCK
-# Weights rounded in one go: few enough for the CPU's cache.
+# Number of weights that are rounded together: few enough for the CPU's cache.
 _AT_ONCE = 2**16
 _KEY = "epochcost.weight_bits"
-# MatMulNBits's accuracy_level that rounds activations to int8, which CPUs multiply fastest.
+# With this accuracy_level, MatMulNBits rounds activations to int8, which CPUs multiply fastest.
 _INTEGER_ACTIVATIONS = 4
 
 
 @dataclass(frozen=True)
 class _Product:
-    """A matrix product with a parameter.
+    """A matrix product with a parameter as its second operand.
 
     The parameter's shape is [inner, features], or [features, inner] if ``turned``.
     """
@@ -59,10 +59,10 @@ class _Product:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """The weightless model with quantised weights, whose codes and scales are graph inputs.
+    """The model with weights quantised to 4 bits, whose codes and scales are graph inputs.
 
-    With ``integer_activations``, the kernel rounds activations to 8 bits, block by block. Raises
-    ModelError if no matrix product can be quantised.
+    ``model`` has no stored weights. With ``integer_activations``, the kernel rounds activations to
+    8 bits, block by block. Raises ModelError if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
         raise ModelError("int4: expected no experts in the graph: measure this model in fp32")
@@ -90,7 +90,7 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
-    """Remove nodes whose outputs are unused, then inputs in ``weights`` that no node reads.
+    """Remove nodes whose outputs are unused, then those inputs in ``weights`` that no node reads.
 
     Returns all names that are still read.
     """
@@ -105,13 +105,13 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """The numbers of bits of the quantised weights in a file; empty if it has none."""
+    """The bits per weight of the quantised weights in a file; empty if no weight is quantised."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with the same quantised weights, but without rounding of the activations."""
+    """The model with the same quantised weights; its products do not round activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -148,7 +148,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Write to the metadata how codes are drawn, and delete the entries of unused weights."""
+    """Write to the model's metadata how to draw codes; delete the entries of unused weights."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
@@ -162,7 +162,7 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
 
 
 def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
-    """Names of the inputs that are scales if ``in_few_bits`` made the model; else empty."""
+    """Names of the inputs that hold scales; empty unless ``in_few_bits`` made the model."""
     return frozenset(f"{name}.scales" for name in _listed_codes(model))
 
 
@@ -173,7 +173,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Draw codes and scales, by input name, for a model that ``in_few_bits`` made.
+    """Draw random codes and scales, by input name, for a model that ``in_few_bits`` made.
 
     Empty for other models.
     """

@@ -1,7 +1,7 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
-Each parameter becomes a graph input that is drawn at random with the same standard deviation; if
-all its numbers are equal, it keeps that number. Other constants, such as a table of angles,
+Each parameter becomes a graph input; trials draw its values at random with the same standard
+deviation. If all its numbers are equal, they stay. Other constants, such as a table of angles,
 stay.
 """
 
@@ -27,7 +27,7 @@ from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:
-    """The model of a file, without its weights; the file may be larger than a trial allows.
+    """The model of a file without its weights; the file may be larger than trials allow.
 
     Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
     weights. The function checks that the returned model can be read.

@@ -1,8 +1,9 @@
 """Fit a graph to a trial: give sizes to its dimensions, and find its carried state.
 
-A decoder's graph is also checked against the sizes in its spec's ``[decoder]``. Sizes and names are
-those of onnxruntime-genai's model builder. Weights are not read for that, so that an ONNX file can
-be checked without its external data.
+Carried state are inputs whose value is an output of the previous step. A decoder's graph is also
+checked against the sizes in its spec's ``[decoder]``. Sizes and names are those of
+onnxruntime-genai's model builder. The check reads no weights, so that it works without an ONNX
+file's external data.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from onnxstep.graphs.parameters import data_inputs
 _BATCH = "batch"
 _REMEDY = "see docs/how-to/add-a-decoder.md on how to export it"
 
-# The index of the table of cosines among the inputs of GroupQueryAttention.
+# Index of the input of GroupQueryAttention that is the table of cosines.
 _COSINES = 7
 _CACHE_AXES = 4
 _LEFT_OUT = [""] * (_COSINES + 1)
-# Keys for which a spec may state less than the graph has.
+# Keys whose value in a spec may be less than the graph's.
 _AT_MOST = ("vocabulary", "context")
 
 
@@ -46,7 +47,7 @@ def bind_model(
     The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
     no size there, it is the batch, whatever its name. Tensors that an exporter merged are separated
     again, see ``exported.separated``. Raises ModelError if a dimension of the graph has no size, if
-    the spec sizes a dimension that the graph lacks, or if a size does not fit.
+    the spec has a size for a dimension that the graph lacks, or if a size contradicts the graph.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -79,10 +80,10 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
 
 
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
-    """The carried state that the spec declares.
+    """The model's carried state: inputs whose value is an output of the previous step.
 
-    Raises ModelError if the graph lacks its names, or if an input and its output differ in shape or
-    type.
+    Raises ModelError if the graph lacks a name that the spec states, or if an input and its output
+    differ in shape or type.
     """
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
@@ -109,7 +110,7 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
 
 
 class Misfit(NamedTuple):
-    """A key of the spec that contradicts the graph, and the message."""
+    """A key of the spec that contradicts the graph, and a message."""
 
     key: tuple[str, ...]
     message: str
@@ -132,7 +133,7 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 
 
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Yield the contradictions between an ONNX file and a table ``[decoder]``.
+    """Yield the contradictions between an ONNX file and a spec's table ``[decoder]``.
 
     Yields nothing if the table itself has faults. Raises ModelError for a malformed list of
     parameters.
@@ -218,7 +219,7 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
 
 
 class _Size(NamedTuple):
-    """A value that the graph implies for a key of ``[decoder]``, and the tensor that shows it."""
+    """A size that the graph implies for a key of ``[decoder]``, and the tensor that shows it."""
 
     key: str
     size: int

@@ -1,6 +1,6 @@
 """Digests that identify a trial's work: of the ONNX file, and of part of the model's spec.
 
-Planning itself reads no files; this module does it beforehand.
+``plan.make`` reads no files; it gets the digests of files that this module has computed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import plain
 
-# Keys of [training] that do not change a step; all others, new ones too, are part of the work.
+# Keys of [training] that do not change a step; all other keys are part of the work.
 _NOT_OF_A_STEP = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
@@ -41,8 +41,8 @@ def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
     Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data do
-    not count, so that stored measurements stay valid if someone edits them. Neither the order of
-    unordered entries nor 1 instead of 1.0 changes the digest.
+    not count: measurements stay valid if someone edits them. Neither the order of unordered entries
+    nor 1 instead of 1.0 changes the digest.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

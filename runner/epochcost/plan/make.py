@@ -1,6 +1,6 @@
-"""Make the plan of a study: its trials in order, and the work left out, each with the reason.
+"""Make the plan of a study: its trials in order, and the omitted work, each with the reason.
 
-A study names every combination of its models, modes, providers, batch sizes and variants. The
+A study states its models, modes, providers, batch sizes and variants; the plan combines them. The
 functions are pure: digests of files and abilities of the machine are arguments.
 """
 
@@ -23,7 +23,8 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import AT_HAND, MOST_BATCH, AskedBatchSizes, Mode, Provider, Study
 from epochcost.units import memory
 
-# A quick run shows whether all works, and roughly how fast: seconds a trial, a wider interval.
+# A quick run shows whether all trials work, and about how long a step takes: it spends seconds on
+# a trial and accepts a wider interval.
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
 QUICK_MINIMUM_SAMPLES = 10
 QUICK_BUDGET_SECONDS = Decimal(3)
@@ -38,8 +39,8 @@ class HostCapabilities:
     ``runtime`` is the installed runtime. ``missing_engines`` has a message for each engine that the
     studies name and that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the
     reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
-    ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number that CUDA shows; None
-    if unknown.
+    ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number of GPUs that CUDA
+    finds; None if unknown.
     """
 
     hardware: str
@@ -58,9 +59,9 @@ class RunRequest:
     """A user's selection for a run, by names; an empty tuple selects everything.
 
     With ``as_is``, the run measures even if this machine contradicts the spec of ``hardware``.
-    ``device`` is the GPU for all studies; None: each study states its GPU. ``vcpus``,
-    ``batch_size`` and ``rounds`` replace those of the studies. ``trials`` are ids of trials or
-    sweeps.
+    ``device`` is the index of the GPU for all studies; None if each study states its own.
+    ``vcpus``, ``batch_size`` and ``rounds`` replace those of the studies. ``trials`` are ids of
+    trials or sweeps.
     """
 
     studies: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class RunRequest:
 
 @dataclass(frozen=True, order=True)
 class LeftOut:
-    """A part of a study that the plan leaves out, and the reason."""
+    """A part of a study that the plan omits, and the reason."""
 
     what: str
     reason: str
@@ -86,7 +87,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """The trials and sweeps to measure, cheapest first, and the work that is left out.
+    """The trials and sweeps to measure, cheapest first, and the work that is omitted.
 
     ``rounds`` is the number of rounds by the trial's id; trials without an entry have a single
     round. A sweep states its number of rounds itself.
@@ -108,7 +109,7 @@ def plan_study(
 ) -> Plan:
     """Plan the trials of a study on a machine.
 
-    ``graphs`` is the SHA-256 of the ONNX file of every requested model that has a file.
+    ``graphs`` has the SHA-256 of each requested model's ONNX file, if it has a file.
     """
     if not {host.hardware, AT_HAND} & {*study.hardware}:
         listed = ", ".join(study.hardware)
@@ -124,7 +125,7 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge the plans of several studies, cheapest work first.
+    """Merge the plans of several studies into one plan, cheapest work first.
 
     Work that several studies name is done once, in the largest number of rounds that a study
     demands.
@@ -141,10 +142,10 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 
 
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """The sweeps of all plans.
+    """The sweeps of all plans; equal sweeps become a single sweep.
 
-    Equal sweeps become a single sweep, with the smallest of their first sizes and the largest of
-    their numbers of rounds.
+    It starts at the smallest of their first batch sizes, with the largest of their numbers of
+    rounds.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
@@ -155,7 +156,7 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def select(plan: Plan, ids: Collection[str]) -> Plan:
-    """The plan with only these trials and sweeps; raises InputError for an id that it lacks."""
+    """The plan reduced to these trials and sweeps; raises InputError for an id that it lacks."""
     trials = tuple(trial for trial in plan.trials if trial.id in ids)
     sweeps = tuple(sweep for sweep in plan.sweeps if sweep.id in ids)
     planned = {trial.id for trial in trials} | {sweep.id for sweep in sweeps}
@@ -309,7 +310,7 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
 def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
     """Reasons why this machine cannot run a trial, the most general first.
 
-    Each test yields its reason, or None if the trial passes.
+    The generator yields a reason or None for each condition; None means that the condition is met.
     """
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
@@ -340,7 +341,7 @@ def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
 
 
 def _quick(trial: Trial) -> Trial:
-    """The trial with the sampling rule of a quick run, unless its own rule is shorter."""
+    """The trial with the limits of a quick run on samples and time, unless its own are lower."""
     sampling = {
         "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
         "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),

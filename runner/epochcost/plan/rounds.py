@@ -1,8 +1,8 @@
 """Decide the order in which a run measures its trials, each in several rounds. Pure.
 
 A machine's speed drifts: it warms up, other programs come and go, clocks change. So a run measures
-all trials in several rounds, each in a different random order: then every trial meets all of these
-conditions. A single round keeps the plan's order. Two trials that differ only in their number of
+all trials in several rounds, each in a different random order: then all these conditions affect
+every trial. A single round keeps the plan's order. Two trials that differ only in their number of
 rounds are the same trial.
 """
 
@@ -18,13 +18,13 @@ from epochcost.plan.trial import Trial
 
 # Fewer samples do not show the correlation between steps.
 _FEWEST_SAMPLES = 10
-# A wider interval says nothing; a study may not demand more either.
+# The widest useful interval; a study may not accept a wider interval either.
 _WIDEST = Decimal("0.5")
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A visit is the measurement of one round of a trial: round ``number`` (from 1) of ``rounds``.
+    """The measurement of one round of a trial: round ``number`` (from 1) of ``rounds``.
 
     The planned rounds share the trial's time budget; ``extra`` is the number of rounds beyond the
     plan.
@@ -47,13 +47,13 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """The least number of samples in this round: its share of the trial's, at least ten."""
+        """The least number of samples in this round: its share of the trial's, but at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
     @property
     def relative_half_width(self) -> Decimal:
-        """Precision at which this round may stop: relative half width of its mean's interval.
+        """The relative half width of the mean's interval at which this round may stop.
 
         It is √rounds times that of the trial: if n equal rounds agree, the interval of all rounds
         together is narrower than that of one round by the factor √n.
@@ -63,10 +63,10 @@ class Visit:
 
 
 def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
-    """The number of rounds of a trial; 1 by default and under LoadGen.
+    """The number of rounds of a trial; 1 by default and for trials under LoadGen.
 
     ``rounds`` maps ids of trials to numbers of rounds. LoadGen refuses runs that are too short, so
-    that a trial under LoadGen is not divided into rounds.
+    that its trials cannot be divided into rounds.
     """
     return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 

@@ -1,6 +1,6 @@
 """The size of a model: the memory of a run at each batch size.
 
-``execute.sizing`` counts them; ``plan.make`` compares the memory with that of a machine.
+``execute.sizing`` computes it; ``plan.make`` compares it with the memory of a machine.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from epochcost.specs.study import Mode, Provider
 
-# Memory of Python and ONNX Runtime before any tensor: the peaks of trials of the smallest models on
-# Linux. A CUDA driver's own memory on the device is not counted.
+# Memory of Python and ONNX Runtime without tensors: the peak memory of trials of the smallest
+# models on Linux. A CUDA driver's own memory on the device is not counted.
 PROCESS_BYTES = 104 * 2**20
 
 
@@ -21,10 +21,10 @@ class Footprint:
     ``weight_bytes`` is the size of parameters and running statistics, ``fixed_bytes`` the size of
     those that never change. ``carried_bytes`` is the size of the values that a step changes:
     trained parameters, running statistics, states of the optimizer and of recurrent layers. The
-    step overwrites ``in_place_bytes`` of them.
-    ``activation_bytes``: intermediate tensors in the arena, gradients included.
-    ``exchanged_bytes``: inputs, targets and outputs of a batch. ``pool_bytes``: batches that wait
-    on the host. ``folded_bytes``: constants that a session computes beforehand.
+    step overwrites ``in_place_bytes`` of them. ``activation_bytes``: intermediate tensors in the
+    arena, gradients included. ``exchanged_bytes``: inputs, targets and outputs of a batch.
+    ``pool_bytes``: batches that wait on the host. ``folded_bytes``: constants that a session
+    computes beforehand.
     """
 
     mode: Mode
@@ -40,12 +40,12 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """Bytes of carried values that a step writes to new memory instead of overwriting them."""
+        """Bytes of changed values that a step cannot overwrite and so writes to new memory."""
         return self.carried_bytes - self.in_place_bytes
 
     @property
     def device_bytes(self) -> int:
-        """Bytes that the run needs on the device that runs the graph."""
+        """Bytes of memory that the run needs on the device that computes."""
         weights = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
         return weights + self.activation_bytes + self.exchanged_bytes
 
@@ -58,13 +58,13 @@ class Footprint:
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
     def memory_bytes(self, provider: Provider) -> int:
-        """Estimated bytes of memory that a trial needs: of the host, or of the GPU for CUDA."""
+        """Estimated bytes of memory that a trial needs: GPU memory for CUDA, else host memory."""
         return self.device_bytes + (self.host_bytes if provider == "cpu" else 0)
 
 
 @dataclass(frozen=True)
 class Uncounted:
-    """A mode whose memory could not be counted, with the reason."""
+    """A mode whose memory cannot be estimated, with the reason."""
 
     mode: Mode
     reason: str
@@ -72,12 +72,12 @@ class Uncounted:
 
 @dataclass(frozen=True)
 class ModelSize:
-    """The memory of a model at each requested batch size, and the modes that cannot be counted."""
+    """The memory of a model at each requested batch size, and the modes without an estimate."""
 
     footprints: tuple[Footprint, ...]
     uncounted: tuple[Uncounted, ...] = ()
 
     def footprint(self, mode: Mode, batch_size: int) -> Footprint | None:
-        """The memory at a batch size; None if it was not requested or cannot be counted."""
+        """The memory at a batch size; None if it was not requested or cannot be estimated."""
         key = (mode, batch_size)
         return next((f for f in self.footprints if (f.mode, f.batch_size) == key), None)

@@ -1,8 +1,8 @@
 """Search over batch sizes (a sweep): the next size to try, or the reason to stop. Pure.
 
-Sizes double from the smallest until memory ends, throughput falls, a step takes too long, or no
-larger batch exists. The largest size that fits in memory is then found by bisection.
-``execute.sweep`` reports the outcome of each size.
+The size doubles until memory runs out, throughput falls, a step takes too long, or no larger batch
+exists. Bisection then finds the largest size that fits in memory. ``execute.sweep`` reports the
+outcome of each size.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from epochcost.units import seconds
 
 Cause = Literal["memory", "throughput", "maximum", "time", "failure"]
 
-# Bisection ends when the smallest size that failed is within a sixteenth of the largest that ran: a
-# process's memory differs by more from start to start.
+# Bisection ends when the smallest size that failed is at most a sixteenth above the largest that
+# ran: the memory of two processes at the same size differs by more.
 _RESOLUTION = 16
-# Two sizes in a row, because the machine may have been busy during one.
+# Throughput must fall at two sizes in a row, because the machine may have been busy during one.
 _FALLEN_SIZES = 2
-# A significant change may still be too small to matter to a bill.
+# Throughput must fall by this share, because a smaller change hardly changes a bill.
 _FALLEN_SHARE = 0.05
-# A step longer than its trial's whole budget gives only two or three samples.
+# A sweep ends if a step takes longer than this multiple of its trial's time budget.
 _LONGEST_STEP_BUDGETS = 3
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A series of trials that differ in their batch size only.
+    """A series of trials that differ only in their batch size.
 
     ``trial`` has the smallest size. ``largest`` is the largest size to try, and ``bound`` says why
     no larger size is tried. ``rounds`` is the number of rounds of each trial.
@@ -43,12 +43,12 @@ class Sweep:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that identify the sweep whatever its batch sizes."""
+        """Sixteen hexadecimal digits that identify the sweep; its batch sizes do not matter."""
         return self.at(0).id
 
     @property
     def title(self) -> str:
-        """The sweep for people: its model, smallest and largest batch size, and when it ends."""
+        """A title for people: model, smallest and largest batch size, and when the sweep ends."""
         first = self.trial
         named = f"{first.model} {first.mode} {first.provider}"
         ends = f"batch {first.batch_size}, doubled until memory ends or throughput falls"
@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The trial with this batch size, equal to a trial that was planned without a sweep."""
+        """The sweep's trial with this batch size; a plan without a sweep has the same trial."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
@@ -71,18 +71,18 @@ class MeasuredSize:
 
     @property
     def highest_rate(self) -> float:
-        """The most examples per second within the interval of the step time."""
+        """Examples per second at the low end of the step time's interval."""
         return self.batch_size / self.low_seconds
 
     @property
     def lowest_rate(self) -> float:
-        """The fewest examples per second within the interval of the step time."""
+        """Examples per second at the high end of the step time's interval."""
         return self.batch_size / self.high_seconds
 
 
 @dataclass(frozen=True)
 class SizeFailure:
-    """A batch size that failed, for lack of memory or for another reason."""
+    """A batch size at which the trial failed, for lack of memory or for another reason."""
 
     batch_size: int
     reason: str
@@ -114,7 +114,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     largest = ran[-1].batch_size if ran else 0
     broken = (p.batch_size for p in points if isinstance(p, SizeFailure))
     failed = min((size for size in broken if size > largest), default=None)
-    # Bisection does not double sizes, so that throughput is compared before it only.
+    # Throughput is compared only between doubled sizes, so not after bisection has begun.
     if failed is None and (fallen := _fallen(ran)):
         return fallen
     if failed is None and largest >= sweep.largest:
@@ -127,7 +127,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """The sizes of a sweep that nothing ends early.
+    """All sizes of a sweep that runs to its end.
 
     Sizes double from the smallest; the last is the largest size of the sweep.
     """
@@ -141,7 +141,7 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput clearly fell at all of the largest sizes, else None.
 
-    Throughput has fallen clearly if the intervals of these sizes lie below the best rate by more
+    Throughput has clearly fallen if the intervals of these sizes are below the best rate by more
     than a fixed share.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)

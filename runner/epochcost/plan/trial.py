@@ -1,4 +1,4 @@
-"""A trial: a piece of work to be timed. Its id is equal for equal work. Pure.
+"""A trial: a piece of work to be timed. Trials of equal work have equal ids. Pure.
 
 ``plan.work`` defines the kinds of work.
 """
@@ -25,7 +25,7 @@ from pydantic import (
 from epochcost.plan.work import STEPS, STORED_KEYS, CanonicalDecimal, Work, tagged
 from epochcost.specs.study import Mode, Precision, Provider
 
-# Keys of a trial's JSON, in this order; its identity is their digest.
+# Keys of a trial's JSON, in this order; its id is a digest of their values.
 _ALWAYS = (
     "model",
     "mode",
@@ -42,7 +42,7 @@ _ALWAYS = (
     "minimum_samples",
     "budget_seconds",
 )
-# Fields added later, with the value of older trials, at which they are left out of the identity.
+# Fields added later, with the value that older trials had; at this value they do not change the id.
 _ADDED: Mapping[str, object] = {
     "load": None,
     "vcpus": None,
@@ -59,7 +59,8 @@ _ADDED: Mapping[str, object] = {
     "phase": None,
     "requests": None,
 }
-# Settings of older versions; a stored trial with another value remains a different trial.
+# Settings that only older versions had; a stored trial with another value than the default is not
+# the same as a trial of today.
 _FORMER = (
     "quantization",
     "graph_optimization",
@@ -74,10 +75,10 @@ Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class SessionSettings(BaseModel):
-    """Settings of ONNX Runtime, see ``specs.study.Cuda``; 0 threads means one for each core.
+    """Settings of ONNX Runtime; 0 threads means one thread for each core.
 
     ``tf32`` lets CUDA round the factors of fp32 products. ``cuda_graph``, ``device`` and
-    ``device_memory_limit_bytes`` are for the CUDA provider.
+    ``device_memory_limit_bytes`` are for the CUDA provider, see ``specs.study.Cuda``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,23 +90,23 @@ class SessionSettings(BaseModel):
     device_memory_limit_bytes: Count | None = None
 
 
-# A trial's JSON has these among its own fields; TF32 is in the precision.
+# A trial's JSON has these settings as its own keys; TF32 follows from the precision.
 _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf32")
 
 
 class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the timed work.
 
-    ``graph_sha256`` is the digest of the ONNX file, ``spec_sha256`` that of the spec's part that
-    decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and version that
-    executes the work; for requests it is an engine. ``producer`` is the version of epochcost, whose
-    gradients are part of the work. ``batch_size`` is the number of examples of a step, the most
-    examples of a run under LoadGen, or the number of sequences in a decoder's phase. ``vcpus`` is
-    the number of CPUs that the worker is pinned to, None for all. With ``stored_weights``,
-    parameters are constants of the graph, as in a server; in training, and in inference by older
-    versions, they are inputs of the graph. ``former`` has settings of older versions in which the
-    trial differs from today's. As JSON, a trial is a flat table: the settings of ``session``,
-    ``work`` and ``former`` are keys of the trial.
+    ``graph_sha256`` is the digest of the ONNX file. ``spec_sha256`` is the digest of the part of
+    the spec that decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and
+    version that executes the work; for requests it is an engine. ``producer`` is the version of
+    epochcost, whose gradients are part of the work. ``batch_size`` is the number of examples of a
+    step, the most examples of a run under LoadGen, or the number of sequences in a decoder's phase.
+    ``vcpus`` is the number of CPUs that the worker is pinned to, None for all. With
+    ``stored_weights``, parameters are constants of the graph, as in a server; in training, and in
+    inference by older versions, they are inputs of the graph. ``former`` has settings that only
+    older versions had. As JSON, a trial is a flat table: the settings of ``session``, ``work`` and
+    ``former`` are keys of the trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -161,14 +162,14 @@ class Trial(BaseModel):
 
     @property
     def expected_seconds(self) -> Decimal:
-        """Expected duration of the timing in seconds.
+        """Expected duration of the measurement in seconds.
 
         It is the time budget, or the usual duration of such work if that is longer.
         """
         return max(self.budget_seconds, self.work.usual_seconds)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values, and without the cached id and variant of this trial."""
+        """A copy with other values; the cached id and variant of this trial are not copied."""
         copied = super().model_copy(update=update, deep=deep)
         for name in ("id", "variant"):
             copied.__dict__.pop(name, None)
@@ -176,7 +177,7 @@ class Trial(BaseModel):
 
     @cached_property
     def id(self) -> str:
-        """Sixteen hexadecimal digits, equal for equal work on any machine and day."""
+        """Sixteen hexadecimal digits; equal for equal work, on any machine and day."""
         fields = self.model_dump(mode="json")
         usual = {name for name, default in _ADDED.items() if fields.get(name) == default}
         counted = {name: value for name, value in fields.items() if name not in usual}
@@ -187,7 +188,7 @@ class Trial(BaseModel):
     def variant(self) -> str:
         """The settings in which the trial differs from the default, as text; may be empty.
 
-        The version of the runtime is no such setting, since a newer version replaces the older.
+        The version of the runtime is not part of it, since a newer version replaces the older.
         """
         session = self.session
         parts = {
@@ -202,6 +203,6 @@ class Trial(BaseModel):
 
     @property
     def title(self) -> str:
-        """The trial's name in displays of progress."""
+        """The trial's name for people, in messages about progress."""
         plain_title = f"{self.model} {self.work.title or self.mode} {self.provider}"
         return f"{plain_title} batch {self.batch_size}{self.variant and ', '}{self.variant}"

@@ -1,8 +1,8 @@
 """Variants of trials that a study names: numbers of CPUs and precisions. Pure.
 
 Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
-not support a variant; ``plan.make`` excludes variants that the machine does not support. The GPUs
-that each onnxruntime-gpu package supports are listed here by NVIDIA's compute capability, see
+not support a variant; ``plan.make`` excludes variants that the machine does not support. For each
+onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability, see
 docs/how-to/measure-a-rented-gpu.md, "On older GPUs". They were read from the kernels' headers in
 the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release since.
 """
@@ -19,7 +19,7 @@ from epochcost.specs.study import Cuda, Precision, Provider, Study
 
 _BYTES_A_GIB = 2**30
 _TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
-# ONNX Runtime 1.31.1: of all operators, little more than Cast and Identity.
+# True of ONNX Runtime 1.31.1: on CPUs, hardly more than Cast and Identity has a bf16 kernel.
 NO_BF16_ON_CPUS = (
     "ONNX Runtime's CPU provider has no bf16 kernel of a product, and opens no session for such a"
     " graph"
@@ -27,7 +27,7 @@ NO_BF16_ON_CPUS = (
 
 
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
-    """Numbers of CPUs to which trials are pinned; None means that a trial is not pinned.
+    """The numbers of CPUs to which a study's trials are pinned; None for trials without pinning.
 
     Only trials of the CPU provider are pinned, and only to fewer CPUs than the machine's ``cpus``,
     since pinning emulates a smaller machine.
@@ -38,7 +38,7 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """Why a trial's mode, provider and precision cannot be combined; None if they can.
+    """The reason why a trial's mode, provider and precision cannot be combined; None if they can.
 
     ``gpus`` is the number of GPUs, None if unknown.
     """
@@ -73,7 +73,7 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """ONNX Runtime's settings for a trial of a study; settings of GPUs are left out for a CPU.
+    """ONNX Runtime's settings for a trial of a study; a CPU trial has no settings of GPUs.
 
     By default, a pinned trial has a thread for each CPU to which it is pinned.
     """
@@ -98,8 +98,8 @@ PINNED_RUNTIME = next(
     for requirement in requires("epochcost") or ()
     if requirement.startswith(_PACKAGE)
 )
-# By the first release: ranges of capabilities, ends included. A range without an end has kernels as
-# PTX, which the driver compiles for later GPUs.
+# Ranges of compute capabilities, ends included, that each release and the releases after it
+# support. A range without an end includes PTX, which the driver compiles for later GPUs.
 _Ranges = tuple[tuple[float, float], ...]
 _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
     ((1, 29), ((7.5, 9.0), (12.0, 12.0))),
@@ -110,7 +110,7 @@ _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
 
 
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
-    """Reason why an ONNX Runtime package cannot compute on a GPU of this compute capability.
+    """The reason why an ONNX Runtime package cannot compute on a GPU of this compute capability.
 
     None if the package can compute there, or if that is unknown.
     """
@@ -137,9 +137,9 @@ def _remedy(capability: str) -> str:
 
 
 def _ranges(runtime: str) -> _Ranges:
-    """Ranges of compute capabilities that a package supports.
+    """Ranges of compute capabilities that an ONNX Runtime package supports.
 
-    Empty if the package has no CUDA or its kernels are unknown.
+    Empty if the package is not for CUDA or its kernels are unknown.
     """
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:

@@ -1,7 +1,7 @@
 """The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, requests.
 
-Each kind defines its planning from a study, its title and its stored form. ``execute`` writes its
-files and estimates its memory, ``measure`` measures it.
+Each kind defines how it is planned from a study, its title and its stored form. ``execute`` writes
+its files and estimates its memory, ``measure`` measures it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LoadScenario = Literal["offline", "server"]
 
 
 def _decimal(value: Any) -> Any:
-    """Read a decimal from JSON, where it is stored as a string; other values stay unchanged."""
+    """Convert a text from JSON to a Decimal; other values stay unchanged."""
     try:
         return Decimal(value) if isinstance(value, str) else value
     except InvalidOperation:
         raise ValueError("should be a decimal number") from None
 
 
-# 12 and 12.0 are the same budget and give the same id.
+# Budgets of 12 and 12.0 are equal and give the same id.
 CanonicalDecimal = Annotated[
     Decimal,
     BeforeValidator(_decimal),
@@ -56,19 +56,19 @@ class Steps(_Kind):
     kind: Literal["steps"] = "steps"
 
 
-# The work of every trial that is of no other kind.
+# The work of every trial without a load, a phase or requests.
 STEPS = Steps()
 
 
 class Load(_Kind):
     """Inference under a scenario of MLPerf's LoadGen; settings of other scenarios are None.
 
-    ``server_latency_ms`` is the bound for the latency at ``latency_percentile``.
+    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``.
     """
 
     kind: Literal["load"] = "load"
     scenario: LoadScenario
-    # Part of every stored trial's identity.
+    # The id of every stored trial depends on this field.
     compliant: Literal[False] = False
     samples_per_query: Literal[1] = 1
     server_latency_ms: CanonicalDecimal | None = None
@@ -124,23 +124,23 @@ class Phase(_Kind):
 
     @property
     def length(self) -> int:
-        """Number of tokens of each sequence that are in the cache after the run."""
+        """Number of tokens that each sequence has in the cache after the run."""
         return self.tokens if self.name == "prefill" else self.tokens + 1
 
 
-# The batch of onnxruntime-genai's engine if sequences share one block of cache
-# (src/engine/scheduler.cpp at 00e588f5): it answers all of them before it takes the next.
+# Number of sequences that onnxruntime-genai's engine decodes together if they share a block of
+# cache (src/engine/scheduler.cpp at 00e588f5). It answers all of them before it accepts the next.
 ENGINE_SEQUENCES = 4
-# Length of a run of requests, as a multiple of the bound of first tokens. At a rate that is a tenth
-# too high, waiting reaches the bound after about ten times the bound. Near capacity it keeps on
-# growing: an engine kept 4.5 requests a second for 20 s, but only 3.9 for 100 s.
+# Duration of a run of requests, as a multiple of the latency bound for first tokens. At a rate that
+# is a tenth too high, waiting times reach the bound after about ten times the bound. Near capacity
+# they keep growing: an engine sustained 4.5 requests a second for 20 s, but only 3.9 for 100 s.
 BOUNDS_LONG: Mapping[str, int] = MappingProxyType({"search": 10, "scored": 50, "share": 10})
-# Usual number of runs until a rate is proved, from the committed results.
+# Usual number of runs to find and confirm a rate, from the committed results.
 _USUAL_RUNS: Mapping[str, int] = MappingProxyType({"search": 6, "scored": 3})
 
 
 class Requests(spec.Requests):
-    """Requests to a decoder in a serving engine, as a study describes them."""
+    """Requests to a decoder that a serving engine runs, as a study describes them."""
 
     scenario: ClassVar[Scenario] = "server"
     decodes: ClassVar[bool] = True
@@ -174,12 +174,12 @@ class Requests(spec.Requests):
 
 
 Work = Steps | Load | Phase | Requests
-# The keys of a stored trial that decide its kind, by precedence; steps have none.
+# Keys of a stored trial that say its kind of work; the first that is present decides.
 STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work as keys and values of a stored trial; the key ``kind`` names the work's class."""
+    """The work in a stored trial, as keys and values; the added key ``kind`` names its class."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -188,7 +188,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """The work that a study plans for a model in a mode, apart from steps, with its batch size."""
+    """Pairs of work and batch size that a study plans for a model in a mode; steps are omitted."""
     if mode == "training":
         return
     if model.decoder is not None:
@@ -198,7 +198,7 @@ def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work,
 
 
 def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
-    """The study's requests and phases for a decoder, each with its number of sequences."""
+    """A study's requests and phases for a decoder, each with its number of sequences."""
     if study.requests is not None:
         yield Requests(**dict(study.requests)), ENGINE_SEQUENCES
         if study.generation is None:
@@ -212,7 +212,7 @@ def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
 
 
 def _loads(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
-    """The study's scenarios of LoadGen, each with the largest number of examples in a run."""
+    """A study's scenarios of LoadGen, each with the largest number of examples in a run."""
     serving, sizes = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if sizes is None or sizes == "auto" else sizes)
     most = serving.maximum_batch or largest

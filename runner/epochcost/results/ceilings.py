@@ -6,7 +6,7 @@ Only raw times are stored; readers compute the rates from them.
 
 History of CEILINGS_VERSION:
 1  first form.
-2  Added: small pieces of work (anchors) that were timed for predictions. They are ignored today.
+2  Added: small pieces of work that were timed for predictions. They are ignored today.
 3  Added: the precision of a product, and peak rates of GPUs. In an older file all are of fp32.
 """
 
@@ -30,7 +30,7 @@ _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
 
 class MeasuredRate(Record):
-    """Operations or bytes per second, by the slowest, the median and the fastest measured time."""
+    """Operations or bytes per second, for the slowest, the median and the fastest measured time."""
 
     low: float
     median: float
@@ -38,7 +38,7 @@ class MeasuredRate(Record):
 
 
 class Ceiling(Record):
-    """Peak rates that were measured with a number of threads and in a precision.
+    """Measured peak rates for a number of threads and a precision.
 
     ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``;
     ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU ``threads`` is 1,
@@ -64,9 +64,9 @@ class Ceiling(Record):
 
 
 class Ceilings(HostSidecar):
-    """Peak rates of one host, measured in ``environment``, by ascending number of threads.
+    """Peak rates of a host, measured in ``environment``, by ascending number of threads.
 
-    ``contradictions`` are differences of the host from the spec of ``hardware``.
+    ``contradictions`` are differences between the host and the spec of ``hardware``.
     """
 
     folder: ClassVar[str] = "ceilings"
@@ -80,18 +80,18 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name before the host: the provider."""
+        """The provider: the part of the file's name before the host."""
         return self.provider
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s in fp32 at the number of threads with the highest rate."""
+        """The highest FLOP/s in fp32 over all numbers of threads."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """Bytes per second of the memory copy at the number of threads with the highest rate."""
+        """The highest bytes per second of the memory copy over all numbers of threads."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ class Ceilings(HostSidecar):
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """The stored peak rates of this host under this runtime; None if missing or damaged."""
+    """The stored peak rates of this host with this runtime; None if missing or damaged."""
     key = (hardware, provider, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment

@@ -1,7 +1,7 @@
-"""Checks that refuse an implausible result; each catches one kind of mistake.
+"""Checks that refuse an implausible result; each detects one kind of mistake.
 
-They catch honest mistakes: a file under another machine's name, an edited number, a wrong unit or a
-wrong clock. A careful forgery passes; only measuring again reveals it. ``format`` and
+They detect honest mistakes: a file under another machine's name, an edited number, a wrong unit or
+a wrong clock. A careful forgery passes; only measuring again reveals it. ``format`` and
 ``submissions`` check the form of a file; ``sidecar_faults`` checks other records.
 """
 
@@ -22,16 +22,17 @@ from epochcost.specs.hardware import Hardware
 from epochcost.statistics import relative_half_width
 from epochcost.units import scientific, seconds
 
-# The first version that stored results is of this month: an older date is of a wrong clock.
+# The first version that stored results is of this month: an older date shows a wrong clock.
 _FIRST_RESULT = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
 # A clock that is not synchronised may be ahead by this much.
 _MOST_AHEAD = dt.timedelta(hours=1)
 # Tolerance for sums of floats and for clocks that are read one after the other.
 _ROUNDING = 1.01
-# Watching the machine takes a part of the sampling phase: at most 6.2 % and 0.14 s in 641 rounds.
-# Earlier versions also read the machine's pace, in at most 5 % and 0.06 s more.
+# Reading the conditions took at most 6.2 % of the sampling phase and 0.14 s in 641 rounds. Earlier
+# versions also timed a reference loop, in at most 5 % and 0.06 s more.
 _LEAST_SAMPLED_SHARE, _MOST_BESIDES_SECONDS = 0.8, 0.3
-# Statistics have changed since some results stopped as precise, by at most this factor.
+# Some stored results ended as precise under earlier statistics; today their intervals are wider, by
+# at most this factor.
 _MOST_WIDER = 1.5
 _FEWEST_TO_DIFFER = 5
 
@@ -51,7 +52,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of results: its name, the mistake that it catches, and a function that tests a claim.
+    """A check of results: its name, the mistake that it detects, and a function that tests a claim.
 
     ``fault`` returns a message, or None if the claim passes.
     """
@@ -94,9 +95,9 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """A message if the host differs from the declared machine, else None.
+    """A message if the host differs from the machine that its result names, else None.
 
-    Differences in ``stated`` are accepted.
+    The differences that the result itself states (``stated``) are accepted.
     """
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
@@ -107,7 +108,7 @@ def _fingerprint(claim: Claim) -> str | None:
 
 
 def edited_environment(environment: Environment) -> str | None:
-    """A message if the host's fingerprint is not that of its CPU, memory and GPUs, else None."""
+    """A message if the fingerprint does not fit the stored CPU, memory and GPUs, else None."""
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
         return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
@@ -132,7 +133,10 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message if the time at ``key`` can only come from a wrong clock, else None."""
+    """A message if the stored times can only come from a wrong clock, else None.
+
+    ``key`` names the times in the message.
+    """
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
@@ -164,7 +168,7 @@ def _duration(claim: Claim) -> str | None:
 def _phase(claim: Claim) -> str | None:
     measurement = claim.result.measurement
     watched = measurement.conditions
-    # Trials of former versions may have copied batches between the samples, untimed.
+    # Trials of earlier versions may have copied batches between samples; that time is not stored.
     if watched is None or measurement.served is not None or claim.result.trial.former:
         return None
     turns, total = max(1, len(measurement.rounds)), sum(measurement.samples_seconds)
@@ -268,9 +272,9 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """Why it is unknown how long the sampling took; None if it is known.
+    """The reason why the duration of the sampling is unknown; None if it is known.
 
-    If it is unknown, the samples cannot be compared with that duration.
+    Samples can only be compared with the duration if it is known.
     """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
@@ -280,7 +284,7 @@ def why_unwatched(result: Result) -> str | None:
 
 
 def review_remarks(result: Result) -> Iterator[str]:
-    """Remarks for a reviewer on facts of a result that are unusual but may be true."""
+    """Remarks for a reviewer about unusual facts of a result that may still be true."""
     yield from (f"differs from the spec: {each}" for each in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):

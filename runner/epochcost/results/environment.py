@@ -1,6 +1,6 @@
 """Records of the machine and the software that ran a trial, and of the conditions during sampling.
 
-Conditions are the load by other programs, lowered clocks, and energy. ``measure.watch`` fills them;
+Conditions are the load by other programs, lowered clocks, and energy. ``measure.watch`` reads them;
 ``results.stability`` derives warnings from them.
 """
 
@@ -48,7 +48,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """How the kernel sets the CPU's clock: the name of its policy (governor)."""
+    """The name of the policy (governor) by which the kernel sets the CPU's clock."""
 
     governor: str | None = None
     sockets: Former = None
@@ -59,7 +59,7 @@ class Processor(Record):
 
 
 class Instance(Record):
-    """A rented machine, as the cloud's metadata service describes it."""
+    """A rented machine, as described by the cloud's metadata service."""
 
     provider: CloudProvider
     type: str
@@ -72,7 +72,7 @@ class Environment(Record):
     """The machine and its software during a measurement; unknown values are None, never zero.
 
     ``fingerprint`` is a hash of CPU, cores, memory and GPUs: results with different fingerprints
-    are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits that the
+    are never combined. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits that the
     control groups set, None without a limit. ``revision`` is the commit of the code that measured;
     ``modified`` says whether that code had uncommitted changes. ``timer_step_seconds`` is the
     smallest observed step of the timer. ``unknown`` gives the reason for each field that is None.
@@ -103,7 +103,7 @@ class Environment(Record):
 
 
 class Software(Record):
-    """The software of a worker: the runtime as ``package==version``, Python, and other packages.
+    """The software of a worker process: the runtime as ``package==version``, Python, and packages.
 
     A result stores these fields in its ``Environment``.
     """
@@ -136,12 +136,12 @@ def fingerprint(
 class Conditions(Record):
     """Conditions on the machine while the samples were taken, and the trial's device memory.
 
-    ``others_cpus`` is the number of CPUs that other programs kept busy on average, and
-    ``steal_share`` the share of all CPU time that the hypervisor gave to other machines. For a
-    pinned trial, both cover only its CPUs and their hardware siblings. ``frozen_seconds`` is the
-    time for which a CPU quota stopped this control group. ``throttles`` are the reasons why the CPU
-    or the GPU lowered its clocks; empty if they did not. ``devices`` are the PCI bus addresses of
-    the GPUs used. ``device_memory_bytes`` is the worker's peak memory on these GPUs, as
+    ``others_cpus`` is the number of CPUs that other programs kept busy on average. ``steal_share``
+    is the share of all CPU time that the hypervisor gave to other machines. For a pinned trial,
+    both cover only its CPUs and their hardware siblings. ``frozen_seconds`` is the time for which a
+    CPU quota stopped this control group. ``throttles`` are the reasons why the CPU or the GPU
+    lowered its clocks; empty if they did not. ``devices`` are the PCI bus addresses of the GPUs
+    used. ``device_memory_bytes`` is the worker's peak memory on these GPUs, as
     ``device_memory_meter`` measured it. ``unknown`` has the reason for each field that is None.
     """
 
@@ -159,7 +159,7 @@ class Conditions(Record):
 
 
 class MeteredEnergy(Record):
-    """Energy that a meter counted during ``seconds`` of the sampling.
+    """The energy that a meter counted during ``seconds`` of the sampling.
 
     ``of`` is the part of the machine that the meter covers: the CPU's package (its cores and the
     rest of the die), the memory, or one GPU with its memory.
@@ -172,19 +172,19 @@ class MeteredEnergy(Record):
 
     @property
     def watts(self) -> float:
-        """The mean power of the metered part in watts."""
+        """The mean power in watts of the part of the machine that the meter covers."""
         return self.joules / self.seconds
 
 
 class Energy(Record):
-    """The energy that all meters counted; ``unknown`` says why a meter has no reading."""
+    """The energy that all meters counted; ``unknown`` says why meters have no reading."""
 
     readings: tuple[MeteredEnergy, ...] = ()
     unknown: dict[str, str] = Field(default_factory=dict)
 
     @property
     def watts(self) -> float | None:
-        """The mean power of all metered parts together, in watts; None without a reading."""
+        """The mean power in watts of all parts with a meter together; None without a reading."""
         return sum(reading.watts for reading in self.readings) if self.readings else None
 
     @property

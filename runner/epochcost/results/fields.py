@@ -1,7 +1,7 @@
 """Types for the values of stored records, with bounds that no real machine or clock exceeds.
 
-The bounds keep later sums, products and dates from overflowing. ``checks`` compares the figures of
-a record with each other.
+The bounds keep later sums, products and dates from overflowing. ``checks`` compares the values of a
+record with each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import (
 
 from epochcost.specs.wording import printable
 
-# From the step of the finest clock, a nanosecond, to thirty years.
+# From a nanosecond, the step of the finest clock, to thirty years.
 FiniteSeconds = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
 NonNegativeInt = Annotated[int, Field(ge=0, lt=2**63)]
 Count = Annotated[int, Field(gt=0, lt=2**63)]
@@ -31,7 +31,7 @@ NonNegative = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 # The range of fp32.
 FiniteLoss = Annotated[float, Field(ge=-4e38, le=4e38, allow_inf_nan=False)]
-# The memory of a process or a group of processes: any interpreter needs more than a mebibyte.
+# Memory of one or more processes; an interpreter alone needs more than a mebibyte.
 ProcessBytes = Annotated[int, Field(ge=2**20, lt=2**63)]
 Timestamp = Annotated[
     AwareDatetime,
@@ -55,20 +55,20 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 
 
 class Record(BaseModel):
-    """A table of a result file; it cannot be changed, and unknown keys are refused."""
+    """A read-only table of a result file; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-# A key that only earlier versions wrote: its value is read and dropped.
+# Type of a key that only earlier versions wrote; its value is ignored.
 Former = Annotated[None, BeforeValidator(lambda _: None), Field(exclude=True, repr=False)]
 RecordT = TypeVar("RecordT", bound=Record)
-# Tables of a trial whose keys a file has in the trial's own table.
+# Fields of a trial that are no tables in a file: their keys are in the trial's table.
 _FLAT = {("trial", "session"), ("trial", "work")}
 
 
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
-    """Parse the bytes of a file into a record, strictly: 2 is neither "2" nor 2.0.
+    """Parse the bytes of a file into a record, strictly: the text "2" or 2.0 is no integer.
 
     Raises pydantic's ValidationError.
     """
@@ -76,7 +76,7 @@ def read_record(kind: type[RecordT], data: bytes) -> RecordT:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first error in a file and the key where it is, in one line."""
+    """The first error in a file and its key, in one line of text."""
     first = error.errors(include_url=False)[0]
     parts = pairwise(("", *map(str, first["loc"])))
     key = ".".join(part for table, part in parts if (table, part) not in _FLAT) or "document"

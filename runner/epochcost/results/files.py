@@ -29,8 +29,8 @@ def write_atomically(
 
     The function writes and syncs a temporary file in the same folder and then renames it. The new
     file gets the permissions of the file that it replaces. If the disk is full or the folder cannot
-    be written, raises CapabilityError, or the error that ``refusal`` makes, and leaves an existing
-    file unchanged.
+    be written, it raises CapabilityError, or the error that ``refusal`` makes, and leaves an
+    existing file unchanged.
     """
     try:
         _write_and_replace(path, data)
@@ -39,10 +39,7 @@ def write_atomically(
 
 
 def require_writable(folder: Path) -> None:
-    """Create ``folder`` if it is missing.
-
-    Raises CapabilityError if no file can be written there.
-    """
+    """Create ``folder`` if it is missing; raises CapabilityError if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX) as probe:
@@ -52,7 +49,7 @@ def require_writable(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that a killed process left; the caller must hold the folder's lock."""
+    """Remove temporary files of a killed process; the caller must hold the folder's lock."""
     for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
         with contextlib.suppress(OSError):
             leftover.unlink()
@@ -101,7 +98,7 @@ def _write_and_replace(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder so that a renamed file survives a power cut, if the file system can."""
+    """Sync a folder so that a renamed file survives a power cut, if the file system can sync it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -137,13 +134,14 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def workplace(root: Path, prefix: str) -> Iterator[Path]:
-    """Create an empty folder for this process below ``root``, and remove it at the end.
+    """Create an empty folder below ``root`` for this process, and remove it at the end.
 
-    Its name begins with ``prefix``. Folders with this prefix whose process has died are removed.
+    Its name begins with ``prefix``. Other folders with this prefix are removed if their process has
+    ended.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as resources:
-        # Without this lock a new, unlocked folder would be removed as a dead process's.
+        # Without this lock, another process could remove the new folder before it is locked.
         with locked(root):
             _remove_remains(root, prefix)
             making = tempfile.TemporaryDirectory(

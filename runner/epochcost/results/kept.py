@@ -1,4 +1,4 @@
-"""A cache of computed values, each in a file.
+"""A cache of computed values, with a file for each value.
 
 A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx, so
 that a value is never reused after the inputs or the code have changed. The cache ignores damaged
@@ -27,16 +27,16 @@ import epochcost
 import onnxstep.errors
 
 ValueT = TypeVar("ValueT")
-# Exact to the last bit, and read without parsing numbers.
+# An array in JSON, as base64 of its bytes: exact, and faster to read than decimal numbers.
 KeptArray = Annotated[
     NDArray[np.float64],
     PlainValidator(lambda text: np.frombuffer(b64decode(text))),
     PlainSerializer(lambda array: b64encode(array.tobytes()).decode()),
 ]
-# A value takes from a few hundred bytes to a megabyte; of more values the oldest half is deleted.
+# With more values than this, the oldest half is deleted; a value takes at most a megabyte.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])
-# The folder of onnxstep, by a module: on some paths the package is a namespace without a file.
+# The folder of onnxstep, found from a module, since a namespace package has no file.
 LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 
@@ -53,7 +53,7 @@ class Keep(Generic[ValueT]):
     code: tuple[str, ...]
 
     def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
-        """The value for the key, read from ``folder`` or else computed and stored there.
+        """The value for a key: read from ``folder``, or else computed and stored there.
 
         Keys are equal if their ``repr`` is.
         """
@@ -64,7 +64,7 @@ class Keep(Generic[ValueT]):
         return value
 
     def read(self, folder: Path | None, key: object) -> ValueT | None:
-        """The stored value for the key; None if it is not stored or there is no folder."""
+        """The stored value for a key; None if it is not stored or ``folder`` is None."""
         if folder is None:
             return None
         digest = self._digest(key)
@@ -75,7 +75,7 @@ class Keep(Generic[ValueT]):
         return None
 
     def write(self, folder: Path | None, key: object, value: ValueT) -> None:
-        """Store the value for the key, if the folder exists and is writable."""
+        """Store the value for a key, if the folder exists and is writable."""
         if folder is not None:
             digest = self._digest(key)
             data = json.dumps(self.form.dump_python((digest, value), mode="json"))

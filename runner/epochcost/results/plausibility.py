@@ -7,7 +7,7 @@ metadata service. It compares a fact only if both the spec and the machine state
 An upper bound of a machine's FLOP/s detects measured times that are too short to be true. The
 operations are counted from the model's graph, never taken from the result. Only unavoidable
 operations count: even for training, only those of the forward pass. The bound comes from the
-machine's spec, else from the fastest chip on the market; facts of the host in a result can only
+machine's spec, or else from the fastest chip on the market; facts of the host in a result can only
 lower it.
 """
 
@@ -30,32 +30,33 @@ from epochcost.units import plain
 from onnxstep.graphs.loading import load_model
 
 _GIB = 2**30
-# Kernel and hypervisor reserve up to a tenth of the memory, as error correction does on a GPU, and
-# some lists print GB for GiB (7 %); the next larger size has at least a sixth more.
+# A machine may show less memory than its spec: kernel and hypervisor (on a GPU, error correction)
+# reserve up to a tenth. It may show more if a list prints GB for GiB (7 %). The next larger size of
+# a machine has at least a sixth more.
 _LEAST_MEMORY_SHARE = 0.85
 _MOST_MEMORY_SHARE = 1.08
 _MAKERS = {"amd", "intel"}
-# Distinguishes generations if a hypervisor hides the model's name.
+# Part of a CPU's name that shows its generation even if a hypervisor hides the model's name.
 _KIND = re.compile(r"\(family \d+, model \d+\)")
 _PROVIDERS: tuple[CloudProvider, ...] = ("AWS EC2", "Google Compute Engine", "Azure")
-# Begins the ids of machines that are no instance type of a cloud's list.
+# Ids of our machines that are not instance types of a cloud begin so.
 _MADE_UP = "gcp-"
-# A multiply and an add in two units of 16 numbers, at a clock above that of any chip on the market.
+# A cycle multiplies and adds in two units of 16 numbers; no chip on the market has a higher clock.
 _FLOPS_A_CYCLE, MOST_HERTZ = 64, 6.5e9
-# AMX does 2048 operations of int8 a cycle; models in int4 may round activations to int8.
+# AMX does 2048 int8 operations in a cycle; models in int4 may round activations to int8.
 _HALF_OVER_SINGLE_CPU = 32
-# Above the CPUs of the largest host: sixteen sockets of 60 cores with two threads have 1,920.
+# The largest host has fewer CPUs: sixteen sockets of 60 cores with two threads are 1,920.
 _MOST_CPUS = 2048
-# Clocks rise above those from which makers compute peaks.
+# Makers compute peak rates from a base clock; the highest clock exceeds it by at most this factor.
 _BOOST = 1.2
 _CPU_BOOST = 2.0
-# The fastest GPU on the market: FLOP/s of its cores (RTX PRO 6000) and of its tensor cores (B300),
-# and bytes/s of its memory (B300).
+# Highest rates of GPUs on the market: FLOP/s of cores (RTX PRO 6000) and of tensor cores (B300),
+# and bytes/s of memory (B300).
 _ANY_GPU_SINGLE, _ANY_GPU_HALF, _ANY_GPU_COPY = 1.3e14, 2.6e15, 8e12
 # Winograd's F(4x4, 3x3) needs a quarter of a 3x3 convolution's products (Lavin & Gray 2016).
 _FEWER_PRODUCTS = 4
 
-# FLOPs of one example by model; None if they cannot be counted.
+# FLOPs of one example, by the model's id; None if they cannot be counted.
 FlopsByModel = dict[str, float | None]
 
 
@@ -71,7 +72,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """Differences of this machine from the spec, as texts.
+    """Differences between this machine and the spec, as texts.
 
     Empty if the spec was made from this machine.
     """
@@ -87,7 +88,7 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 
 
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences of the CPU: its maker, family and model, as far as both sides state them."""
+    """Differences of the CPU's maker, family and model, if both spec and machine state them."""
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
@@ -102,7 +103,7 @@ def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
     if hardware.vcpus is not None and quota is not None and quota < hardware.vcpus:
         yield f"a quota of {quota:.3g} CPUs, not {hardware.vcpus}"
     cores = environment.physical_cores
-    # A hypervisor may show each thread as a core: equal counts say nothing.
+    # A hypervisor may show each thread as a core, so that equal counts prove nothing.
     tells_threads = cores is not None and cores < logical
     if hardware.cores is not None and tells_threads and cores != hardware.cores:
         yield f"{cores} cores, not {hardware.cores}"
@@ -123,7 +124,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences of the GPUs: their number, or else the differences of each kind of GPU."""
+    """Differences in the number of GPUs; if it is equal, differences of each kind of GPU."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -135,7 +136,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Differences of a GPU: its name, and its memory, since GPUs of one name differ in memory."""
+    """Differences of a GPU's name and memory; GPUs with the same name may differ in memory."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -145,9 +146,9 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 
 
 def same_chip(driver_name: str, spec_name: str) -> bool:
-    """Whether a GPU's name by its driver means a chip of the catalogue.
+    """Whether the name of a GPU in its driver and a name in a spec mean the same chip.
 
-    It does if the model number is a word in both names. Form factors and memory sizes are not
+    They do if the model number is a word in both names. Form factors and memory sizes are not
     compared, since they are spelled in many ways: ``NVIDIA A100-SXM4-40GB`` is an ``A100 SXM4 (40
     GB)``, and an ``NVIDIA L40S`` is no ``L4``.
     """
@@ -170,7 +171,7 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _of_type(identifier: str, instance_type: str) -> bool:
-    """Whether a machine's id is that of a cloud's instance type.
+    """Whether a machine's id means this instance type of a cloud.
 
     Such an id is the instance type in lower case. For Azure it lacks ``Standard_``; for GCE the
     GPUs are appended.
@@ -196,7 +197,7 @@ def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> 
 
 
 def peak_flops(catalogue: Catalogue, result: Result) -> float:
-    """Upper bound of the FLOP/s that a result's trial can reach on its machine."""
+    """Upper bound of the FLOP/s that the trial of a result can reach on its machine."""
     hardware, trial = catalogue.hardware[result.hardware], result.trial
     environment = result.environment
     if trial.provider == "cuda":
@@ -207,7 +208,7 @@ def peak_flops(catalogue: Catalogue, result: Result) -> float:
 
 
 def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
-    """Upper bound of the fp32 FLOP/s of ``cpus`` CPUs of a machine together."""
+    """Upper bound of the fp32 FLOP/s that ``cpus`` CPUs of a machine reach together."""
     count = min(cpus, environment.logical_cpus, hardware.vcpus or _MOST_CPUS)
     most = _FLOPS_A_CYCLE * MOST_HERTZ * count
     spec = hardware.peak_fp32_tflops
@@ -229,10 +230,10 @@ def gpu_copy(chips: Sequence[Accelerator]) -> float:
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The accelerators of a machine by its spec.
+    """The GPUs that a machine may have, by its spec.
 
-    If the spec has none, these are all accelerators of the catalogue whose name fits the name that
-    the host's driver states.
+    If the spec states none, these are all accelerators of the catalogue whose name fits the name in
+    the host's driver.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None

@@ -59,8 +59,8 @@ from epochcost.specs.study import Provider
 
 FORMAT_VERSION = 4
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
-# "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, but all
-# together are not (yet).
+# "loadgen": LoadGen decided when the scenario ended. "rounds": each round was precise enough, but
+# all rounds together are not yet.
 StopReason = Literal["precise", "budget", "loadgen", "rounds"]
 # ONNX Runtime's names of the providers.
 EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
@@ -71,7 +71,7 @@ Emulated = Literal["a smaller instance of the same family"]
 
 
 class Placement(Record):
-    """Proof of where the graph ran: number of executed nodes by provider and operator type."""
+    """The number of executed nodes by provider and operator type: proof of where the graph ran."""
 
     provider: str
     nodes_by_provider: dict[Name, dict[Name, Count]]
@@ -95,12 +95,12 @@ class Pinning(Record):
 
     @property
     def affected_cpus(self) -> frozenset[int]:
-        """The worker's CPUs and their hardware siblings: programs on any of them slow the trial."""
+        """The worker's CPUs and their hardware siblings; other programs there slow the trial."""
         return frozenset((*self.cpus, *self.siblings))
 
 
 class OutputDifference(Record):
-    """Difference between an output of a trial and the same output computed in fp32.
+    """The difference between an output of a trial and the same output computed in fp32.
 
     ``maximum_absolute`` is the largest difference of an element. ``relative_to_norm`` is the
     Euclidean norm of the differences divided by the norm of the output in fp32; None if the latter
@@ -115,7 +115,7 @@ class OutputDifference(Record):
 
 
 class Agreement(Record):
-    """Outputs in the trial's precision compared with fp32, for equal parameters and inputs.
+    """Comparison of outputs in the trial's precision with outputs in fp32, for equal inputs.
 
     ``examples`` is the number of examples compared, from the trial's first batch. The comparison
     says nothing about accuracy, since the parameters are drawn at random.
@@ -139,10 +139,10 @@ class Agreement(Record):
 
 
 class Round(Record):
-    """A round of a trial; each round runs in a new process.
+    """The record of a round of a trial; each round runs in a new process.
 
     ``warmup_steps`` and ``samples`` are counts: the measurement lists the times of all rounds one
-    after the other, and these counts divide them. All other fields are as in a measurement, for
+    after the other, and these counts divide them. All other fields are those of a measurement, for
     this round alone.
     """
 
@@ -160,16 +160,16 @@ class Round(Record):
 
 
 class Measurement(Record):
-    """Raw times of a trial's steps in order; those of the warm-up are in a separate list.
+    """Raw times of a trial's steps, in order; the times of the warm-up are in a separate list.
 
-    There are at least two samples, because a single one has no spread. There are none if LoadGen
+    There are at least two samples, because a single sample has no spread. There are none if LoadGen
     measured latencies instead, which are in ``served``. ``held_out_loss_before`` and ``_after`` are
     the losses before and after the steps of a training. ``peak_memory_bytes`` is the peak memory of
-    the worker's process. ``conditions`` and ``energy`` cover only the sampling phase; None if
-    nothing watched it. ``agreement`` compares the outputs with fp32 if the trial has another
-    precision. ``rounds`` is empty if one process took all samples; else times and sums are of all
-    rounds, losses and placement of the last. ``pinning`` is None if the worker could run on every
-    CPU. ``software`` is that of the worker; a result stores it in its environment.
+    the worker's process. ``conditions`` and ``energy`` cover only the sampling phase; None if they
+    were not read. ``agreement`` compares the outputs with fp32 if the trial has another precision.
+    ``rounds`` is empty if one process took all samples; else times and sums are of all rounds,
+    losses and placement of the last. ``pinning`` is None if the worker could run on every CPU.
+    ``software`` is that of the worker; a result stores it in its environment.
     """
 
     started_at: Timestamp
@@ -221,11 +221,11 @@ class Measurement(Record):
 
 
 class Result(Record):
-    """A trial's measurement on a machine, with everything that is needed to check it.
+    """A trial's measurement on a machine, and all data that are needed to check it.
 
-    ``contradictions`` are differences of the machine from the spec of ``hardware`` that the user
-    accepted. ``spec_files`` maps ``kind/id`` of the model and the machine to the SHA-256 of their
-    TOML files at the time of the measurement; the trial has the SHA-256 of the ONNX file.
+    ``contradictions`` are differences between the machine and the spec of ``hardware`` that the
+    user accepted. ``spec_files`` maps ``kind/id`` of the model and the machine to the SHA-256 of
+    their TOML files at the time of the measurement; the trial has the SHA-256 of the ONNX file.
     """
 
     format_version: Count
@@ -239,7 +239,7 @@ class Result(Record):
 
     @property
     def peak_bytes(self) -> int | None:
-        """Peak memory of the trial's worker in bytes: of the host, or of the device for CUDA."""
+        """Peak memory of the trial's worker in bytes: device memory for CUDA, else host memory."""
         measured = self.measurement
         if self.trial.provider == "cpu":
             return measured.peak_memory_bytes
@@ -247,7 +247,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _ran_as_demanded(self) -> Result:
-        """Refuse a result of another provider, runtime or scenario than its trial demands."""
+        """Raise ValueError if provider, runtime or scenario are not those of the trial."""
         demanded = EXECUTION_PROVIDERS[self.trial.provider]
         ran = self.measurement.placement.provider
         if demanded != ran:
@@ -262,7 +262,7 @@ class Result(Record):
 
 
 class DamagedResultError(ResultError):
-    """A file is not a valid result; ``fault`` says where and why."""
+    """A file that is not a valid result; ``fault`` says where and why."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -270,11 +270,11 @@ class DamagedResultError(ResultError):
 
 
 class NewerResultError(DamagedResultError):
-    """A newer version of epochcost wrote the file, which is intact and must not be replaced."""
+    """A file from a newer version of epochcost; it is intact and must not be replaced."""
 
 
 def serialise_result(result: Result) -> bytes:
-    """The bytes of a result's file: a line for each key, so that changes can be reviewed.
+    """The bytes of a result's file, with a line for each key, so that people can review changes.
 
     All samples are on one line.
     """
@@ -332,5 +332,5 @@ def _require_version(version: Any, path: Path) -> None:
 
 
 def damaged(path: Path, message: str) -> DamagedResultError:
-    """The error for a damaged file as a whole."""
+    """A DamagedResultError for a whole file, without a position."""
     return DamagedResultError(Fault(path, 1, 1, message))

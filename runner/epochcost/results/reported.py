@@ -1,4 +1,4 @@
-"""Record of a run that a person measured with another tool, and its file.
+"""A run that a person measured with another tool: its record and its file.
 
 There is a file for each run: ``<hardware>/reported/<model>-<digest>-<position>.json``. The digest
 is that of the tool's file, so that a second import of the file, for instance with another price,
@@ -31,7 +31,7 @@ _DIGITS = 8
 
 
 class Terms(Record):
-    """What the person who reports a run states: number of GPUs and machines, price, and software.
+    """Facts that the reporter of a run states: number of GPUs and machines, price, and software.
 
     ``price`` is the id of a price plan of the machine. ``gpu_hour`` is the price of an hour of one
     GPU in dollars. If both are None, the usual price of the machine applies.
@@ -52,7 +52,7 @@ class Terms(Record):
 
 
 class ReportedRun(Sidecar):
-    """A run of a model, read from a tool's file with this digest, and what its reporter states."""
+    """A run of a model, read from a tool's file with this digest, and its reporter's statements."""
 
     folder: ClassVar[str] = "reported"
     described: ClassVar[str] = "a reported run of a model"
@@ -65,14 +65,14 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name for the run: model, digest, and position in the file."""
+        """The part of the file's name about the run: model, digest, position in the tool's file."""
         return f"{self.model}-{self.source_digest[:_DIGITS]}-{self.position}"
 
 
 def reported_runs(
     catalogue: Catalogue, path: Path, model: str, hardware: str, terms: Terms
 ) -> tuple[ReportedRun, ...]:
-    """The runs in a tool's file, each with what its reporter states.
+    """The runs in a tool's file, each with the reporter's statements ``terms``.
 
     Raises InputError if these statements contradict the catalogue or the file, and ResultError if
     no supported tool wrote the file.
@@ -98,9 +98,9 @@ def reported_runs(
 
 
 def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
-    """Fill in missing numbers of GPUs and machines; raises InputError if they are contradictory.
+    """Fill in missing numbers of GPUs and machines; raises InputError if the numbers contradict.
 
-    The number of GPUs is taken from the first of these that states it: the reporter, the file, the
+    The number of GPUs comes from the first of these that states it: the reporter, the file, the
     file's name (``…_gpus_16_…`` of InferenceX), the specs of the machines.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
@@ -123,7 +123,7 @@ def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
 
 
 def spec_faults(catalogue: Catalogue, record: ReportedRun) -> Iterator[str]:
-    """Messages for the models, machines and prices that a record names and the catalogue lacks."""
+    """Messages about models, machines and prices that a record names but the catalogue lacks."""
     model, plan = catalogue.models.get(record.model), record.terms.price
     if model is None or model.decoder is None:
         yield f"model: expected a model whose spec has [decoder], got {record.model!r:.80}"

@@ -1,7 +1,7 @@
 """Join the rounds of a trial into one measurement, and summarise it. Pure.
 
-The top-level fields of a measurement cover all its rounds, so that readers need not know of rounds;
-``Round`` keeps the details of each. All pages take mean, interval and percentiles from
+The top-level fields of a measurement cover all its rounds, so that readers need not consider
+rounds; ``Round`` keeps the details of each. All pages take mean, interval and percentiles from
 ``summary_of``, so that all intervals include the variance between rounds.
 """
 
@@ -28,8 +28,8 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
     ``demanded`` is the relative half width at which the measurement counts as precise. The result
-    keeps the first round's differences from fp32, and takes losses, placement and other fields that
-    cannot be summed from the new round.
+    keeps the first round's differences from fp32. Fields that cannot be summed, such as losses and
+    placement, come from the new round.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
@@ -67,9 +67,9 @@ _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 
 def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
-    """Why the measurement stopped: all rounds together are precise, or a round ran out of time.
+    """The reason why the measurement stopped.
 
-    If neither is true, the reason is that all rounds are done.
+    Either all rounds together are precise, or a round ran out of time, or all rounds are done.
     """
     if relative_half_width(joined.samples_seconds, joined.samples_by_round) <= demanded:
         return "precise"
@@ -78,7 +78,7 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
 
 
 def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """Conditions over all rounds: mean loads, total frozen time, and the largest device memory."""
+    """The conditions over all rounds: mean loads, total frozen time, largest device memory."""
     if not watched:
         return None
     fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
@@ -96,14 +96,14 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
 
 
 def _union(lists: Sequence[tuple[ValueT, ...] | None]) -> tuple[ValueT, ...] | None:
-    """All distinct items of the rounds' lists; None if the list of a round is unknown."""
+    """All distinct items of the rounds' lists; None if a round's list is unknown."""
     if None in lists:
         return None
     return tuple(dict.fromkeys(item for items in lists for item in items or ()))
 
 
 def _mean(watched: Sequence[Conditions], name: str) -> float | None:
-    """A field's mean over all rounds, weighted by their time; None if a round lacks the field."""
+    """The mean of a field over all rounds, weighted by time; None if a round lacks the field."""
     values = [getattr(conditions, name) for conditions in watched]
     if None in values:
         return None
@@ -113,7 +113,7 @@ def _mean(watched: Sequence[Conditions], name: str) -> float | None:
 
 
 def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
-    """Apply ``join`` to the values of all rounds; None if the value of a round is unknown."""
+    """Apply ``join`` to the values of all rounds; None if a round's value is unknown."""
     every = list(values)
     present = [value for value in every if value is not None]
     return join(present) if len(present) == len(every) else None
@@ -122,7 +122,7 @@ def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | Non
 def _energy(metered: Sequence[Energy]) -> Energy | None:
     """The energy of each meter, summed over the rounds.
 
-    A meter that has no reading for a round is left out.
+    A meter is left out if it has no reading for one of the rounds.
     """
     if not metered:
         return None
@@ -141,15 +141,15 @@ def _sum(first: MeteredEnergy, second: MeteredEnergy) -> MeteredEnergy:
     return first.model_copy(update={"joules": joules, "seconds": seconds})
 
 
-# By the id() of a living measurement, which never changes: a summary takes milliseconds, and many
-# pages show it.
+# Summaries by the id() of a measurement, removed together with it. A summary takes milliseconds,
+# and many pages show it.
 _summaries: dict[int, Summary] = {}
 
 
 def summary_of(measurement: Measurement) -> Summary:
     """Summarise a measurement's samples.
 
-    The function does not accept measurements by LoadGen, which have no samples.
+    Measurements by LoadGen have no samples and are not accepted.
     """
     summary = _summaries.get(id(measurement))
     if summary is None:

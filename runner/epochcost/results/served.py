@@ -1,4 +1,4 @@
-"""Records of a LoadGen scenario: its runs, with summaries and raw latencies.
+"""Records of a scenario of LoadGen: its runs, with summaries and raw latencies.
 
 Percentiles are defined as in LoadGen: the latency at rank ``floor(count × share)``, counted from
 zero, of the sorted latencies (mlcommons/inference, loadgen/results.cc).
@@ -16,8 +16,8 @@ from epochcost.specs.requests import Requests
 
 _NANOSECONDS_A_MS = 1_000_000
 
-# A run for the highest possible rate, for whether a rate keeps the bound of latency, for the score,
-# or at a share of the scored rate.
+# "capacity": find the highest rate without a bound of latency. "search": test whether a rate keeps
+# the bound. "scored": give the result. "share": measure at a share of the result's rate.
 Purpose = Literal["capacity", "search", "scored", "share"]
 
 
@@ -37,7 +37,7 @@ class Latency(Record):
         return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
-        """Raise ValueError if these raw latencies do not have the stored percentiles.
+        """Raise ValueError if these raw latencies contradict the stored percentiles.
 
         An empty list is accepted.
         """
@@ -98,7 +98,7 @@ class TokenRun(Record):
 
 
 class LoadGenRun(Record):
-    """A run of LoadGen.
+    """The record of a run of LoadGen.
 
     A run that measures the capacity sends all samples at once, as the scenario "offline" does.
     ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether latencies
@@ -153,5 +153,5 @@ class ServingRecord(Record):
 
 
 def latency_percentile(ordered: Sequence[int], share: float) -> int:
-    """The percentile of ascending latencies by LoadGen's definition, for a ``share`` below 1."""
+    """A percentile of sorted latencies by LoadGen's definition; ``share`` is below 1."""
     return ordered[int(len(ordered) * share)]

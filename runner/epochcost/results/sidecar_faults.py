@@ -1,7 +1,7 @@
-"""Check stored records that are not results, such as sweeps, ceilings, trainings and payments.
+"""Check stored records that are not results, such as sweeps, peak rates, trainings and payments.
 
-If a stored peak rate (ceiling) were too high, every result of its machine would look slow.
-``results.checks`` checks the results.
+If a stored peak rate were too high, every result of its machine would look slow. ``results.checks``
+checks the results.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
 
 KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings, ReportedRun, Payment)
-# A core reads at most 128 and writes at most 64 bytes a cycle, in its nearest cache.
+# In a cycle, a core reads at most 128 bytes from its nearest cache and writes at most 64 bytes.
 _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """Find the first fault of each record below ``root`` that is not a result."""
+    """Yield the first fault of each record below ``root`` that is not a result."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}
@@ -52,7 +52,7 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 
 def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str, Path]]:
-    """Remarks for a reviewer about records of peak rates, since predicted times depend on them.
+    """Remarks for a reviewer about records of peak rates, on which predicted times depend.
 
     ``hosts`` are the pairs of machine and fingerprint that have results.
     """
@@ -81,7 +81,7 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages if a record was measured on another machine than the one it names.
+    """Messages if a record was measured on another machine than the machine that it names.
 
     A wrong clock is reported, too.
     """

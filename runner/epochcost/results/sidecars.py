@@ -1,6 +1,6 @@
 """Records of the end of a sweep over batch sizes, and of the price that a launch paid.
 
-The sizes of a sweep that ran are ordinary results with times and memory. Readers of results skip
+Batch sizes that ran in a sweep are ordinary results with times and memory. Readers of results skip
 the folders of these records: ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``
 and ``<hardware>/payments/<trial>.json``.
 
@@ -22,12 +22,12 @@ from epochcost.results.store import HostSidecar, Sidecar
 
 LIMIT_VERSION = PAYMENT_VERSION = 1
 Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
-# Digits of the sweep's id in the name of the file.
+# The file's name has this number of digits of the sweep's id.
 _SWEEP_DIGITS = 8
 
 
 class FailedSize(Record):
-    """A batch size that failed, and the last lines that its worker wrote.
+    """A batch size that failed, and the last lines of output of its worker.
 
     ``of_memory`` says whether it failed for lack of memory.
     """
@@ -59,7 +59,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name for the sweep: model, mode, provider, digits of its id."""
+        """The part of the file's name about the sweep: model, mode, provider, digits of its id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:_SWEEP_DIGITS]}"
 
@@ -80,11 +80,11 @@ class BatchLimit(HostSidecar):
 
 
 class Payment(Sidecar):
-    """The hourly price of a machine while a trial or sweep ran there.
+    """The hourly price of a machine while a trial or sweep ran on it.
 
-    ``engine_price`` says whether the engine quoted it; else it is that of the spec ``price``.
-    ``seconds`` is the paid time of the job; ``startup_seconds`` is the time from the request of the
-    machine to the first step, None if the machine was up already.
+    ``engine_price`` says whether the engine quoted the price; else it comes from the spec
+    ``price``. ``seconds`` is the paid time of the job; ``startup_seconds`` is the time from the
+    request of the machine to the first step, None if the machine was running already.
     """
 
     folder: ClassVar[str] = "payments"
@@ -102,5 +102,5 @@ class Payment(Sidecar):
 
     @property
     def work(self) -> str:
-        """The name of the file: the id of the trial or sweep."""
+        """The name of the file without its suffix: the id of the trial or sweep."""
         return self.trial_id

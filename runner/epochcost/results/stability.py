@@ -1,7 +1,7 @@
-"""Warnings that a second measurement may differ, each with its reason and a remedy.
+"""Warnings that a repeated measurement may differ, each with its reason and a remedy.
 
-The functions are pure: warnings follow from a measurement and its environment. A condition that
-nothing watched gives no warning; the record says why it is unknown. Warnings change no number.
+The functions are pure: warnings follow from a measurement and its environment. A condition that was
+not read gives no warning; the record says why it is unknown. Warnings change no number.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Cause = Literal[
     "rounds",
 ]
 
-# CPU time taken by other programs or the hypervisor lengthens steps on all CPUs by as much.
+# Other programs and the hypervisor take this share of CPU time; steps on all CPUs slow as much.
 MOST_OTHERS_SHARE = MOST_STEAL_SHARE = 0.05
-# A quota never stops a trial by chance, so that the limit is low.
+# A quota never stops a trial by chance, so even this small share of time gives a warning.
 _MOST_FROZEN_SHARE = 0.01
-# Below this count an interval of dependent samples is too narrow (docs/explanation/measurement.md).
+# An interval from fewer dependent samples is too narrow (docs/explanation/measurement.md).
 _FEWEST_SAMPLES = 30
 # The means of short rounds often differ by less than this.
 _MOST_BETWEEN_ROUNDS = 0.1
-# In shorter steps the resolution of the timer is above one percent.
+# If a step takes fewer steps of the timer, the timer's error is above one percent.
 _FEWEST_TIMER_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Instability:
-    """A reason why a second measurement may differ, with its figure, and a remedy, as phrases."""
+    """A reason why a repeated measurement may differ, with a number, and a remedy, as phrases."""
 
     cause: Cause
     phrase: str
@@ -51,7 +51,7 @@ class Instability:
 
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
-    """All reasons why a second measurement may differ, as far as the conditions are known."""
+    """All reasons, from the known conditions, why a repeated measurement may differ."""
     watched, pinned = measurement.conditions, measurement.pinning
     cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
     return (
@@ -63,7 +63,7 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 
 def _alone(measurement: Measurement) -> Iterator[Instability]:
-    """Warn if a single process took all samples: they do not show how much processes differ."""
+    """Warn if a single process took all samples, which hides differences between processes."""
     if measurement.samples_seconds and len(measurement.rounds) <= 1:
         yield Instability(
             "process",
@@ -139,7 +139,7 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
             "raise budget_seconds in the study's [sampling], and measure without --quick",
         )
     grain = environment.timer_step_seconds
-    # The shortest sample is cheaper than the median and clears nearly all measurements.
+    # The shortest sample is faster to find than the median and settles nearly all measurements.
     if grain is not None and min(samples) < _FEWEST_TIMER_STEPS * grain:
         step = median(samples)
         if step < _FEWEST_TIMER_STEPS * grain:

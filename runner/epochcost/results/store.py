@@ -32,9 +32,9 @@ from epochcost.results.records import (
     serialise_result,
 )
 
-# Fifty thousand samples take half a megabyte, and a log of LoadGen as much again.
+# Fifty thousand samples take half a megabyte, and LoadGen's log the same again.
 MOST_BYTES = 5_000_000
-# A million samples take about 20 MB; a longer file is no result, and might fill the memory.
+# A million samples take about 20 MB; a longer file is not a result and might fill the memory.
 MAX_FILE_BYTES = 64 * 2**20
 _MOST_SIDECAR_BYTES = 2**20
 _TRIAL_DIGITS = 8
@@ -45,8 +45,8 @@ _HOST_DIGITS = 4
 class Loaded:
     """The results in a folder.
 
-    ``files`` has the path of each result, in the same order. ``faults`` has a fault for each other
-    file.
+    ``files`` has the path of each result, in the same order. ``faults`` has a fault for each file
+    that is no valid result.
     """
 
     results: tuple[Result, ...]
@@ -116,9 +116,9 @@ def _read(path: Path, root: Path) -> Result:
 
 
 def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
-    """A file's bytes; raises DamagedResultError if it cannot or must not be read."""
+    """The bytes of a file; raises DamagedResultError if it cannot or must not be read."""
     try:
-        # The path is resolved only if a part of it is a link.
+        # Resolving a path is slow, and only needed if a part of it is a link.
         linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
         if linked and not path.resolve().is_relative_to(root.resolve()):
             raise damaged(path, f"expected a file below {root}, got a link to a file outside")
@@ -134,7 +134,7 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
 
 
 def read_plain(path: Path, root: Path) -> bytes:
-    """The bytes of a file of other people below ``root``.
+    """The bytes of a file below ``root`` that other people may have written.
 
     Raises DamagedResultError if the file is a link, is too large, or has text that is unsafe to
     print.
@@ -176,10 +176,10 @@ def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
 
 
 class Sidecar(Record):
-    """A record that is not a result, stored as ``<hardware>/<folder>/<work>.json``.
+    """A stored record that is not a result; its file is ``<hardware>/<folder>/<work>.json``.
 
-    Each kind has a different ``folder``, which readers of results skip; ``described`` names the
-    kind for people.
+    Each kind has a different ``folder``, which readers of results skip; ``described`` is the kind's
+    name for people.
     """
 
     folder: ClassVar[str]
@@ -193,7 +193,7 @@ class Sidecar(Record):
 
     @property
     def file_stem(self) -> str:
-        """The name of the record's file, without its suffix."""
+        """The file's name without its suffix."""
         return self.work
 
     def path(self, root: Path) -> Path:
@@ -202,13 +202,13 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A sidecar for one host; the name of its file ends with the host's fingerprint."""
+    """A record of one host that is not a result; its file's name ends with the host's hash."""
 
     environment: Environment
 
     @property
     def file_stem(self) -> str:
-        """The name of the record's file without its suffix: ``work`` and the host's fingerprint."""
+        """The file's name without its suffix: ``work`` and the host's fingerprint."""
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 

@@ -1,7 +1,7 @@
 """Read other people's result files and check them against the project.
 
-The checks are in ``results.checks``, those of sidecars in ``results.sidecar_faults``. Checking runs
-no model and needs none of the packages for measuring.
+The checks are in ``results.checks``, those of other records in ``results.sidecar_faults``. Checking
+runs no model and needs none of the packages for measuring.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics import Summary
 
-# A machine and the fingerprint of a host; then also the trial that ran there.
+# A machine and the fingerprint of a host; ``_Identity`` also has the trial that ran there.
 _Host = tuple[str, str]
 _Identity = tuple[str, str, str]
-# Fewer times may be equal by chance under a coarse timer.
+# With a coarse timer, fewer times than these may be equal by chance.
 _FEWEST_TO_COPY = 3
 
 
@@ -49,9 +49,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class ResultsCheck:
-    """The outcome of a check of ``files`` files: valid results, and a fault for each other file.
+    """The outcome of a check of ``files`` files: valid results, and a fault for each invalid file.
 
-    ``sidecar_remarks`` are remarks on other records, each with the record's path.
+    ``sidecar_remarks`` are remarks on records that are not results, each with the record's path.
     """
 
     files: int
@@ -89,9 +89,9 @@ class _Project:
     hosts: Counter[_Host | str] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """The earlier result with exactly the same samples, or None.
+        """An earlier result with exactly the same samples, or None.
 
-        Also records this result as an earlier result for later calls.
+        The function also stores this result as an earlier result for later calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
@@ -142,7 +142,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Record samples and host of each stored result that is not among the submitted files."""
+    """Store samples and host of each result in the folder that is not among the submitted files."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
@@ -162,7 +162,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 def _introduced(
     submission: Submission, host: _Host, met: Mapping[_Host | str, int], least: int
 ) -> Submission:
-    """Add a remark to a submission if its machine or host has fewer than ``least`` results."""
+    """Add a remark if a submission's machine or host has fewer than ``least`` results so far."""
     machine, fingerprint = host
     if met[host] >= least:
         return submission
@@ -224,7 +224,7 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
 
 
 def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
-    """Messages if a model's ONNX file or spec has changed since the measurement."""
+    """Messages if the model's ONNX file or spec has changed since the measurement."""
     trial = result.trial
     graph, work = _works(result, project)
     if trial.graph_sha256 != graph:

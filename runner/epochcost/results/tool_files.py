@@ -31,21 +31,21 @@ _EXPECTED = (
 )
 _NOT_SPACE = re.compile(r"\S")
 _MOST_KEYS = 5
-# Larger integers may not fit into a float.
+# Larger integers are refused, since they may not fit into a float.
 _MOST = 1e18
 _MILLISECONDS, _SECONDS = 1000, 1
 _LATENCIES = ("first", "token", "whole")
-# Names of latencies and of their statistics in flat files.
+# Names of latencies and of their statistics in files that are a flat list of values.
 _SHORT, _FLAT = ("ttft", "tpot", "e2el"), ("mean", "median", "p90", "p95", "p99", "p99.9")
 _MEDIAN = 50.0
 _PERCENTS = {"mean": 0.0, "p50": _MEDIAN, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
-# Unchecked figures of a run by field of ``ToolRun``.
+# Unchecked values for the fields of a ``ToolRun``.
 _Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """A JSON object in a tool's file.
+    """A JSON object in a tool's file, with functions that read its values.
 
     A path of keys is written with slashes, such as ``a/b``.
     """
@@ -93,10 +93,10 @@ class _Export:
     ) -> _Figures:
         """Times in seconds to the first token, between tokens, and of a whole request.
 
-        ``form`` is the path of a value, with placeholders for the name of the latency and of the
-        statistic. ``units`` has the number of the file's units in a second, by latency. Percentiles
-        of too few ``requests`` are left out; if ``requests`` is None, all percentiles above the
-        median are.
+        ``form`` is the path of a value, with placeholders for the names of latency and statistic.
+        ``units`` says for each latency how many of the file's units are a second. Percentiles of
+        too few ``requests`` are left out; if ``requests`` is None, all percentiles above the median
+        are.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
@@ -113,7 +113,7 @@ class _Export:
 
 
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
-    """The runs in a tool's file, at least one; raises ResultError that says what was expected.
+    """The runs in a tool's file, at least one; a ResultError says what was expected.
 
     Runs of GuideLLM in which no request was answered are left out, unless there are no other runs.
     """
@@ -154,7 +154,7 @@ def _documents(text: str) -> list[Any]:
     """The JSON objects in a file's text.
 
     The text is a single object, an array of objects, or several objects one after the other, as
-    vLLM appends them.
+    vLLM writes them.
     """
     decoder, documents, position = json.JSONDecoder(), [], 0
     while match := _NOT_SPACE.search(text, position):
@@ -164,7 +164,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The function that reads the files of the tool that wrote an object with these keys.
+    """The function that reads the files of the tool whose keys the object has.
 
     Raises ResultError if no tool has these keys.
     """
@@ -182,7 +182,7 @@ def _vllm(export: _Export) -> Iterator[_Figures]:
     yield {
         "tool": "vLLM bench serve",
         "served_model": export.text("model_id"),
-        # At an infinite rate a request waits only for a free place.
+        # At an infinite rate, requests wait only until an earlier request ends.
         "offered_per_second": None if rate in ("inf", math.inf) else export.number("request_rate"),
         "at_once": export.number("max_concurrency"),
         "requests": requests,

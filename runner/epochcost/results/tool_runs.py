@@ -1,6 +1,6 @@
 """Runs of a serving benchmark as the measuring tool states them, and reasons to doubt them.
 
-This module defines the record that the readers in ``tool_files`` fill. Figures are stored as the
+This module defines the record that the readers in ``tool_files`` fill. Values are stored as the
 tool states them; if they contradict each other, the run gets a reason for doubt.
 """
 
@@ -14,12 +14,13 @@ from pydantic import Field, model_validator
 from epochcost.results.fields import Count, NonNegativeInt, PositiveNumber, Record
 from epochcost.units import rounded
 
-# Tolerance between two figures of a file of which one follows from the other.
+# Tolerance when a value of a file is recomputed from its other values.
 AGREEING = 0.02
 LONGEST_TEXT = 200
-# Begin and end of a closed loop may blur its number of concurrent requests by this much.
+# The mean number of requests in progress may exceed the stated number by this factor.
 _MOST_OVERLAP = 1.1
-# Answers differ in length, so that a product of means is inexact; a wrong unit is off by 1,000.
+# A latency computed from means is inexact by up to this factor; a wrong unit gives a factor of
+# 1,000.
 _OTHER_UNIT = 3
 _LEAST_OF_RATE = 0.9
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
@@ -40,9 +41,9 @@ class Latency(Record):
 
 
 class ToolRun(Record):
-    """The load on a server and the measured figures; tokens and rates are those of all GPUs.
+    """The load on a server and the measured values; tokens and rates are those of all GPUs.
 
-    ``requests`` is the number of answered requests, ``failed`` that of the others.
+    ``requests`` is the number of answered requests, ``failed`` the number of the others.
     ``offered_per_second`` is the rate at which requests arrive. If it is None, ``at_once`` requests
     are in progress all the time, and each answer starts the next; if that is None too, all arrive
     at the start. ``read`` is the number of tokens in prompts, ``written`` that in answers, and
@@ -80,7 +81,7 @@ class ToolRun(Record):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Reasons to doubt the figures: remarks by the reader, failed requests, contradictions."""
+        """Reasons to doubt the values: remarks by the reader, failed requests, contradictions."""
         return (*self.remarks, *_failure_doubts(self), *_rate_doubts(self), *_latency_doubts(self))
 
     @model_validator(mode="after")
@@ -98,7 +99,7 @@ def _failure_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _rate_doubts(run: ToolRun) -> Iterator[str]:
-    """Reasons to doubt rates that differ from counts divided by the run's duration."""
+    """Reasons to doubt a run's rates: they differ from its counts divided by its duration."""
     if run.seconds is None:
         return
     for noun, count, stated in (
@@ -121,7 +122,7 @@ def _rate_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _latency_doubts(run: ToolRun) -> Iterator[str]:
-    """Reasons to doubt latencies that contradict the run's duration or each other."""
+    """Reasons to doubt a run's latencies: they contradict its duration or each other."""
     whole, first, token = run.whole.mean, run.first.mean, run.token.mean
     if run.requests is None or run.seconds is None or whole is None:
         return

@@ -33,7 +33,7 @@ from epochcost.specs.study import Provider
 from epochcost.statistics import student_quantile
 
 TRAININGS_VERSION = 1
-# The end of a training: it met its aim, or its recipe's epochs were over.
+# Why a training ended: it met its aim, or it ran all epochs of its recipe.
 Ending = Literal["reached", "epochs"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -54,7 +54,7 @@ class Point(Record):
 
 
 class Repeat(Record):
-    """A training from a seed: its learning curve and its times.
+    """A training with one seed: its learning curve and its times.
 
     ``reached_step`` is the step of the evaluation that met the aim. ``sessions`` counts how often
     the training was started or resumed. Steps that were lost in a crash and repeated count once.
@@ -91,10 +91,10 @@ class Repeat(Record):
 
 
 class Trainings(HostSidecar):
-    """The repeats of a training on one host; ``aim`` is the text in which the user stated the aim.
+    """The repeats of a training on one host; ``aim`` is the user's text for the aim.
 
-    ``id`` is a digest of everything that decides the weights and the end of the training, except
-    the seed.
+    ``id`` is a digest of the settings that decide the weights and the end of the training; the seed
+    is not among them.
     """
 
     folder: ClassVar[str] = "trainings"
@@ -116,7 +116,7 @@ class Trainings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name for the training.
+        """The part of the file's name about the training.
 
         It has the model, data set, provider, batch size and digits of the id.
         """
@@ -144,7 +144,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The mean and spread of the values of all repeats, of which there is at least one."""
+    """The mean of one or more values, their standard deviation, and half the mean's interval."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)

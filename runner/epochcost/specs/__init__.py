@@ -1,6 +1,6 @@
 """TOML specs: their schema, the faults of their files, and the catalogue of all specs.
 
-    loader ─ document    a file's text and table, and the positions of its keys
+    loader ─ document    a file's text, its parsed table, and the positions of its keys
            ─ findings    faults of a table                ─ wording     texts of faults
            ─ references  faults between tables
            ─ catalogue   all specs, by kind and id

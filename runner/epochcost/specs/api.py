@@ -57,7 +57,7 @@ _Output = Annotated[
 
 
 class LongPrompts(Spec):
-    """The prices of all tokens of a request if its prompt is longer than a bound."""
+    """The prices of all tokens of a request whose prompt is longer than ``above_tokens``."""
 
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
     input_per_million: _Input

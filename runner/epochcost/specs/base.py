@@ -29,14 +29,14 @@ from pydantic_core import core_schema
 from epochcost.specs.wording import KeyPath, describe
 
 ItemT = TypeVar("ItemT")
-# Above any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
+# No quantity of a spec (bytes, dollars, examples) is larger; products of two do not overflow.
 LARGEST = 10**15
-# Below any amount of a spec, and large enough not to vanish when money is rounded to 1e-18.
+# No amount of a spec is smaller; it does not vanish when money is rounded to 1e-18.
 SMALLEST = Decimal("1e-15")
 
 
 def key(description: str, *examples: Any, default: Any = ..., **bounds: Any) -> Any:
-    """Declare a key of a spec: its description and examples for readers, and its default.
+    """Declare a key of a spec, with its default, and a description and examples for readers.
 
     A key without a default is required. ``bounds`` are further arguments of pydantic's ``Field``.
     """
@@ -49,7 +49,7 @@ def optional(description: str, *examples: Any, **bounds: Any) -> Any:
 
 
 class Spec(BaseModel):
-    """A table of a TOML file; it cannot be changed."""
+    """A read-only table of a TOML file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -70,7 +70,7 @@ def _from_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Matching:
-    """A validator that requires a whole text to match ``pattern``.
+    """A validator that requires the whole text of a key to match ``pattern``.
 
     ``expected`` describes the pattern in the error message.
     """
@@ -95,7 +95,7 @@ class Matching:
 
 
 def matching(pattern: str, expected: str) -> Matching:
-    """Make a validator that requires a whole text to match ``pattern``.
+    """Make a validator that requires the whole text of a key to match ``pattern``.
 
     ``expected`` describes the pattern in the error message.
     """
@@ -111,7 +111,7 @@ def _legible(text: str) -> str:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """Make a validator that refuses an array if ``of`` returns equal values for two items."""
+    """Make a validator that refuses an array if ``of`` returns the same value for two items."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
         earlier: set[Hashable] = set()
@@ -124,11 +124,11 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
     return AfterValidator(check)
 
 
-# A package's version of three numbers; it becomes the name of a folder.
+# A package's version, such as 1.20.1; it becomes the name of a folder.
 RELEASE = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
 FROM_LIST = BeforeValidator(_from_list)
 DISTINCT = distinct(lambda item: item)
-# A TOML array, read as an immutable tuple; and an array of at least one item and of each once.
+# A TOML array, read as a tuple. ``Choices`` has at least one item, and no item twice.
 Array = Annotated[tuple[ItemT, ...], FROM_LIST]
 Choices = Annotated[tuple[ItemT, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Identifier = Annotated[
@@ -167,7 +167,7 @@ Unconfirmed = Annotated[
 
 
 class NamedSpec(Spec):
-    """A spec that is a whole TOML file and has an id."""
+    """A spec that fills a whole TOML file and has an id."""
 
     id: Identifier = key("The name for other specs, commands and files.")
 
@@ -176,15 +176,15 @@ SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """Keys that a spec may have in its table at ``path``; empty if the spec has no such table."""
+    """The keys that a spec's table at ``path`` may have; empty if the spec has no such table."""
     return frozenset(ordered_keys_of(spec, path))
 
 
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
-    """Keys that a spec may have in its table at ``path``, in the order of the schema.
+    """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Positions in arrays are ignored. The name of a variant in the path, such as an optimizer's,
-    selects that variant.
+    Positions in arrays are ignored. If a table has variants, such as one for each optimizer, the
+    path names the variant.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
@@ -210,22 +210,22 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
         yield from _tables_in(argument)
 
 
-# Reservation of a price that has a doubt.
+# Remark next to an implausible price.
 DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price. If other prices contradict it, it has the reason why it cannot be right."""
+    """A price; if other prices contradict it, ``doubt`` says why it is implausible."""
 
     _doubt: str = PrivateAttr("")
 
     @property
     def doubt(self) -> str:
-        """Why the price cannot be right; empty if nothing contradicts it."""
+        """The reason why the price is implausible; empty if no other price contradicts it."""
         return self._doubt
 
     def doubted(self, reason: str) -> Self:
-        """A copy of the price that states the ``reason`` why it cannot be right."""
+        """A copy of the price that is marked as implausible for this ``reason``."""
         price = self.model_copy()
         price._doubt = reason
         return price
@@ -235,7 +235,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Identity(Generic[ValueT]):
-    """A cache key that hashes a frozen value by its identity.
+    """A cache key: a wrapper that hashes and compares a frozen value by its identity.
 
     Hashing the contents of a spec would take longer than the cache saves. The key keeps the value
     alive, so that no other value gets its identity.

@@ -42,13 +42,13 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "api-tables": ApiTable,
     }
 )
-# The name of a single spec of each kind, for messages and names of schemas.
+# The singular of each kind, for messages and names of schemas.
 SINGULAR: Mapping[str, str] = MappingProxyType(
     {kind: "study" if kind == "studies" else kind.removesuffix("s") for kind in KINDS}
 )
-# Kinds of older versions, ignored in projects and revisions that still have them.
+# Kinds that older versions had; their folders are ignored.
 FORMER = ("currencies",)
-# Keys of older versions, each with its kind and its tables; ignored likewise.
+# Keys that older versions had, each with its kind and its tables; they are ignored.
 FORMER_KEYS = (
     ("published", "claims", "formula"),
     ("published", "timings", "claims", "formula"),
@@ -86,7 +86,7 @@ class Catalogue:
         return self.root / "models"
 
     def tables_of(self, kind: Literal["examples", "tokens"]) -> tuple[ObservationTable, ...]:
-        """The tables of measured rates in examples per second, or in tokens per second."""
+        """The tables of measured speeds in examples per second, or in tokens per second."""
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def graph_path(self, model: Model) -> Path:
@@ -96,7 +96,7 @@ class Catalogue:
         return self.models_folder / model.graph
 
     def prices_of(self, hardware: str) -> tuple[Price, ...]:
-        """The price plans of a machine, oldest first."""
+        """The prices of a machine under all its plans, oldest first."""
         plans = (price for price in self.prices.values() if price.hardware == hardware)
         return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
@@ -108,7 +108,7 @@ class Catalogue:
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
-        """The price plan with this id."""
+        """The price with this id."""
         return _named("price", self.prices, identifier)
 
     def model(self, identifier: str) -> Model:
@@ -155,8 +155,7 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     """The prices that no newer price of the same plan supersedes.
 
-    If a plan has a plausible price, its prices that cannot be right are not current and supersede
-    nothing.
+    If a plan has a plausible price, its implausible prices are not current and supersede no price.
     """
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}
@@ -187,10 +186,9 @@ def _plan(price: Price) -> tuple[str, ...]:
 
 
 def supersedes(newer: Price, older: Price) -> bool:
-    """Whether ``newer`` replaces ``older``: it has the same plan at a later date.
+    """Whether ``newer`` replaces ``older``: it has the same plan and a later date.
 
-    If the ``older`` price states no region or product name, any region or product name of the newer
-    price counts as equal.
+    If the ``older`` price states no region or product name, the ``newer`` price may have any.
     """
     return (
         _plan(newer) == _plan(older)

@@ -31,7 +31,7 @@ from epochcost.specs.wording import KeyPath, describe, printable
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
 _NOT_ITEMS = ("comment", "ERROR")
 _Placed = tuple[tree_sitter.Node, KeyPath]
-# A spec is a page of text; a file of a megabyte is a mistake.
+# A spec is a page of text; a larger file than this is a mistake.
 LARGEST_BYTES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 _CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
@@ -39,12 +39,12 @@ _REWORDED = {
     "Cannot overwrite a value": "a key appears twice in its table",
     "Illegal character '\\n'": "a text in quotes should end on its line",
 }
-# Python converts no number with more digits.
+# Python refuses to convert a number with more digits.
 _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
 
 class Position(NamedTuple):
-    """Line and column of a character in a text, both from 1.
+    """Line and column of a character in a text; both count from 1.
 
     A column counts characters, not bytes.
     """
@@ -71,10 +71,10 @@ def key_position(text: str, path: KeyPath) -> Position:
 
 @lru_cache(maxsize=8)
 def key_positions(text: str) -> Mapping[KeyPath, Position]:
-    """The position at which each key, and each item of an array, first appears in a TOML text."""
+    """The first position of each key, and of each item of an array, in a TOML text."""
     source = text.encode()
     scanner = _Scanner(source.split(b"\n"))
-    # No recursion, since a text may nest deeper than Python's stack.
+    # A loop instead of recursion, since tables may nest deeper than Python's stack.
     pending: list[_Placed] = [(_parser().parse(source).root_node, ())]
     while pending:
         pending.extend(reversed([*scanner.inside(*pending.pop())]))
@@ -96,7 +96,7 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Children of a syntax node that may contain keys, each with its key path."""
+        """The children of a syntax node that may contain keys, each with its key path."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -133,7 +133,7 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of a line's bytes that do not begin a character.
+        """Offsets of the bytes of a line that continue a UTF-8 character.
 
         They are cached, since lines may be long.
         """
@@ -177,31 +177,31 @@ class Document:
 
     @property
     def id(self) -> str:
-        """The id in the table, else the name of the file without its suffix."""
+        """The id that the table states, else the file's name without its suffix."""
         identifier = self.table.get("id")
         return identifier if isinstance(identifier, str) else self.path.stem
 
     def fault(self, finding: Finding) -> Fault:
-        """The fault that a finding describes, at its position in this file."""
+        """The fault that ``finding`` describes, with its position in this file."""
         return Fault(self.path, *key_position(self.text, finding.key), str(finding))
 
     def place(self, key: KeyPath) -> str:
-        """The position of a key of this file as ``path:line:col``.
+        """The position of a key in this file, as the text ``path:line:col``.
 
-        It is for faults in another file that mention this key.
+        Faults in other files mention the key by this text.
         """
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"
 
 
 def display_path(path: Path) -> Path:
-    """A printable path; relative to the current directory if the file is below it."""
+    """A path for messages, in printable characters; relative if it is below the current folder."""
     here = Path.cwd()
     return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Parse a TOML file in the folder ``within``; a link must lead to a file in that folder.
+    """Parse the TOML file ``path``; if it is a link, its target must be in the folder ``within``.
 
     Raises SpecError with one fault if the file is not a regular file, or not TOML in UTF-8.
     """
@@ -210,7 +210,7 @@ def read(kind: str, path: Path, within: Path) -> Document:
 
 
 def file_error(path: Path, message: str, position: Position = START) -> SpecError:
-    """The error for a file or folder that cannot be read."""
+    """The SpecError for a file or folder that cannot be read."""
     return SpecError([Fault(path, *position, message)])
 
 
@@ -271,7 +271,7 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason for an error, and the text there.
+    """The parser's reason for an error, and the text at the error's position.
 
     Reasons that would mislead a reader are written in other words.
     """

@@ -20,14 +20,14 @@ from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.specs.schema import Schema, schema_of
 from epochcost.units import parse_share, plain
 
-# A project's folder for the schemas that `epochcost schema` writes.
+# The folder of a project in which `epochcost schema` writes the schemas.
 SCHEMAS = Path("docs/schemas")
-# Fewest decimals of a price, as in price lists.
+# A price is written with at least this number of decimals, as in price lists.
 _PLACES = 2
 
 
 def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
-    """Convert option texts to the types of a kind's keys.
+    """Convert the texts of command-line options to the types that the keys of a kind of spec have.
 
     Raises UsageError if a required key is None.
     """
@@ -50,9 +50,9 @@ def require(options: Mapping[str, object]) -> None:
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
-    """Convert a text to the type of a key.
+    """Convert a text to the type of a spec's key; ``property_`` is the key's JSON Schema.
 
-    A text that does not fit stays unchanged, so that validation reports it.
+    A text that is not of the type stays unchanged, so that validation reports it.
     """
     try:
         match property_.get("type"):
@@ -70,7 +70,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 
     ``values`` maps keys to values of TOML's types; a key whose value is None is not written. Raises
     InputError if the values are no valid spec or if the file exists already, and SpecError if the
-    spec contradicts other specs. No file is written then.
+    spec contradicts other specs. After an error there is no new file.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)
@@ -147,7 +147,7 @@ def _drafted(value: Any) -> str:
 
 
 def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | None]) -> str:
-    """The TOML text of a price spec with some values replaced or added; None removes a key.
+    """A copy of a price's TOML text with some values replaced or added; None removes a key.
 
     Comments and the order of keys stay, except comments on replaced values, which may no longer be
     true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. A key

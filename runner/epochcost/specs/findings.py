@@ -1,4 +1,4 @@
-"""Validate a parsed TOML table: the result is a spec, or its faults with key paths and messages.
+"""Validate a parsed TOML table: the result is a spec, or a list of its faults.
 
 pydantic finds the faults; this module writes the messages. ``document`` finds the positions of
 keys; ``references`` checks specs against each other.
@@ -25,12 +25,12 @@ from epochcost.specs.wording import (
     suggestion,
 )
 
-# More faults in a file mostly have one cause.
+# Further faults of a file mostly have the same cause.
 MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
-    """A fault at a key, present or missing; an empty key path means the whole file."""
+    """A fault and the path of its key, which may be missing; an empty path means the whole file."""
 
     key: KeyPath
     message: str
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
 
 def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Finding, ...]:
-    """The spec of a table, or all faults of the table; other specs are not considered."""
+    """The spec that a table states, or all faults of the table; other specs are not considered."""
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -65,7 +65,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The missing key that an unknown key seems to misspell; a single fault then reports both."""
+    """The required key that an unknown key probably misspells, so that both make a single fault."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
@@ -91,7 +91,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
 
 
 def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
-    """The key path of a fault as in the file, without the names of variants in pydantic's path."""
+    """The key path of a fault in the file: pydantic's path without the names of variants."""
     path: list[str | int] = []
     value: Any = table
     for part in detail["loc"]:
@@ -118,7 +118,7 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     return key, f"{demand}, got {describe(got)}{near}"
 
 
-# The demand of each of pydantic's faults.
+# The demand in our message for each type of error from pydantic.
 _DEMANDS: Mapping[str, str] = MappingProxyType(
     {
         "string_type": "should be a text in quotes",

@@ -1,6 +1,6 @@
 """Machines with their CPUs, memory and accelerators; and accelerators as separate specs.
 
-The module ``price`` has the costs of machines; ``published`` has the times that others measured.
+The module ``price`` has the costs of machines; ``published`` has times that other people measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epochcost.specs.base import (
     optional,
 )
 
-# A text, since a number would make 8.10 equal to 8.1.
+# A text, since 8.10 and 8.1 would be the same number.
 Capability = Annotated[
     str, matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
 ]
@@ -82,7 +82,7 @@ class Hardware(NamedSpec):
 
 
 class Device(NamedSpec):
-    """Peak rates, memory and power of an accelerator in one form factor, such as PCIe."""
+    """Peak rates, memory and power of an accelerator in a form factor, such as PCIe."""
 
     name: Text = key("Name for people.", "A100 SXM4 (40 GB)")
     chip: Text = key("The chip, equal for all form factors, such as PCIe and SXM.", "A100")

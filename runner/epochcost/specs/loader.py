@@ -32,7 +32,7 @@ from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neig
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
-# This repository's project without its exporters, in the package for users without a project.
+# A copy of this repository's specs and models in the package, for users without a project.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
 # Kinds whose folder may have .csv files.
 _WITH_TABLES = ("observations", "replays", "api-tables")
@@ -50,7 +50,8 @@ class SpecFile(NamedTuple):
 def _absolute_path(path: Path) -> Path:
     """The absolute path of a file or folder; raises InputError if it does not exist.
 
-    Links on the way are resolved, but not the last part, so that faults name the requested file.
+    Links in the path's folders are resolved. A link at its end is not, so that messages name the
+    requested file.
     """
     try:
         path.lstat()
@@ -175,11 +176,11 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """The faults of the spec files in ``paths``; a folder stands for all spec files below it.
+    """Check the spec files in ``paths``; for a folder, all spec files below it.
 
-    A spec may refer to any other spec in the same folder of specs, but only the faults of the given
-    files are returned. ``judge_graph`` checks ONNX files. Raises InputError for a path without
-    specs.
+    A spec may refer to any other spec in the same folder of specs, but the report has only the
+    faults of the given files. ``judge_graph`` checks ONNX files. Raises InputError for a path
+    without specs.
     """
     requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
@@ -242,7 +243,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Add the reason why it cannot be right to each price that other prices contradict."""
+    """Add the reason to each price that is implausible because other prices contradict it."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -266,7 +267,7 @@ def _doubted(
 def _tabled(
     path: Path, apis: dict[str, tuple[ApiPrice, Fault]], models: Collection[str] | None
 ) -> Iterator[Fault]:
-    """Add the rows of a table of API prices to ``apis``; yields the faults of invalid rows."""
+    """Add the rows of a table of API prices to ``apis``; yields a fault for each invalid row."""
     for row in read_api_prices(path, models):
         if isinstance(row, Fault):
             yield row
@@ -281,7 +282,7 @@ def _judged(
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
     """The spec of a document (None if it is invalid), and all faults of the document.
 
-    The faults include contradictions of other specs, except for keys that already have a fault.
+    They include contradictions between specs, except for keys that already have a fault.
     """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:

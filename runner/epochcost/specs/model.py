@@ -32,7 +32,7 @@ from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
 from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
 
 BatchSizes = Choices[PositiveInt]
-# Names of parameters, or shell patterns of names, such as "bert.encoder.*".
+# Names of parameters; they may contain wildcards, such as "bert.encoder.*".
 Patterns = Annotated[Array[Text], DISTINCT]
 GraphFile = Annotated[
     str,
@@ -44,7 +44,7 @@ GraphFile = Annotated[
 
 
 class Input(Spec):
-    """A graph input and the values to feed.
+    """A graph input and the values that the program feeds to it.
 
     The values are random numbers in a range ``[low, high)``, random token indices in ``[0,
     vocabulary)``, or all equal to ``value``: for instance 1 in an attention mask that hides no
@@ -80,14 +80,14 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """A graph input whose value is an output of the step or run before; it starts at zero."""
+    """A graph input whose value is an output of the previous step or run, at first zero."""
 
     input: Text = key("The graph's input that reads the state; it starts at zero.", "h0")
     output: Text = key("The graph's output that the next step or run reads as this input.", "hn")
 
 
 class Training(LossTerm):
-    """The settings of a training, as the model's source describes them.
+    """The settings of a model's training, as the model's source describes them.
 
     An epoch has ``examples_per_epoch // batch`` steps.
     """
@@ -123,7 +123,7 @@ class Training(LossTerm):
 
 
 class Inference(Spec):
-    """Batch sizes and latency bound for serving the model."""
+    """Batch sizes and latency bound for inference with the model."""
 
     batch_sizes: BatchSizes = key("Examples in a run of the model.", [1])
     server_latency_ms: Positive | None = optional(
@@ -132,9 +132,7 @@ class Inference(Spec):
 
 
 class DeclaredModel(Spec):
-    """The size of a model without an ONNX graph.
-
-    The program estimates the cost of its training from the training's floating-point operations.
+    """The size of a model without an ONNX graph, from which its training's cost is estimated.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
     2020, arXiv 2001.08361).
@@ -211,7 +209,7 @@ class Model(NamedSpec):
 
     @property
     def fed(self) -> tuple[Input, ...]:
-        """The graph inputs that the program feeds.
+        """The graph inputs to which the program feeds values.
 
         For a decoder they are the tokens, and an attention mask that hides no token.
         """
@@ -221,7 +219,7 @@ class Model(NamedSpec):
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The inputs that the program feeds to a graph; ``names`` are all inputs of the graph.
+        """The inputs to which the program feeds values in a graph whose inputs are ``names``.
 
         If a decoder's graph reads positions, they are fed as random numbers: their values do not
         change the time.
@@ -232,10 +230,7 @@ class Model(NamedSpec):
 
     @property
     def states(self) -> tuple[CarriedState, ...]:
-        """The carried state of the model; for a decoder, its cache.
-
-        An output of each step is its value, which an input of the next step reads.
-        """
+        """The inputs whose value is an output of the previous step; for a decoder, its cache."""
         if self.decoder is None:
             return self.carried
         return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

@@ -67,11 +67,12 @@ Plan = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PlanKind:
-    """A kind of price plan; ``table`` names the table that only specs of this kind have.
+    """Properties of a kind of price plan.
 
-    On the site, a reader selects or hides all kinds of the same ``group`` together.
-    ``interruptible``: the provider may take the machine back. If the user requests no plan, the
-    program uses the first kind that is ``usual`` and for which the machine has a price.
+    ``table`` names the table that only specs of this kind have. On the site, a reader selects or
+    hides all kinds of the same ``group`` together. With ``interruptible``, the provider may take
+    the machine back. If the user requests no plan, the program uses the first kind that is
+    ``usual`` and for which the machine has a price.
     """
 
     group: str
@@ -80,7 +81,7 @@ class PlanKind:
     usual: bool = False
 
 
-# All differences between kinds; add a new kind here and to `Plan`.
+# To add a kind of plan, add it here and to `Plan`.
 PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
     {
         "on-demand": PlanKind("on-demand", usual=True),
@@ -93,7 +94,7 @@ PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
         "owned": PlanKind("owned", table="owned", usual=True),
     }
 )
-# Titles of the groups that a reader may choose; other plans only appear among all list prices.
+# Titles of the groups that a reader may choose; other groups only appear among all list prices.
 PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "on-demand": "list, on demand",
@@ -105,14 +106,14 @@ PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
 # Key paths are written as in messages: owned.utilisation, components[0].amount.
 _PATH = re.compile(r"[a-z_]+(\[[0-9]{1,4}\])?(\.[a-z_]+(\[[0-9]{1,4}\])?)*")
 _STEP = re.compile(r"[a-z_]+|[0-9]+")
-# Keys that only specs of one plan have.
+# Keys that only a single plan may have.
 _PLAN_OF_KEY = {"sustained_use": "on-demand", "free_if_taken_back_seconds": "spot"}
 # Units of every use: a plan needs a part per hour or per run, else it would be free.
 _USED = ("hour", "run")
 
 
 class Range(Spec):
-    """The lowest and highest possible value of an uncertain figure."""
+    """The lowest and highest possible value of an uncertain number."""
 
     low: Bounded = key("Lowest possible value, in the unit of the key.", 0.1)
     high: Bounded = key("Highest possible value, in the unit of the key.", 0.5)
@@ -125,7 +126,7 @@ class Range(Spec):
 
 
 class Price(PricedSpec):
-    """A price plan of one machine at one date.
+    """The price of a machine under one plan, from one date on.
 
     A rented plan has an ``amount`` per hour or a ``commitment``; its ``components`` are added to
     that or replace it; an owned machine has the table ``owned``.
@@ -272,13 +273,13 @@ class Price(PricedSpec):
 
     @property
     def plan_words(self) -> str:
-        """The plan in words; for a commitment, with its length."""
+        """The name of the plan for readers; for a commitment, with its length."""
         terms = self.commitment
         return f"{self.plan}, {terms.term_months} months" if terms else self.plan
 
     @property
     def reservation(self) -> str:
-        """The reason why other prices should be preferred to this price; empty if there is none."""
+        """The reason to prefer other prices to this price; empty if there is none."""
         if self.doubt:
             return DOUBTED
         if self.assumed:
@@ -289,14 +290,14 @@ class Price(PricedSpec):
 
     @property
     def unconfirmed_words(self) -> str:
-        """Names of the price's values that no source confirms; empty if all are confirmed."""
+        """The names of the price's values that no source confirms; empty if all are confirmed."""
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
         named = [name for key, name in parts.items() if key in self.unconfirmed]
         return " and ".join(named)
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """The share of the hourly price that is charged in each part of a month.
+        """The share of the hourly price that the provider charges in each part of a month.
 
         All parts are equally long. Empty if the plan has no discount for sustained use.
         """
@@ -304,7 +305,7 @@ class Price(PricedSpec):
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule that turns used time into billed time.
+        """The rule that rounds used time to billed time.
 
         If the spec only names a rule, the rule is looked up.
         """
@@ -319,7 +320,7 @@ def key_path(text: str) -> KeyPath:
 
 
 def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
-    """The number at a path of a price's table; raises ValueError if there is no number."""
+    """The number at a path in a price's table; raises ValueError if there is no number."""
     value: Any = table
     for step in path:
         if isinstance(step, str):
@@ -370,7 +371,8 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 def _table_of(price: Price, path: KeyPath) -> dict[str, Any]:
     """The price as a TOML table.
 
-    If the path leads into ``billing``, a rule that is only named there is written out.
+    If the path leads into ``billing`` and the price only names its rule, the table has the rule's
+    values.
     """
     table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
     if len(path) > 1 and path[0] == "billing":

@@ -1,6 +1,6 @@
 """Publications of other people: measurements, claims, and tables of measured times.
 
-``predict.rates`` reads the rows of a table of times from a CSV file in the spec's folder.
+A table of times is a CSV file in the spec's folder; ``predict.rates`` reads its rows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Unit = Literal[
     "steps",
     "million examples",
 ]
-# The digits as printed in the source, so that our figure can be compared at that precision.
+# The digits that the source prints, so that our number can be compared at that precision.
 Printed = Annotated[
     str,
     matching(
@@ -65,10 +65,10 @@ def half_unit(value: Decimal) -> Decimal:
 
 
 class Claim(Spec):
-    """A number in a source, which a function of `cost.claims` recomputes from its row's inputs.
+    """A number that a source states; a function of `cost.claims` recomputes it from its row.
 
-    A number that is ``shown`` as drawn comes from a chart whose data the source publishes.
-    ``relation`` is ``at-least`` if the source only says that the number is larger.
+    With ``shown = "drawn"``, the source shows the number in a chart and publishes the chart's data.
+    With ``relation = "at-least"``, the source only says that the true number is at least this.
     """
 
     label: Text = key("Quantity of the value.", "cost of 12 epochs")
@@ -156,7 +156,7 @@ class Timing(Spec):
 
     @property
     def total_steps(self) -> Decimal | None:
-        """Number of steps of the whole work; None if the source does not state it."""
+        """Number of steps of the whole work; None if the source states too little to compute it."""
         if self.steps is not None:
             return Decimal(self.steps)
         if self.steps_per_epoch is not None and self.epochs is not None:
@@ -220,12 +220,12 @@ class Published(NamedSpec):
 
     @property
     def page(self) -> str:
-        """The id of the page on which the site shows the source."""
+        """The id of the site's page that shows the source."""
         return self.source_id or self.id
 
 
 class ObservationTable(NamedSpec):
-    """The source of a table of measured rates.
+    """The source of a table of measured speeds.
 
     It also states what the source's licence demands of pages that show the rows.
     """

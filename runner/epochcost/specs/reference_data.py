@@ -1,4 +1,4 @@
-"""Other specs: currencies, electricity grids, data sets and replays.
+"""Specs of electricity grids, data sets and replays; and the currencies.
 
 The spec of a grid states its carbon intensity in a year. The spec of a data set contains no
 examples. If the data set can be trained on, the spec names its files, which ``train.datasets``
@@ -113,10 +113,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file as entries of one part each.
-
-        A file with both training and held-out members gives two entries, one for each part.
-        """
+        """The file's entries, each with the members of a single part: training or held-out."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -127,7 +124,7 @@ class DataFile(Spec):
 
 
 class Files(Spec):
-    """The files of a data set on this machine, in the folder with the data set's name."""
+    """The files of a data set, in a folder of this machine that has the data set's name."""
 
     format: DataFormat = key("The format of every file.")
     files: Annotated[Array[DataFile], Field(min_length=1), distinct(lambda file: file.name)] = key(
@@ -152,7 +149,7 @@ class Files(Spec):
 class Generated(Spec):
     """Settings for generating examples from a seed.
 
-    The best possible result of a training on them is known.
+    The best result that a training on them can reach is known.
     """
 
     generator: Literal["markov-text", "textured-shapes"] = key(
@@ -182,7 +179,7 @@ class Generated(Spec):
 
 
 class Dataset(NamedSpec):
-    """A data set: what its examples are, how many there are, and where they come from."""
+    """A data set: the type, number and origin of its examples."""
 
     name: Text = key("Name for people.", "CIFAR-10")
     example: Text = key("Description of an example.", "a colour photograph of one of ten things")
@@ -211,7 +208,7 @@ class Dataset(NamedSpec):
 
 
 class ReplayedJob(NamedSpec):
-    """A training on a spot machine whose prices and availability come from a trace of the past.
+    """A training on spot machines whose prices and availability come from a trace of the past.
 
     It saves checkpoints and may move between zones.
     """

@@ -20,7 +20,7 @@ from epochcost.specs.findings import Finding
 from epochcost.specs.price import figure_at, key_path
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
-# Matches every item of an array in a pattern of keys.
+# In a pattern of keys, this part matches every item of an array.
 _EACH = "*"
 _EACH_CLAIM = ("timings", _EACH, "claims", _EACH)
 _EACH_LIMIT = ("budget", "limits", _EACH)
@@ -63,12 +63,12 @@ _FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "replays": ("trace",),
     }
 )
-# Returns the fault of an ONNX file, alone or with the table that names it; None if it is sound.
+# Checks an ONNX file, and the model's table that names it if there is one; None if it is sound.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
 
 class Neighbours(NamedTuple):
-    """All parsed files by kind and id, to which a spec may refer.
+    """The parsed files to which a spec may refer, by kind and id.
 
     ``graphs`` is the folder of ONNX files, None if it does not exist; ``judge`` is the function
     that checks an ONNX file. ``unseen`` are the kinds of spec with a file or folder that cannot be
@@ -92,7 +92,7 @@ def neighbours(
     unseen: Iterable[str] = (),
     judge: JudgeGraph | None = None,
 ) -> Neighbours:
-    """Index parsed files by kind and id."""
+    """Arrange parsed files by kind and id."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
@@ -100,7 +100,7 @@ def neighbours(
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
-    """Find the faults of a spec that only a comparison with other specs can show."""
+    """Find those faults of a spec that only a comparison with other specs can show."""
     yield from _duplicates(document, context)
     yield from _unknown_unconfirmed(document)
     for reference in _REFERENCES:
@@ -203,7 +203,7 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """A fault if a key names a file that is not in the spec's folder."""
+    """Yield a fault if ``key`` names a file that is not in the spec's folder."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
@@ -216,7 +216,7 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _prices_of_other_machines(
     document: Document, tables: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Faults of the tables that match a pattern, if prices in them are for other hardware."""
+    """Faults of tables that name both a machine and a price if the price is for another machine."""
     for key, table in _matches(document.table, tables):
         machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):
@@ -230,7 +230,7 @@ def _prices_of_other_machines(
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
-    """The values of a table whose key path matches a pattern, each with its path."""
+    """The values whose key path matches a pattern, each with its path."""
     if not pattern:
         yield (), value
         return

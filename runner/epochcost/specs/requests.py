@@ -23,7 +23,7 @@ from epochcost.specs.base import (
 )
 
 ENGINE = "onnxruntime-genai"
-# The time between tokens needs a second token.
+# The time between two tokens can only be measured with at least two tokens.
 _SHORTEST_ANSWER = 2
 EngineName = Annotated[
     str, matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
@@ -36,8 +36,8 @@ Percents = Choices[Annotated[int, Field(ge=1, le=100)]]
 class Lengths(Spec):
     """Lengths of texts in tokens: a log-normal distribution, or a table of lengths with counts.
 
-    Half of a log-normal distribution is below ``median`` and nine in ten below ``p90``; lengths
-    above ``most`` become ``most``.
+    Half of the lengths are below ``median`` and nine in ten below ``p90``; lengths above ``most``
+    become ``most``.
     """
 
     tokens: Tokens | None = optional(
@@ -80,7 +80,7 @@ class Lengths(Spec):
 
     @property
     def summary(self) -> str:
-        """The lengths as text: median and 90th percentile, or all lengths of a table."""
+        """The lengths as text for people: median and 90th percentile, or all lengths of a table."""
         if self.tokens is None:
             return f"about {self.median} (90 % below {self.p90})"
         return " or ".join(map(str, self.tokens))
@@ -89,9 +89,9 @@ class Lengths(Spec):
 class Requests(Spec):
     """Requests that arrive at random times at an engine that serves a language model.
 
-    The trial searches for the highest rate at which both latencies keep their bounds, and then
-    measures at shares of this rate. The engine is that of onnxruntime-genai, which batches the
-    waiting sequences.
+    The trial searches for the highest rate at which both latencies keep their bounds. It then
+    measures the latencies at several shares of this rate. The engine is onnxruntime-genai's, which
+    batches the waiting sequences.
     """
 
     prompt: Lengths = key("Tokens of a request's prompt.")
@@ -121,10 +121,10 @@ class Requests(Spec):
 
     @property
     def length(self) -> int:
-        """Number of tokens of the longest possible sequence, prompt and answer together."""
+        """Number of tokens of the longest possible prompt and answer together."""
         return self.prompt.longest + self.answer.longest
 
     @property
     def lengths_words(self) -> str:
-        """The lengths of prompts and answers as text."""
+        """The lengths of prompts and answers as text for people."""
         return f"prompts of {self.prompt.summary} tokens and answers of {self.answer.summary}"

@@ -1,9 +1,9 @@
-"""JSON Schemas (draft 7) of the spec files for editors, made from the classes that validate specs.
+"""JSON Schemas (draft 7) of spec files, for editors; made from the classes that validate specs.
 
 The reference of all keys, docs/reference/specs.md, is written from the same schemas. The schemas
 lack the rules between keys ("either amount or components") and between files; `epochcost check`
-applies these rules. Every table is written out in place instead of by reference (``$ref``), since
-editors would show the description of the referenced table.
+applies these rules. A table that occurs several times is written out each time, since a reference
+(``$ref``) would hide the description of the key.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from epochcost.specs.catalogue import KINDS, SINGULAR
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 Schema = Mapping[str, Any]
-# pydantic's names of bounds that it does not translate to JSON Schema.
+# Names of bounds in pydantic, with their names in JSON Schema.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-# Keys that editors do not need, or TOML cannot express.
+# Keys of a schema that editors do not need.
 _DROPPED = ("title", "discriminator", "$defs")
 
 
 def schema_of(kind: str) -> Schema:
-    """The JSON Schema of a kind of spec; the kind is named by its folder."""
+    """The JSON Schema of a kind of spec; ``kind`` is the name of its folder."""
     schema = KINDS[kind].model_json_schema(schema_generator=_OfToml)
     tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
@@ -91,8 +91,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
     """Rename pydantic's bounds to JSON Schema's.
 
-    If a value has both an inclusive and an exclusive minimum, only the exclusive minimum is kept;
-    likewise for maxima.
+    If a value has an exclusive bound, its inclusive bound is dropped if it says nothing more.
     """
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
@@ -103,7 +102,7 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write choices as ``enum``, write descriptions in Markdown, and remove empty defaults."""
+    """Write a single choice as ``enum`` and descriptions in Markdown; remove empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
         del schema["const"]
@@ -181,7 +180,7 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
-    """All tables within a table of a schema.
+    """A table of a schema and all tables within it, as tables of the reference page.
 
     If a table occurs again, the tables within it are left out.
     """
@@ -201,7 +200,7 @@ def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Tab
 
 
 def _variant(table: Schema) -> str:
-    """A suffix for the header of a table that has variants with different ``name``; else empty."""
+    """The part of a table's header that names the variant; empty if the table has no variants."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -241,9 +240,9 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural(kind: str) -> str:
-    """The plural for the type of the items in an array: ``text`` → ``texts``.
+    """The plural of a type's name for the items of an array, such as ``texts``.
 
-    Choices stay unchanged.
+    Lists of choices stay unchanged.
     """
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 

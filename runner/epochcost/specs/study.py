@@ -30,7 +30,7 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
 
 class BudgetLimit(Spec):
-    """A demand that ``goal`` of ``model`` cost at most the amount ``at_most`` in ``currency``.
+    """A demand that a model's training or inference cost at most ``at_most``, in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the cheapest machine and plan. With
     ``accuracy_percent``, it applies only to trainings whose source states at least this accuracy.
@@ -66,15 +66,15 @@ class Budget(Spec):
 
 # Raw samples take about 11 bytes each, so that a result has at most half a megabyte.
 MOST_SAMPLES = 50_000
-# The id for any machine that runs the study.
+# As the id of the machine: whichever machine runs the study.
 AT_HAND = "local"
 Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
-# "batch": full batches one after the other; the others are MLPerf Inference's, under LoadGen.
+# "batch": full batches one after the other; the others are scenarios of MLPerf Inference.
 Scenario = Literal["batch", "offline", "server"]
 Scenarios = Choices[Scenario]
 MOST_BATCH = 65_536
-# With more rounds a round would be mostly warm-up.
+# With more rounds, each round would consist mostly of warm-up.
 MOST_ROUNDS = 100
 # tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa. fp16 and bf16
 # compute in half precision; trainings keep weights in fp32. int4 is for decoders, whose weights
@@ -82,7 +82,7 @@ MOST_ROUNDS = 100
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "int4"]
 MOST_CPUS = 4096
 CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
-# "auto": a sweep from the model's smallest size upward.
+# "auto": increasing batch sizes, from the model's smallest upward.
 AskedBatchSizes = Annotated[
     Annotated[BatchSizes, Tag("listed")] | Annotated[Literal["auto"], Tag("auto")],
     Discriminator(lambda value: "auto" if isinstance(value, str) else "listed"),
@@ -115,8 +115,8 @@ class Sampling(Spec):
 class Serving(Spec):
     """Settings of MLPerf Inference's scenarios: the latency bound, and how the server batches.
 
-    With dynamic batching, the server runs a batch as soon as ``maximum_batch`` samples are waiting,
-    or the oldest sample has waited for ``maximum_delay_ms``.
+    The server batches dynamically: it runs a batch as soon as ``maximum_batch`` samples are
+    waiting, or the oldest sample has waited for ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = optional(
@@ -150,9 +150,9 @@ class Cuda(Spec):
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
-    Batch sizes are those of training and of inference in full batches. Several rounds of a trial
-    share its time budget. Among the variants, ``vcpus`` pins trials of the CPU provider to that
-    number of CPUs, which emulates a smaller machine of the same family.
+    Batch sizes are those of training and of inference in full batches. The rounds of a trial share
+    its time budget. The variant ``vcpus`` restricts trials of the CPU provider to that number of
+    CPUs, which emulates a smaller machine of the same family.
     """
 
     name: Text = key("Title of the study.", "First results")

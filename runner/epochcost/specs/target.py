@@ -1,4 +1,4 @@
-"""Targets: machines where `epochcost launch` measures, and the engine that reaches them."""
+"""Targets: machines on which `epochcost launch` measures, and the programs that reach them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from epochcost.specs.base import (
 )
 from epochcost.specs.study import Provider
 
-# No option of ssh, and no path of rsync.
+# Excludes texts that ssh would read as an option, or rsync as a path.
 HOST = r"^[^-\s:][^\s:]*$"
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 SbatchOption = Annotated[str, Field(pattern="^--[a-z]")]
-# Time to collect results after the limit of a cell; then a rented machine ends itself.
+# A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
 
 
@@ -72,7 +72,7 @@ EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
 
 
 class Target(NamedSpec):
-    """A machine where `epochcost launch` measures cells of a study."""
+    """A machine on which `epochcost launch` measures cells of a study."""
 
     engine: EngineTable = key("How to reach the machine.")
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
@@ -117,10 +117,10 @@ class Target(NamedSpec):
 
     @property
     def held(self) -> bool:
-        """Whether the machine is paid from its start to its end, or only while a job runs."""
+        """Whether the machine is paid from its start to its end, not only while a job runs."""
         return not isinstance(self.engine, Slurm)
 
     @property
     def attempt_seconds(self) -> int:
-        """Longest paid time of an attempt at a cell: set-up, cell, and collection or idle time."""
+        """The longest paid time of an attempt: set-up, measurement, and collection or idle time."""
         return 60 * (self.setup_minutes + self.limit_minutes + IDLE_MINUTES)

@@ -1,7 +1,8 @@
 """The terms of a price plan other than its hourly amount.
 
-For any plan: the rules from used time to billed time. For a rented plan: components, commitment,
-starts and interruptions. For an owned machine: the costs that give the price of an hour.
+Any plan has a rule that rounds used time to billed time. A rented plan may have components, a
+commitment, starts and interruptions. The plan of an owned machine has the costs from which the
+price of an hour is computed.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _name_or_table(value: Any) -> str:
     return "table" if isinstance(value, dict | Billing) else "name"
 
 
-# The tags make pydantic check a table as a table and all else as a name, for one fault, not two.
+# With tags, pydantic checks a value only as a table or only as a name: one fault instead of two.
 BillingNameOrTable = Annotated[
     Annotated[BillingName, Tag("name")] | Annotated[Billing, Tag("table")],
     Discriminator(_name_or_table),
@@ -88,9 +89,9 @@ BillingNameOrTable = Annotated[
 
 
 def rule_of(billing: BillingName | Billing) -> Billing:
-    """The billing rule.
+    """The billing rule that a price states.
 
-    If the spec names a rule instead of stating it, the rule is looked up.
+    If the price only names a rule, the rule is looked up.
     """
     return billing if isinstance(billing, Billing) else BILLING_RULES[billing]
 
@@ -107,7 +108,7 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType
 
 
 class Owned(Spec):
-    """The costs of an owned machine, which give the price of an hour of use.
+    """The costs of an owned machine, from which the price of an hour of use is computed.
 
     With ``per_vcpu``, amounts and watts are those of one vCPU, for machines of any size.
     """
@@ -149,7 +150,7 @@ class Owned(Spec):
         return self
 
 
-# Names of the hourly parts that are no components, for premiums: `amount` and `[commitment]`.
+# Premiums refer to a price's `amount` and `[commitment]` by these names.
 COMPUTE = "compute"
 COMMITTED = "commitment"
 
@@ -287,7 +288,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Free credit that a provider gives to new customers; it pays a bill first."""
+    """Free credit that a provider gives to new customers; bills are paid from it first."""
 
     amount: Positive = key("The credit, in the plan's currency.", 300)
     label: Text = key("Text of its line in the bill.", default="free credit")

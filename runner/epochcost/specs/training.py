@@ -77,9 +77,9 @@ class Adagrad(Spec):
 
 
 class Adadelta(Spec):
-    """Adadelta: scale gradients by the ratio of two running root mean squares.
+    """Adadelta: multiply gradients by the ratio of two running root mean squares.
 
-    They are that of the steps and that of the gradients.
+    They are the root mean square of the steps and that of the gradients.
     """
 
     name: Literal["adadelta"] = key("The optimizer.")
@@ -92,7 +92,7 @@ class Adadelta(Spec):
 
 
 class Adam(Spec):
-    """Adam; as ``adamw``, it decays the weights separately from the gradient."""
+    """Adam; with the name ``adamw``, weight decay is separate from the gradient."""
 
     name: Literal["adam", "adamw"] = key(
         "The optimizer; adamw decays weights separately from the gradient."
@@ -125,8 +125,8 @@ _OF_NUMBERS = ("mse", "l1", "huber")
 class Target(Spec):
     """Targets of a loss: class indices in ``[0, classes)``, or numbers in a range.
 
-    ``ignored_share`` is the share of tokens that a masked language model does not predict.
-    ``label_smoothing`` is defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
+    ``ignored_share`` is the share of tokens that a masked language model does not predict. Szegedy
+    et al. 2015, arXiv 1512.00567, section 7, define ``label_smoothing``.
     """
 
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
@@ -143,7 +143,7 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """The name of a key that is set although only the loss softmax_cross_entropy supports it.
+        """A key that is set although only the loss softmax_cross_entropy supports it, by name.
 
         None if there is no such key.
         """

@@ -17,11 +17,11 @@ KeyPath = tuple[str | int, ...]
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_TEXT = 60
 _MOST_CHOICES = 13
-# Long ids have common ends, such as -on-demand-2026-11, and so need more similarity.
+# Long ids often have equal ends, such as -on-demand-2026-11, and so must be more similar.
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
 _BETWEEN = re.compile(r"[-._ ]")
-# Words with another spelling but the same meaning.
+# Words that users write, and the words of specs with the same meaning.
 _MEANT = {"gpu": "cuda", "hourly": "whole-hour", "serve": "inference", "serving": "inference"}
 # Python does not print integers of more than 4300 digits.
 _LARGEST_SHOWN = 10**20
@@ -51,7 +51,7 @@ def _quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text that any terminal can show.
+    """Make a text printable on any terminal.
 
     File names may contain line ends, or bytes that are not UTF-8.
     """
@@ -69,7 +69,7 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """Suggest the nearest choice, else list all choices; an empty text if there are no choices."""
+    """Suggest the choice most similar to a word, else list all choices; empty without choices."""
     ordered = sorted(choices)
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
@@ -95,7 +95,7 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def join_choices(choices: Iterable[str]) -> str:
-    """The choices in quotes, separated by commas; a long list is shortened."""
+    """Join the choices in quotes, separated by commas; a long list is shortened."""
     quoted = [describe(choice) for choice in choices]
     more = len(quoted) - _MOST_CHOICES
     return ", ".join(quoted[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")

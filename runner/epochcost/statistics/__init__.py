@@ -1,7 +1,7 @@
-"""Statistics of step times: mean with its interval, median, percentiles. Pure, with NumPy only.
+"""Statistics of step times: mean with its interval, median, percentiles. Only NumPy is needed.
 
-Costs follow the mean. The interval of the mean is wider if there are bursts of slow steps, slow
-drift or differences between rounds. ``measure.sampling`` decides when to stop.
+Costs are computed from the mean. The interval of the mean is wider if there are bursts of slow
+steps, slow drift or differences between rounds. ``measure.sampling`` decides when to stop.
 """
 
 from epochcost.statistics.interval import (

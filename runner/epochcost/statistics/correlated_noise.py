@@ -32,19 +32,19 @@ from epochcost.statistics.quantiles import student_quantile
 
 Series = NDArray[np.float64]
 
-# Enough blocks to tell a drift of a tenth of the series from noise; more change nothing.
+# Enough blocks to tell noise from a drift that lasts a tenth of the series; more change nothing.
 _BLOCKS = 48
-# The prior: no drift has probability one half. Otherwise its memory is between half a block and
-# twice the series, and its share of a block's variance is one of these.
+# The prior: with probability one half there is no drift. A drift's memory is between half a block
+# and twice the series, and its share of a block's variance is one of these.
 _PLAIN = 0.5
 _SHARES = (0.05, 0.2, 0.5, 0.8, 0.95)
 _MEMORIES = 6
 _SHORTEST_MEMORY, _LONGEST_MEMORY = 0.5, 2.0
-# The same prior for the variance between rounds, in variances of a block.
+# Equally probable variances between rounds, in multiples of a block's variance.
 _BETWEEN = tuple(4.0**power for power in range(-3, 6))
-# Choices whose likelihood relative to the best is below this change no digit.
+# Choices with a lower likelihood, relative to the best choice, change no digit of the result.
 _NEGLIGIBLE = 1e-6
-# Newton's steps square the error: after a step this small it is below 1e-9.
+# Newton's method squares the error in each step: after a step this small it is below 1e-9.
 _SMALLEST_STEP = 1e-5
 _MOST_STEPS = 100
 
@@ -87,14 +87,14 @@ def _squares(rows: Series) -> Series:
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
-    """Half the width of the interval, at ``level``, of the mean of at least two times.
+    """Half the width of the interval of the mean of two or more times; ``level`` is its confidence.
 
     ``rounds`` has the number of consecutive samples of each process.
     """
     begins, counts = _cuts(tuple(rounds))
     choices = _choices(_blocks(tuple(rounds)))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
-    # Equal means fit every choice alike; the smallest number keeps the logarithm finite.
+    # If all means are equal, the residual is 0; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
     likelihood = choices.weight - (len(counts) - 1) / 2 * np.log(residual)
     # The likelihood of each choice relative to the best.
@@ -122,10 +122,10 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
 
 
-# An entry takes some hundred kilobytes, without the squares.
+# A cached result takes some hundred kilobytes, without its cached squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Matrices of all choices for rounds with these numbers of blocks; times are not needed."""
+    """Matrices of all choices for rounds with these numbers of blocks; independent of the times."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -162,17 +162,17 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """The matrices ``whitening`` without their part along ``unit``; they serve for all series."""
+    """The matrices ``whitening`` without their part along ``unit``; the same for every series."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
     return np.asarray(rest, np.float64)
 
 
-# A square takes from some kilobytes to six megabytes.
+# A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """Matrices for a round with ``number`` of the ``total`` blocks in all ``rounds`` rounds."""
+    """Matrices for a round of ``number`` blocks, if all ``rounds`` rounds have ``total`` blocks."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -191,7 +191,7 @@ def _square(number: int, total: int, rounds: int) -> _Square:
 
 
 def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
-    """Pairs of share and memory (in blocks) to try, each pair with its prior probability."""
+    """The drifts to try: pairs of share and memory (in blocks), each with its prior probability."""
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()
     pairs = list(product(_SHARES, memories))

@@ -23,14 +23,14 @@ from epochcost.statistics.quantiles import LEVEL
 _BLOCK_PER_AUTOCORRELATION_TIME = 3
 # Fewer than four blocks leave Student's t too few degrees of freedom.
 _FEWEST_BLOCKS = 4
-# More blocks than this add nothing.
+# Further blocks do not change the interval.
 _MOST_BLOCKS = 1000
-# Pairs of lags that are computed one by one before a Fourier transform computes all: most series
-# are uncorrelated after a few steps, and the transform takes ten times as long.
+# Pairs of lags that are computed one by one. Most series are uncorrelated after a few steps; for
+# the others a Fourier transform computes all lags, which takes ten times as long.
 _FIRST_PAIRS = 6
-# Standard deviation, as a share of the mean, between processes and hours of one machine; few rounds
-# do not show it. The smallest value of two digits with which the interval of 2, 3 and 4 rounds
-# keeps its level (`benchmarks/coverage_rounds.py --rounds 2 3 4`, 26 November 2026).
+# Standard deviation between processes and hours on a machine, as a share of the mean; few rounds do
+# not show it. The smallest value of two digits for which intervals of 2, 3 and 4 rounds reach their
+# confidence level (`benchmarks/coverage_rounds.py --rounds 2 3 4`, 26 November 2026).
 _BETWEEN_ROUNDS = 0.08
 
 
@@ -102,7 +102,7 @@ def autocorrelation_time(times: Series) -> float:
 def _first_pairs(times: Series) -> Series | None:
     """Sums of adjacent autocorrelations, up to the first sum that is not positive.
 
-    None if there are more than a few: the caller then uses a method that is faster for many.
+    None if there are many such pairs: the caller then uses a method that is faster for many.
     """
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)
@@ -150,7 +150,7 @@ def _skewness_of_means(times: Series, length: int) -> float:
     deviations = sums - sums.sum() / count
     squares = deviations * deviations
     variance = float(squares.sum()) / count
-    # Rounding alone gives a series of equal times this variance.
+    # Rounding errors alone give a series of equal times this variance.
     if variance <= (np.finfo(np.float64).eps * float(totals[-1])) ** 2:
         return 0.0
     third = float(squares @ deviations) / count
@@ -167,7 +167,7 @@ class Bounded:
 
 
 def ratio(above: Bounded, below: Bounded) -> Bounded:
-    """The ratio of two independent estimates, with its interval.
+    """The ratio ``above / below`` of two independent estimates, with its interval.
 
     The method is MOVER (Zou & Donner 2008): each estimate's interval gives its variance, and both
     variances give the ends of the ratio's interval. It is applied to logarithms, so that no end is
@@ -185,7 +185,7 @@ def _log(larger: float, smaller: float) -> float:
 
 # Smaller changes hardly change a bill, and repeated measurements drift by a few percent.
 LEAST_EFFECT = 0.05
-# The interval of one process does not cover how another process would have been placed.
+# Another process may get other places in memory; the interval of a single process ignores this.
 FEWEST_ROUNDS = 2
 
 

@@ -1,6 +1,6 @@
 """Quantiles, computed without a statistics library.
 
-A quantile by NumPy takes a tenth of a millisecond: more than everything else that a page computes
+NumPy takes a tenth of a millisecond for a quantile, longer than all other computation of a page
 from a stored result.
 """
 
@@ -20,7 +20,10 @@ _FEWEST_BEYOND = 3
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
-    """The quantiles of at least one value at these shares, interpolated linearly as in NumPy."""
+    """The quantiles of some values (at least one), interpolated linearly as in NumPy.
+
+    ``shares`` are the wanted quantiles, such as 0.5 for the median.
+    """
     ordered = np.sort(values)
     places = [share * (len(ordered) - 1) for share in shares]
     return [_between(ordered, place) for place in places]
@@ -34,7 +37,7 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
 
 
 def percentile_holds(count: int, percent: float) -> bool:
-    """Whether enough of ``count`` values lie beyond a percentile to trust it: at least three."""
+    """Whether at least three of ``count`` values lie beyond a percentile; else it is unreliable."""
     tail = count * (100 - Decimal(repr(percent))) / 100
     return tail >= _FEWEST_BEYOND
 

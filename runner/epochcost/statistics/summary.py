@@ -46,7 +46,8 @@ def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     )
 
 
-# Tukey's outer fences (Exploratory Data Analysis, 1977): one in 400,000 of a normal distribution.
+# Tukey's outer fences (Exploratory Data Analysis, 1977), in interquartile ranges; one in 400,000
+# values of a normal distribution lies outside.
 _FENCE = 3.0
 # Quartiles of fewer samples are too uncertain.
 _FEWEST_FOR_FENCES = 10

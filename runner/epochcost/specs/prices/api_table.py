@@ -7,7 +7,7 @@ which is made from the provider and the name. Keys of the table ``long`` are wri
 ``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source
 of a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
 
-``api_doubts`` finds prices that cannot be right. An API's price is compared with its last price,
+``api_doubts`` finds implausible prices. An API's price is compared with its previous price,
 the same model at other providers, and the provider's other models. Two prices may differ by at most
 a fixed factor: the largest factor among the prices in this repository in November 2026, rounded up.
 """
@@ -53,27 +53,28 @@ _KEYS = {
     "cache_write": "cache_write",
     "output": "output",
 }
-# Least and most of a price as a share of the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
+# Smallest and largest ratio of a price to the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
 # Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
 SHARES = (
     ("output_per_million", "output", Decimal(1), Decimal(12)),
     ("cached_input_per_million", "cached input", Decimal("0.005"), Decimal(1)),
     ("cache_write_per_million", "kept input", Decimal("0.5"), Decimal("2.5")),
 )
-# Input and output, from the median of the same model at two or more other providers. Widest of the
-# sound ones: 6.66 (DeepSeek V3 at Hyperbolic).
+# Largest factor between a price (input plus output) and the median of the same model's prices at
+# two or more other providers. Largest of plausible prices: 6.66 (DeepSeek V3 at Hyperbolic).
 MOST_FROM_MEDIAN = Decimal(7)
-# Outside the range of the provider's other models, or of all. Widest: 2.44 (GLM 4.6 at Cerebras).
+# Largest factor by which a price may leave the range of the provider's other models, or of all
+# models. Largest of plausible prices: 2.44 (GLM 4.6 at Cerebras).
 MOST_OUTSIDE = Decimal("2.5")
-# Input and output of the cheapest and the dearest of 418 prices, for a catalogue with few of them.
+# The lowest and highest of 418 prices (input plus output), for a catalogue with few prices.
 _USUAL = Decimal("0.04"), Decimal(60)
-# From one price to the next: 88 % of 1,904 changes in the history of models.dev are below; among
-# the others are prices of a token or of a thousand.
+# Largest factor between a price and the next. In the history of models.dev, 88 % of 1,904 changes
+# are smaller; some of the others are prices of one token or of a thousand tokens.
 MOST_CHANGE = Decimal(5)
 
 
 class ApiRow(NamedTuple):
-    """A valid row: its API's price, and its line in the file."""
+    """A valid row of a table: the API's price, and the row's line in the file."""
 
     line: int
     price: ApiPrice
@@ -103,7 +104,7 @@ def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiR
 def judged_row(
     header: Sequence[str], cells: Sequence[str], models: Collection[str] | None
 ) -> Iterator[ApiPrice | str]:
-    """Validate a row: yields the price, or a message for each fault."""
+    """Validate a row of a table: yields the row's price, or a message for each fault."""
     if len(cells) != len(header):
         yield f"should have {len(header)} cells, as the header has, got {len(cells)}"
         return
@@ -124,7 +125,7 @@ def judged_row(
 
 
 def api_id(provider: str, name: str) -> str:
-    """The id of an API: its provider and the provider's name of the model."""
+    """The id of an API, made from the provider and the provider's name of the model."""
     return _NOT_IN_ID.sub("-", f"{provider} {name}".lower()).strip("-._")[:_LONGEST_ID]
 
 
@@ -144,7 +145,7 @@ def _value(key: str, cell: str) -> object:
 class Renewal:
     """The new text of a table, the ids of changed rows, and the ids of rows whose file is gone.
 
-    ``doubted`` has a reason for each row whose new price cannot be right; in the text, such a row
+    ``doubted`` has a reason for each row whose new price is implausible; in the text, such a row
     keeps its old price.
     """
 
@@ -155,17 +156,18 @@ class Renewal:
 
 
 class Stated(NamedTuple):
-    """The commit of a checkout of models.dev, and the commit's date."""
+    """A commit of models.dev and its date: the source of the new prices."""
 
     commit: str
     day: dt.date
 
 
 def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
-    """Update a table with the prices of a checkout; rows with unchanged prices stay as they are.
+    """Update a table with the prices in ``folder``; rows with unchanged prices stay as they are.
 
-    Each new price is compared with the prices ``apis``; without them, every new price is accepted.
-    Raises InputError if the folder has no providers, or one of its files cannot be read.
+    The folder is a checkout of models.dev at the commit ``stated``. Each new price is compared with
+    the prices ``apis``; without them, every new price is accepted. Raises InputError if the folder
+    has no providers, or one of its files cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -199,7 +201,7 @@ def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] 
 def _reasons(
     market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
 ) -> str:
-    """Reasons why a row's new price cannot be right; empty if there are no prices to compare."""
+    """Reasons why a row's new price is implausible; empty if there are no prices to compare."""
     if not market.apis:
         return ""
     before, after = (
@@ -212,7 +214,7 @@ def _reasons(
 
 
 def _prices(path: Path) -> Mapping[str, str] | None:
-    """The price columns of a model from its file; None if the file or its prices are missing."""
+    """The prices in a model's file, by column; None if the file or its prices are missing."""
     try:
         text = path.read_text("utf-8")
         cost = tomli.loads(text, parse_float=Decimal).get("cost")
@@ -229,7 +231,7 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 
 
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
-    """The price columns from the table of costs in a model's file.
+    """The prices in a file's table ``cost``, by the columns of our tables.
 
     A ``cache_write`` of 0 means that writing to the cache costs no more than the input itself.
     """
@@ -241,14 +243,14 @@ def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
 
 
 def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
-    """The reason for each API whose price cannot be right, by the API's id."""
+    """Implausible prices of APIs: the reason by the API's id."""
     market = ApiMarket(apis)
     reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
 def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
-    """Reasons why an API's new price cannot be right, compared with its last price."""
+    """Reasons why an API's new price is implausible after its previous price."""
     last, now = _total(before), _total(after)
     if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
         times = f"{short(now / last)} times its last {short(last)}"
@@ -256,7 +258,7 @@ def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
 
 
 class ApiMarket:
-    """The prices with which an API's price is compared."""
+    """All prices of APIs, with which the price of an API is compared."""
 
     def __init__(self, apis: Iterable[ApiPrice]) -> None:
         self.apis = tuple(apis)
@@ -268,7 +270,7 @@ class ApiMarket:
                 self._alike["", api.currency].append(api)
 
     def reasons(self, api: ApiPrice) -> Iterator[str]:
-        """Reasons why the price of an API cannot be right; none if it can."""
+        """Reasons why the price of an API is implausible; empty if it is plausible."""
         yield from _share_reasons(api)
         total = _total(api)
         elsewhere = [

@@ -1,9 +1,9 @@
-"""Find prices of rented machines that cannot be right, each with the reason.
+"""Find implausible prices of rented machines, each with the reason.
 
-A price is compared with its own last price, the other plans of its machine, the same accelerator in
-other machines, and the provider's other prices. Two prices may differ by at most a fixed factor:
-the largest factor among the prices in this repository in November 2026, rounded up. ``api_table``
-has the rules for token prices.
+A price is compared with the previous price of its plan, the other plans of its machine, the same
+accelerator in other machines, and the provider's other prices. Two prices may differ by at most a
+fixed factor: the largest factor among the prices in this repository in November 2026, rounded up.
+``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.units import plain
 
-# From one price of a plan to the next. Widest: Lambda's V100 rose 1.44 times from 2023 to 2026,
-# AWS's H100 fell to 1/1.79 from 2023 to 2025; Google's N1 on spot rose 2.22 times in two years.
+# Largest factors between a price of a plan and the next. Largest so far: Lambda's V100 rose 1.44
+# times from 2023 to 2026, AWS's H100 fell to 1/1.79 from 2023 to 2025, and Google's N1 on spot rose
+# 2.22 times in two years.
 MOST_RISE, MOST_FALL = Decimal("1.5"), Decimal("1.9")
 MOST_SPOT_CHANGE = Decimal("2.5")
-# From the nearest hour of the same accelerator, or of a vCPU, on two or more other machines.
-# Widest: 2.07 at the same provider (Azure's T4), 4.51 elsewhere (V100 of Lambda).
+# Largest factors between hourly prices of the same accelerator, or of a vCPU, in two or more other
+# machines. Largest so far: 2.07 at the same provider (Azure's T4), 4.51 elsewhere (Lambda's V100).
 MOST_WITHIN, MOST_ELSEWHERE = Decimal("2.3"), Decimal(5)
-# Outside the range of the provider's other accelerators, per memory bandwidth. Widest: 1.64
-# (Lambda's GH200 below its V100).
+# Largest factor by which an accelerator's price per memory bandwidth may leave the range of the
+# provider's other accelerators. Largest so far: 1.64 (Lambda's GH200 below its V100).
 MOST_OUTSIDE = Decimal(2)
 FEWEST_OTHERS = 3
-# Share of the hour on demand. Committed: 0.35 to 0.63. Spot: 0.21 to 0.6 in us-central1, and down
-# to 0.09 in Google's other regions.
+# Smallest and largest share of the on-demand price. Seen so far with a commitment: 0.35 to 0.63. On
+# spot: 0.21 to 0.6 in us-central1, and down to 0.09 in Google's other regions.
 _COMMITTED = Decimal("0.25"), Decimal(1)
 PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = MappingProxyType(
     {
@@ -47,12 +48,12 @@ _SHORT = Context(prec=4)
 def rented_doubts(
     prices: Iterable[Price], hardware: Mapping[str, Hardware], judged: Collection[str] | None = None
 ) -> dict[str, str]:
-    """The reason for each price that cannot be right, by the price's id.
+    """Implausible prices of rented machines: the reason by the price's id.
 
     ``judged`` are the ids of the prices to judge, None for all. If two prices contradict each
-    other, the price with more contradictions is the wrong price. If both have equally many, it is
-    the newer price; if both have the same date, both are wrong. The remaining prices are then
-    compared again.
+    other, the price with more contradictions is wrong. If both have equally many, the newer price
+    is wrong; if both have the same date, both are wrong. The remaining prices are then compared
+    again.
     """
     listed = {
         price.id: rent for price in prices if (rent := _rent(price, hardware[price.hardware]))
@@ -79,9 +80,9 @@ def rented_doubts(
 
 @dataclass(frozen=True)
 class _Rent:
-    """The cost of an hour of a rented machine, and the accelerators or vCPUs that this buys.
+    """The hourly price of a rented machine, and the accelerators or vCPUs that it has.
 
-    ``part`` names an accelerator or "vCPU", ``count`` is their number.
+    ``part`` is the accelerator's name or "vCPU", ``count`` the number of accelerators or vCPUs.
     """
 
     price: Price
@@ -92,7 +93,7 @@ class _Rent:
 
     @cached_property
     def of_part(self) -> Decimal:
-        """The cost of an hour of one accelerator or vCPU."""
+        """The hourly price of a single accelerator or vCPU."""
         return self.hour / self.count
 
     @cached_property
@@ -114,7 +115,7 @@ def _rent(price: Price, machine: Hardware) -> _Rent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The cost of an hour of a rented machine before rounding by its billing rule.
+    """The hourly price of a rented machine; its billing rule is not applied.
 
     None if the machine is not rented or its price is an assumption.
     """
@@ -138,7 +139,7 @@ def hour_of(price: Price) -> Decimal | None:
 
 
 class _Market:
-    """The rented prices with which a price is compared."""
+    """All rented prices, with which a price is compared."""
 
     def __init__(self, rents: Iterable[_Rent]) -> None:
         self._of_machine: dict[str, list[_Rent]] = defaultdict(list)
@@ -152,7 +153,7 @@ class _Market:
             self._of_region[rent.price.region].append(rent)
 
     def reasons(self, rent: _Rent) -> Iterator[str]:
-        """Reasons why a price cannot be right, one for each contradiction with another price."""
+        """Reasons why a price is implausible, one for each contradiction with another price."""
         yield from self._from_own_series(rent)
         yield from self._from_other_plans(rent)
         yield from self._from_elsewhere(rent)
@@ -211,7 +212,7 @@ class _Market:
         yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
-        """A contradiction if an accelerator is too cheap or too dear for its memory bandwidth.
+        """A reason if an accelerator is too cheap or too expensive for its memory bandwidth.
 
         A provider's accelerators, old or new, cost about the same for each GB/s of bandwidth.
         """
@@ -246,7 +247,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """The price of each group whose date is nearest to the date of ``rent``."""
+    """One price of each group: the price whose date is nearest to the date of ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)
@@ -268,9 +269,10 @@ def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
 def _too_far_apart(
     rent: _Rent, peer: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """Yield a reason for doubt if ``rent`` differs too much from ``peer``.
+    """A reason if the price ``rent`` is implausibly far above or below the price ``peer``.
 
-    ``most`` has two factors: by how much ``rent`` may be above ``peer``, and by how much below.
+    ``ratio`` is their ratio. ``most`` has two factors: the highest allowed ratio, and the highest
+    allowed inverse.
     """
     rise, fall = most
     if not 1 / fall < ratio < rise:

@@ -4,8 +4,8 @@ The spec of a new price is a copy of an earlier spec with its comments, in which
 are replaced. This module writes no files: it returns paths and texts, which the command line
 writes. A stored amount is never edited: a different amount becomes a new spec with a later
 ``as_of``, and the spec with the latest ``as_of`` is the current price of its plan. If a table lists
-an old price unchanged, that spec gets the date and source of the table. A price that others
-contradict gets the reason for doubt.
+an old price unchanged, that spec gets the date and source of the table. If other prices contradict
+a new price, the result says why it is implausible.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _TERMS_OF_A_PLAN = (
     "free_if_taken_back_seconds",
     "maximum_lifetime_seconds",
 )
-# Seconds within which a spot machine that the provider takes back is free
+# A spot machine is free if the provider takes it back within these seconds of its start
 # (docs.aws.amazon.com, EC2 User Guide, "Billing for interrupted Spot Instances": no charge in the
 # first hour, Windows and Linux).
 _FREE_IF_TAKEN_BACK = MappingProxyType({"AWS EC2": 3600})
-# Leaves room for a day in an id of 80 letters.
+# With a day after it, an id has at most 80 letters.
 _LONGEST_STEM = 69
 _CURRENCY = "USD"
 # Lists print five digits or more; amounts that differ by a smaller share are equal.
@@ -67,7 +67,7 @@ _ROUNDING = Decimal("1e-4")
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """The facts of a price table that its rows do not state, and the day of the import.
+    """Facts about a price table that its rows do not state, and the day of the import.
 
     If ``region`` is set, only rows of that region are imported, including machines that have no
     price there yet. The day of the prices, ``as_of``, may not be later than ``today``.
@@ -81,7 +81,7 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """The identity of a price; a table may not list it twice with different amounts.
+    """The properties that identify a price; a table may not list two amounts for the same key.
 
     ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
     """
@@ -94,7 +94,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class MatchedPrice:
-    """A valid row whose machine is in the catalogue.
+    """A valid row of a price table whose machine is in the catalogue.
 
     ``model`` is the price whose spec is copied. ``previous`` is the amount in the catalogue on the
     table's day, and ``previous_id`` the id of that price; both are None if there is no such price.
@@ -109,7 +109,7 @@ class MatchedPrice:
 
     @property
     def new(self) -> bool:
-        """Whether the catalogue has a different amount for that day, or none."""
+        """Whether the catalogue has another amount for the table's day, or none."""
         previous = self.previous
         return previous is None or abs(previous - self.amount) > previous * _ROUNDING
 
@@ -146,15 +146,15 @@ class _Machines:
                 self._ids[_plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice | Fault) -> bool:
-        """Whether a row is of the requested region, or states none."""
+        """Whether the row's region is the requested region or is missing."""
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
-        """Match a row to a price of the catalogue; returns the reason if there is no such price.
+        """Find the catalogue's price for a row; returns the reason if there is no such price.
 
-        Returns a fault for an invalid amount, and for another amount than the catalogue has on the
-        same day.
+        Returns a fault for an invalid amount, and for an amount that contradicts the catalogue's on
+        the same day.
         """
         name = _plain_name(row.sku)
         ids = self._ids[name] if name else set()
@@ -175,9 +175,10 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price whose spec is copied for a row, and the row's region, or the reason for none.
+        """The price whose spec is copied for a row, and the row's region; or the reason for none.
 
-        The price is the newest of the same plan and region, or of another if there is none.
+        It is the newest price of the same plan and region. If there is none, it is the newest of
+        another plan or region.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -203,7 +204,7 @@ class _Machines:
         return model, place or ""
 
     def _compared(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """The matched row with the amount that the catalogue has for its day."""
+        """The matched row: the price to copy, and the catalogue's amount on the table's day."""
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
             (price.as_of, amount, price.id)
@@ -225,8 +226,8 @@ def sort_rows(
 ) -> ImportResult:
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
-    Raises UsageError for a day in the future, and InputError if no row has a machine of the
-    catalogue.
+    Raises UsageError if the table's day is in the future, and InputError if the catalogue has no
+    row's machine.
     """
     if request.as_of > request.today:
         raise UsageError(f"--as-of: expected a day in the past, got {request.as_of}")
@@ -261,7 +262,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _amount(price: Price) -> Decimal | None:
-    """The amount of a price per hour; None for a price that consists of components."""
+    """The amount of a price per hour; None for a price that consists only of components."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -276,7 +277,7 @@ def _plain_name(name: str) -> str:
 
 
 def _full_name(name: str, catalogue: Catalogue) -> str:
-    """The name of a provider as the specs spell it."""
+    """The name of a provider in the spelling of the specs."""
     providers = {machine.provider for machine in catalogue.hardware.values()}
     full = PROVIDERS.get(name.lower(), name)
     if full not in providers:
@@ -298,7 +299,7 @@ def _nothing(unmatched: Mapping[str, Counter[str]]) -> str:
 class NewSpec:
     """A valid price spec to be written.
 
-    ``doubt`` is the reason why the price cannot be right; empty if there is none. If ``renewed``,
+    ``doubt`` is the reason why the price is implausible; empty if there is none. If ``renewed``,
     the spec exists already, and only its date and source change.
     """
 
@@ -318,7 +319,7 @@ class NewSpec:
 def new_specs(
     result: ImportResult, catalogue: Catalogue, request: ImportRequest
 ) -> tuple[NewSpec, ...]:
-    """The specs to write.
+    """The specs to write after an import of price tables.
 
     They are the specs of all new prices, and of old prices that the tables list unchanged. Raises
     InputError if a spec would be invalid.
@@ -342,7 +343,7 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether the date of a stored price is renewed: a row lists the same price at a later date."""
+    """Whether a stored price gets a new date: the table lists the same price at a later date."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
@@ -351,7 +352,7 @@ def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportReque
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
     """The id of the new spec: the id of the copied spec, with the new month.
 
-    If plan or region differ from the copied spec's, the id names them.
+    If the new price has another plan or region than the copied spec, the id names them.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
@@ -382,7 +383,7 @@ def _new_spec(
 
 
 def _terms_of_another_plan(price: MatchedPrice) -> _Values:
-    """The changes of terms that are needed if a spec is copied for another plan of its machine."""
+    """The keys to change in a spec that is copied for another plan of the same machine."""
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

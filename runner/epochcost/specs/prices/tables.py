@@ -24,7 +24,7 @@ from epochcost.specs.wording import describe, join_choices, printable
 
 ListedPlan = Literal["on-demand", "spot", "committed-use"]
 _DEMANDED = ("InstanceType", "Price")
-# Columns of prices per hour, each with its plan and the months of its term.
+# Columns with a price per hour; each has a plan and a term in months.
 _PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
     {
         "Price": ("on-demand", 0),
@@ -34,10 +34,10 @@ _PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
     }
 )
 AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
-# Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
-# these digits.
+# Tables that programs write have binary fractions (0.38000000000000006); price lists print at most
+# this number of digits.
 PRINTED = Context(prec=12)
-# Texts of the region that mean all regions.
+# Values of the column Region that mean all regions.
 _ANYWHERE = ("", "all", "global")
 
 
@@ -60,13 +60,13 @@ class ListedPrice:
     months: int = 0
 
     def fault(self, message: str) -> Fault:
-        """The fault of this row."""
+        """A fault with this message at the row's line of the table."""
         where = f"{shown_sku(self.sku)} {self.plan}"
         return Fault(display_path(self.path), self.line, 1, f"{where}: {message}")
 
 
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
-    """Read the prices of a table row by row; yields a fault for a row with other columns.
+    """Read the prices of a table row by row; yields a fault for a row whose columns do not fit.
 
     Raises InputError if the file cannot be read, is no UTF-8 CSV, or lacks a column.
     """
@@ -87,7 +87,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice]:
-    """Yield the on-demand price and all other prices of a row."""
+    """Yield a row's prices: the on-demand price and those of its other price columns."""
     region = row.get("Region", "")
     place = None if region.lower() in _ANYWHERE else region
     chips = (row["AcceleratorCount"] or "0") if "AcceleratorCount" in row else None
@@ -122,7 +122,7 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def amount_of(text: str) -> Decimal:
-    """Parse an amount per hour; raises ValueError unless it is a plain decimal above zero."""
+    """Parse an amount per hour; raises ValueError unless it is a decimal number above zero."""
     amount = Decimal(text) if AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"

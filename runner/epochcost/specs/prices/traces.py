@@ -32,9 +32,9 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """The trace of a zone: increasing POSIX times, and the price per hour from then on.
+    """The prices of a zone: increasing POSIX times, and the price per hour from each time on.
 
-    A price is NaN if no machine is available.
+    A price is NaN while no machine is available.
     """
 
     times: Floats
@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """The zones whose rows equal those of an earlier zone, each with that earlier zone."""
+        """Pairs of zones with equal rows: the later zone, and the earlier zone."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
@@ -63,14 +63,14 @@ class Trace:
 
     @property
     def doubt(self) -> str:
-        """The reason why the trace cannot be right; empty if no zone repeats another."""
+        """The reason why the trace is implausible; empty if no two zones have equal rows."""
         return "; ".join(
             f"zone {zone} has the rows of zone {other}" for zone, other in self.repeated
         )
 
     @property
     def window(self) -> str:
-        """Start and end of the trace as text, in UTC."""
+        """The start and the end of the trace as text, in UTC."""
         ends = (dt.datetime.fromtimestamp(end, dt.UTC) for end in (self.start, self.end))
         return " to ".join(f"{end:%Y-%m-%dT%H:%M}Z" for end in ends)
 
@@ -128,7 +128,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _row(cells: Mapping[str, str]) -> _Row:
-    """Parse a row.
+    """Parse the cells of a row.
 
     This function and those below raise a ValueError that says what was expected.
     """
@@ -164,7 +164,7 @@ def _price(text: str) -> float:
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
-    """Raise ValueError unless a row is later than the rows before and has the same currency."""
+    """Raise ValueError unless a row is later than earlier rows and has the same currency."""
     if of_zone and row.time == of_zone[-1].time:
         raise ValueError(f"expected one row for a zone and time, got two of {describe(row.zone)}")
     for latest in before:
