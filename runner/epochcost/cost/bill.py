@@ -1,7 +1,7 @@
-"""Bill a usage under a rented or owned price plan; this module makes all bills.
+"""Bill a usage under a rented or owned price plan; all bills are made by this module.
 
-A job that may be interrupted gets its expected bill. docs/decisions/0005-bills.md explains
-bills.
+The bill of a job that may be interrupted is the expected bill. docs/decisions/0005-bills.md
+explains bills.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing, Credit
 
-# Probabilities of the quantiles between which nine of ten runs lie.
+# The probabilities of two quantiles between which nine of ten runs are.
 NINE_OF_TEN = (0.05, 0.95)
 
 
@@ -46,17 +46,18 @@ def quote(
     same. If a plan can be interrupted, each machine runs a separate job and the result is the
     expected bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts are
     Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
-    lines. Raises InputError if the plan has no price for the egress, if figures overflow, and, for
-    a plan per vCPU, if ``usage.vcpus`` is None or the usage is accelerated.
+    lines. Raises InputError if the plan has no price for the egress or an amount overflows. For a
+    plan per vCPU, also raises it if ``usage.vcpus`` is None or the usage is accelerated.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that a share ``probability`` of runs does not exceed; interruptions are random.
+    """The bill that a run exceeds with a probability of only 1 - ``probability``.
 
-    Without interruptions all runs have the same bill. Free credit is left out. Raises InputError as
-    ``quote`` does, and for a probability that is not between 0 and 1.
+    Runs differ in their random interruptions; without interruptions all have the same bill. Free
+    credit is left out. Raises InputError as ``quote`` does, and for a probability that is not
+    between 0 and 1.
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
@@ -72,7 +73,7 @@ def _job(
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a job by its schedule under a billing rule; raises errors as ``quote`` does."""
+    """Bill a job whose times ``schedule_by`` computes; raises errors as ``quote`` does."""
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
@@ -88,7 +89,7 @@ def _job(
 
 
 def _credited(bill: Quote, terms: Credit) -> Quote:
-    """The bill with its free credit, which pays first."""
+    """The bill with the free credit as a negative line; the credit pays before the customer."""
     credit = quantized(terms.amount)
     used, lines = min(credit, bill.total), bill.lines
     if used > 0:
@@ -99,9 +100,9 @@ def _credited(bill: Quote, terms: Credit) -> Quote:
 def share(price: Price, usage: Usage) -> Quote:
     """Bill a usage that is part of a longer job: its share of that job's bill.
 
-    A share has no rounding, no starts and no interruptions. It bears neither charges per run nor
-    free credit, which belong to the whole job. Raises InputError as ``quote`` does, and if the plan
-    has no hourly charge.
+    A share has no rounding, starts or interruptions. It has neither charges per run nor free
+    credit, which belong to the whole job. Raises InputError as ``quote`` does, and if the plan has
+    no hourly charge.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)

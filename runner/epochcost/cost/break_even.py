@@ -2,9 +2,9 @@
 
 Both costs are linear in the hours of use. Most of an owned machine's cost does not depend on these
 hours. A rented machine costs nothing without use, while a commitment costs the same whatever the
-use. If a discount for sustained use makes later hours cheaper, the rented cost is linear in pieces.
-Hours are those of the owned machine. This module also lists the rented plans that could do its
-work, with their speed, and puts the answers into words.
+use. With a discount for sustained use, the rented cost consists of several linear pieces. Hours are
+those of the owned machine. This module also lists the rented plans that could do its work, with
+their speed, and formulates the answers as phrases.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class MonthlyCost:
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """The hours of use at which buying is cheaper than renting, within a month of 730.5 hours.
+    """The hours of use at which buying is cheaper than renting, in a month of 730.5 hours.
 
-    The costs are equal at ``hours``. If buying is cheaper only up to some hours, the costs are
-    equal again at ``until``. Both are exact to 18 decimals, and None if buying is never cheaper, or
-    always at least as cheap.
+    The costs are equal at ``hours``. If buying is cheaper only up to a number of hours, that number
+    is ``until``. Both are exact to 18 decimals, and None if buying is never cheaper, or always at
+    least as cheap.
     """
 
     outcome: Outcome
@@ -93,11 +93,10 @@ def _hours_words(hours: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """The time after which buying has paid off, for a number of hours of use a month.
+    """The time after which buying is cheaper than renting, for a number of hours of use a month.
 
-    ``years`` is the time after which renting has cost as much as buying and running, within the
-    machine's life. It is None if buying is never cheaper, or if buying becomes cheaper only by the
-    sale at the end (``by_resale``).
+    Within the machine's life, renting has cost as much after ``years`` as buying and running. None
+    if buying is never cheaper, or becomes cheaper only by the sale at the end (``by_resale``).
     """
 
     years: Decimal | None
@@ -105,7 +104,7 @@ class Payback:
 
     @property
     def phrase(self) -> str:
-        """The time after which buying has paid off, as a phrase."""
+        """The time after which buying is cheaper, as a phrase."""
         if self.years is None:
             return "with its resale only" if self.by_resale else "not in its life"
         return f"after {self.years:.1f} years"
@@ -115,8 +114,8 @@ class Payback:
 class Rent:
     """A rented plan that could replace the owned machine.
 
-    ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` says where this
-    number comes from.
+    ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` is the source of
+    this number.
     """
 
     price: Price
@@ -147,9 +146,10 @@ class Comparison:
 def compare(
     owned: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
 ) -> Comparison:
-    """Compare an owned plan with rented plans at ``hours`` a month, by default those of its spec.
+    """Compare an owned plan with rented plans for a number of hours of use a month.
 
-    Raises InputError if the plan is not owned, and in the cases of the functions below.
+    The default are the hours of the plan's spec. Raises InputError if the plan is not owned, and as
+    the functions below do.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -167,7 +167,7 @@ def compare(
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
-    """The monthly cost of an owned machine.
+    """The monthly cost of an owned machine, as a function of the hours of use.
 
     Raises InputError for a rented plan, and if the plan is per vCPU and ``vcpus`` is None.
     """
@@ -179,7 +179,7 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 
 
 def monthly_rented(rent: Rent) -> MonthlyCost:
-    """The monthly cost of a rented machine that does the same work.
+    """The monthly cost of a rented machine that does the owned machine's work.
 
     Starts, rounding and credit are left out. A discount for sustained use makes later hours
     cheaper. A commitment costs the same whatever the use: a month's part of its upfront payment,
@@ -240,7 +240,7 @@ def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
 def payback(
     owned: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None
 ) -> Payback:
-    """The years of use after which buying has paid off, for a number of hours a month.
+    """The years after which buying is cheaper than renting, for a number of hours of use a month.
 
     The purchase is paid on the first day, and the residual value returns at the end of the
     machine's life. Raises InputError if hours exceed a month, and as ``break_even`` does.
@@ -290,7 +290,7 @@ def _demand_one_currency(owned: Price, rented: Price) -> None:
 def rent_at(
     catalogue: Catalogue, owned: Price, identifier: str, speed: Decimal | None = None
 ) -> Rent:
-    """The rented plan with this id, with the declared speed, or 1 if both machines are alike."""
+    """The rented plan with this id and speed; the speed of an equal machine is 1 by default."""
     price = catalogue.price(identifier)
     if speed is not None:
         return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
@@ -303,7 +303,7 @@ def rent_at(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """Current rented plans, in the owned plan's currency, of machines like the owned machine."""
+    """Current rented plans of equal machines, in the owned plan's currency."""
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.doubt
         if rented and _are_alike(catalogue, owned, price):
@@ -311,7 +311,7 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
 
 
 def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
-    """Whether both machines are the same, or have equal numbers of the same accelerators."""
+    """Whether both plans have the same machine, or equal numbers of the same accelerators."""
     bought, rented = (
         sorted((gpu.name, gpu.count) for gpu in catalogue.machine(price.hardware).accelerators)
         for price in (owned, candidate)

@@ -1,6 +1,6 @@
-"""Recompute published figures from their rows' inputs, and compare them at the printed precision.
+"""Recompute published numbers from the values in their rows, and compare at the printed precision.
 
-Each source has one function, whose docstring says how the source's figures follow from its times
+Each source has one function, whose docstring says how the source's numbers follow from its times
 and prices.
 """
 
@@ -24,7 +24,7 @@ from epochcost.specs.published import Claim, Published, Timing, Unit, half_unit
 from epochcost.specs.terms import BILLING_RULES
 from epochcost.units import SECONDS_PER_HOUR, plain
 
-# Base units (dollars, seconds, counts) in one of each unit.
+# Each unit in base units: dollars, seconds or counts.
 _BASE_UNITS: Mapping[Unit, Decimal] = MappingProxyType(
     {
         "US cents": Decimal("0.01"),
@@ -48,9 +48,9 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a published row, and the ``seconds`` that it takes.
+    """The values of a published row, and the time ``seconds`` that its work takes.
 
-    This is the source's time, or another time that rounds to it.
+    The time is the source's, or another time that is rounded to the source's.
     """
 
     row: Timing
@@ -59,11 +59,11 @@ class Work:
 
     @property
     def epoch(self) -> Work:
-        """The work of a single epoch, with its share of the time."""
+        """The same row for a single epoch, with an equal part of the time."""
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     def number(self, key: str) -> Decimal:
-        """The row's value for a key."""
+        """The number that the row states for a key."""
         value = getattr(self.row, key)
         if value is None:
             name = key.removeprefix("total_")
@@ -71,7 +71,10 @@ class Work:
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """Cost of the time in dollars at the row's price or another, prorated or in whole hours."""
+        """The cost of the time in dollars, in proportion or for whole hours.
+
+        ``price`` is the id of another price than the row's.
+        """
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"
@@ -82,18 +85,18 @@ class Work:
         return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credited=False).total
 
 
-# Functions that compute a source's figures in base units, by the label of their claim.
+# Functions that compute a source's numbers in base units, by the label of their claim.
 Figures = Mapping[str, Callable[[], Decimal]]
-# The figures of a row, from a claim, the work of its row and of all rows by id. ``_LOOSE`` has
-# figures that belong to no row.
+# Returns the numbers of a row for a claim, the row's work, and the work of all rows by id.
+# ``_LOOSE`` has numbers that belong to no row.
 Formula = Callable[[Claim, Work, Mapping[str, Work]], Figures]
 
 
 def _ai21_2020() -> Figures:
-    """The cost of a project with all its runs is that of two configurations of ten runs each.
+    """The cost of a project is twenty runs: two configurations with ten runs each.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
-    trillion tokens (Kaplan et al. 2020). The cost of an operation is that of the run of 1.5 billion
+    trillion tokens (Kaplan et al. 2020). An operation costs the same as in the run of 1.5 billion
     parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
     return {
@@ -105,10 +108,10 @@ def _ai21_2020() -> Figures:
 
 
 def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figures:
-    """The cost of an epoch is its time at the price of an hour, in proportion.
+    """The cost of an epoch is its time in hours × the price of an hour.
 
     The time of a batch is the whole time ÷ the number of steps. EC2 billed whole hours in 2016, so
-    that an epoch alone and all 25 epochs are also rounded up to hours.
+    the cost of a single epoch and of all 25 epochs is also computed for whole hours.
     """
     return {
         "one batch": lambda: work.seconds / work.number("total_steps"),
@@ -121,7 +124,7 @@ def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Fig
 
 
 def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """The cost is the time at the price of an hour; the speed-up is the p2's time ÷ the p3's.
+    """The cost is the hours × the price of an hour; the speed-up is the p2's time ÷ the p3's time.
 
     The number of images seen is steps × batch size. The learning rate first drops after 82 epochs
     of 45,000 images in whole steps. The steps until the accuracy is stable are stated as a multiple
@@ -161,7 +164,7 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 
 
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """Times and costs are relative to the GPU: the row's time or cost ÷ the GPU's.
+    """Relative times and costs are the row's time or cost ÷ the GPU's.
 
     The cost is in proportion to the time. "Twice as fast" is the GPU's time ÷ the row's.
     """
@@ -175,7 +178,7 @@ def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     }
 
 
-# By the id of the source's page.
+# The function of each source, by the id of the source's page.
 _FORMULAS: Mapping[str, Formula] = MappingProxyType(
     {
         "kroutikov-2016": _kroutikov_2016,
@@ -188,17 +191,17 @@ _LOOSE: Mapping[str, Callable[[], Figures]] = MappingProxyType({"ai21-2020": _ai
 
 
 def method(published: Published) -> str:
-    """The formulas of a source's figures: the docstring of its function; empty if it has none."""
+    """The docstring of a source's function, which states its formulas; empty without a function."""
     formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
     return cleandoc(formula.__doc__ or "") if formula else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecomputedFigure:
-    """A recomputed figure with its range, in the claim's unit.
+    """A recomputed number with its range, in the claim's unit.
 
     ``exact`` is computed from the source's times; ``low`` and ``high`` are the least and the
-    greatest value over all times that round to them.
+    greatest value over all times that are rounded to the source's times.
     """
 
     exact: Decimal
@@ -208,7 +211,7 @@ class RecomputedFigure:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCheck:
-    """A claim and the recomputed figure; if the figure is None, ``problem`` is the reason."""
+    """A claim and the recomputed number; if there is no number, ``problem`` is the reason."""
 
     claim: Claim
     figure: RecomputedFigure | None
@@ -216,14 +219,14 @@ class ClaimCheck:
 
     @property
     def ours(self) -> Decimal | None:
-        """The recomputed figure, rounded like the source's; halves round up, as in print."""
+        """The recomputed number, rounded to the source's decimals; halves round up, as in print."""
         if self.figure is None:
             return None
         return self.figure.exact.quantize(self.claim.value, rounding=ROUND_HALF_UP)
 
     @property
     def equal(self) -> bool:
-        """Whether the recomputed figure equals the source's at its printed precision."""
+        """Whether the recomputed number equals the source's number at the printed precision."""
         if self.ours is None:
             return False
         if self.claim.relation == "at-least":
@@ -232,9 +235,9 @@ class ClaimCheck:
 
     @property
     def agreement(self) -> Agreement:
-        """How well both figures agree.
+        """How well the recomputed number agrees with the source's.
 
-        "within rounding" means that they are equal for a time that rounds to the source's time.
+        "within rounding" means that they are equal for a time that is rounded to the source's time.
         """
         if self.figure is None:
             return "not recomputed"
@@ -246,14 +249,14 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """How well both figures agree, in words and with a sign, so that colour is not needed."""
+        """The agreement of both numbers as text with a sign, so that readers need no colour."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]
 
     @property
     def our_digits(self) -> str:
-        """The recomputed figure with up to two digits more than the source prints."""
+        """The recomputed number with up to two digits more than the source prints."""
         if self.figure is None:
             return "—"
         finer = self.figure.exact.quantize(self.claim.value.scaleb(-2), rounding=ROUND_HALF_UP)
@@ -269,7 +272,7 @@ class RowChecks:
 
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
-    """Recompute every figure in a source's table from the inputs in its row."""
+    """Recompute every number that a source's table claims from the values in its row."""
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []
     return tuple(
@@ -293,7 +296,7 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The figure of a claim, recomputed, with its range over times that round to the source's.
+    """The recomputed number of a claim, with its range over all times that the source may round.
 
     None if the source's function does not compute it.
     """

@@ -1,8 +1,8 @@
 """Choose among ways to do a job: the cheapest, the fastest, or the best within limits.
 
-The limits are a deadline and a budget. This module also finds the frontier of time and cost, and
-the best batch size for an accuracy. `analysis` finds the candidates and the uncertainty of a
-choice.
+The limits are a deadline and a budget. This module also finds the candidates that no other beats in
+time and cost, and the best batch size for an accuracy. `analysis` collects the candidates and the
+uncertainty of a choice.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Candidate(Generic[KeyT]):
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate with the lowest mean cost; None without candidates.
 
-    If several cost the same, it is the fastest of them; if these also take the same time, the
-    first. Raises InputError for several currencies.
+    Of several with the same cost, it is the fastest; if their times are equal too, the first.
+    Raises InputError for several currencies.
     """
     return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
-    """The candidates that no other dominates.
+    """The candidates that no other candidate dominates, fastest first.
 
     A candidate dominates another if it is at least as good in both mean time and mean cost, and
-    better in one of them. The result is ordered by time, fastest first; candidates that are equal
-    in both stay. Raises InputError for several currencies.
+    better in one of them. Candidates that are equal in both stay. Raises InputError for several
+    currencies.
     """
     best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
@@ -95,8 +95,7 @@ class BatchChoice(Generic[KeyT]):
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate with the lowest mean time; None without candidates.
 
-    If several take the same time, it is the cheapest of them; if these also cost the same, the
-    first.
+    Of several with the same time, it is the cheapest; if their costs are equal too, the first.
     """
     return min(candidates, key=_by_time, default=None)
 
@@ -111,12 +110,12 @@ class Limits:
 
     @property
     def fastest(self) -> bool:
-        """Whether the fastest candidate is the best: if there is a budget but no deadline."""
+        """Whether the best candidate is the fastest one: there is a budget but no deadline."""
         return self.budget is not None and self.deadline_seconds is None
 
     @property
     def phrases(self) -> Mapping[str, str]:
-        """A phrase for each limit, by the limit's name."""
+        """A phrase for people about each limit, by the limit's name."""
         phrases = {}
         if self.deadline_seconds is not None:
             phrases["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
@@ -138,7 +137,7 @@ class Limits:
         name: Callable[[Candidate[KeyT]], str],
         sought: str,
     ) -> Candidate[KeyT]:
-        """The best candidate within the limits, of at least one candidate in a single currency.
+        """The best candidate within the limits; all candidates must have the same currency.
 
         Raises InputError if the budget is in another currency, or if no candidate meets the limits;
         the error then gives the ``name`` of the nearest candidate.
@@ -166,9 +165,9 @@ def cheapest_batch(
 ) -> BatchChoice[KeyT]:
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
-    Accuracy belongs to a batch size and not to a machine. A batch size counts if its accuracy plus
-    its spread reaches the best known accuracy minus the spread of the best. Raises InputError for
-    several currencies.
+    Accuracy depends on the batch size and not on the machine. A batch size counts if its accuracy
+    plus its spread reaches the best known accuracy minus the spread of the best. Raises InputError
+    for several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

@@ -1,8 +1,8 @@
-"""Energy and emissions of computing: power over time, the building's part, the grid's emissions.
+"""Energy and emissions of computing, from power, time, the building's PUE and the grid.
 
-Sources differ more in their assumptions than in their formula. So each energy says whether a meter
-measured it or it follows from a declared power, and where its PUE comes from: the building's energy
-divided by that of the machines (power usage effectiveness).
+The PUE (power usage effectiveness) is the building's energy divided by that of the machines.
+Sources differ more in their assumptions than in their formula. So each energy says where its PUE
+comes from, and whether a meter measured it or it follows from a declared power.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epochcost.units import SECONDS_PER_HOUR, plain
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Mean power of one machine in watts; ``phrase`` tells people where the figure comes from.
+    """Mean power of one machine in watts; ``phrase`` tells people its source.
 
     Raises InputError for watts that are not positive and finite.
     """
@@ -36,12 +36,12 @@ class Power:
 
     @classmethod
     def metered(cls, mean_watts: float, meter: str) -> Power:
-        """The mean power that a meter read while the machine was in use."""
+        """The mean power that a meter measured while the machine was in use."""
         return cls(Decimal(repr(mean_watts)), f"measured by {meter}")
 
     @classmethod
     def declared(cls, watts: Decimal, of: str) -> Power:
-        """The power that a spec or a plan declares; ``of`` names the parts that draw it."""
+        """The power that a spec or plan states for ``of``, the parts of the machine that use it."""
         return cls(watts, f"from declared power: {plain(watts)} W of {of}")
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
@@ -59,9 +59,9 @@ class UnknownEnergy:
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy that machines use and the emissions that this causes; neither is billed.
+    """The energy that machines use and the resulting emissions; neither is billed.
 
-    ``machines_kwh`` is the machines' energy without the building's part. ``kg_co2e`` are the
+    ``machines_kwh`` is the machines' energy without the rest of the building. ``kg_co2e`` are the
     kilograms of CO2 equivalent that the building's whole energy emits.
     """
 
@@ -76,7 +76,7 @@ class EnergyUse:
 def energy_use(
     power: Power, machine_seconds: Decimal, grid: Grid, pue: Decimal | None = None
 ) -> EnergyUse:
-    """The energy and emissions of using all machines for ``machine_seconds`` together.
+    """The energy and emissions of a use; ``machine_seconds`` is the sum over all machines.
 
     If ``pue`` is None, the function uses the PUE of the grid, or 1 (the machines without the
     building) if the grid's source states none. Raises InputError for a PUE below 1.
@@ -99,8 +99,8 @@ def declared_power(
 ) -> Power | UnknownEnergy:
     """The power of a machine in use, or the reason why it is unknown.
 
-    It is stated by the owned plan if ``price`` is one, else by the machine's spec. If the spec
-    states no power of the host, the result is the power of the accelerators alone and says so.
+    If ``price`` is an owned plan, the plan states it, else the machine's spec. If the spec states
+    no power of the host, the result is the power of the accelerators alone and says so.
     """
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)
@@ -116,7 +116,7 @@ def declared_power(
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> Power | UnknownEnergy:
-    """The power of a machine in use by its owned plan, or the reason why the plan has none."""
+    """The power of a machine in use that an owned plan states, or the reason if it states none."""
     if not plan.per_vcpu:
         return Power.declared(plan.power_watts, "the owned machine")
     if vcpus is None:

@@ -1,6 +1,6 @@
 """Turn a time with an interval into a cost with an interval, or into a reason why there is none.
 
-Callers choose the times and the plans.
+Callers choose the times and the price plans.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.units import money
 
-# If a mean is this multiple of its low end, a few scattered samples bound it only from above.
+# A low end below the mean divided by this is no bound; a few scattered samples give such intervals.
 WIDEST = 1000
 
 
@@ -40,7 +40,7 @@ class Time:
 
     @classmethod
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
-        """A time from floats; each becomes the shortest decimal that gives the same float.
+        """A time from floats, each converted to the shortest decimal that gives the same float.
 
         The interval is corrected if it reaches below zero, as for a few scattered samples, or if
         rounding excludes the mean from it, as for equal samples.
@@ -51,23 +51,23 @@ class Time:
 
     @classmethod
     def exact(cls, seconds: Decimal) -> Time:
-        """A time without an interval, such as a time that a source prints."""
+        """A time whose interval has no width, such as a time that a source prints."""
         return cls(seconds, seconds, seconds)
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the interval is a usable bound; it is not if it is almost zero."""
+        """Whether the low end of the interval is a usable bound, not almost zero."""
         return self.mean <= WIDEST * self.low
 
     def scaled(self, repetitions: int | Decimal) -> Time:
-        """The time of ``repetitions`` of the work, one after the other."""
+        """The time of doing the same work ``repetitions`` times, one after the other."""
         with exact_arithmetic():
             return Time(self.low * repetitions, self.mean * repetitions, self.high * repetitions)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The costs of a time at the low end of its interval, at its mean and at its high end.
+    """The costs for the low end, the mean and the high end of a time.
 
     If billed time is rounded up, ``mean`` is the bill of the mean time, not the mean of the bills.
     """
@@ -81,7 +81,7 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the interval is a usable bound; it is not if it is almost zero."""
+        """Whether the low end of the interval is a usable bound, not almost zero."""
         return self.mean <= WIDEST * self.low
 
     @property
@@ -95,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """An unknown cost, which is different from a cost of zero.
+    """A cost that is unknown, which is different from a cost of zero.
 
     ``reason`` is a phrase for people.
     """
@@ -108,7 +108,7 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of a job on ``machines`` equal machines, and the facts that decide its price.
+    """The time of a job on ``machines`` equal machines, and the properties that decide its price.
 
     If ``shared``, the work is part of a longer job and pays its share of that job's bill, without
     rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
@@ -122,16 +122,16 @@ class MachineTime:
 
     @property
     def machine(self) -> tuple[int | None, bool]:
-        """The number of vCPUs, and whether accelerators are used: both decide the price."""
+        """Number of vCPUs, and whether accelerators are used; prices may depend on both."""
         return self.vcpus, self.accelerated
 
     def usage(self, seconds: Decimal | None = None) -> Usage:
-        """The usage to bill if the job takes ``seconds``, by default the mean time."""
+        """The usage to bill if the job takes ``seconds``; the default is the mean time."""
         duration = self.time.mean if seconds is None else seconds
         return Usage(duration, self.machines, self.vcpus, self.accelerated)
 
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
-        """The bill without credit if the job takes ``seconds``, by default the mean time.
+        """The bill without free credit if the job takes ``seconds``; the default is the mean time.
 
         Free credit changes the payer and not the cost. Raises InputError as ``quote`` does.
         """
@@ -139,9 +139,9 @@ class MachineTime:
         return share(price, usage) if self.shared else quote(price, usage, credited=False)
 
     def cost(self, price: Price | None) -> Cost:
-        """The cost at the low end, the mean and the high end of the time.
+        """The costs for the low end, the mean and the high end of the time.
 
-        Unpriced, with the reason, if there is no price or the plan cannot be applied.
+        The result is Unpriced, with the reason, if there is no price or the plan cannot be applied.
         """
         if price is None:
             return Unpriced("no price is known")

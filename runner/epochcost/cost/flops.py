@@ -1,7 +1,7 @@
 """Estimate the time of a training that was never timed from its operations, as a range.
 
-The time is operations ÷ (peak rate × utilisation). Nobody knows the utilisation of a training that
-never ran, so a range of it is assumed.
+The time is operations ÷ (peak rate × utilisation). The utilisation of a training that never ran is
+unknown, so a range of it is assumed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 
 Precision = Literal["fp16", "fp32"]
-# A training step takes as much arithmetic as three forward passes, by the usual convention.
+# By the usual convention, a training step takes the operations of three forward passes.
 PASSES_PER_STEP = 3
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
 
 
-# Utilisation by large language models on GPUs and TPUs: GPT-3 21.3 %, Megatron-Turing 30.2 %,
+# Utilisation of GPUs and TPUs by large language models: GPT-3 21.3 %, Megatron-Turing 30.2 %,
 # Gopher 32.5 %, PaLM 46.2 % (Chowdhery et al. 2022, arXiv 2204.02311, table 3), rounded outward.
 _LEAST_USED, _MOST_USED = Decimal("0.2"), Decimal("0.5")
 UTILISATION = (
@@ -42,8 +42,8 @@ def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
     """Operations of a model's whole training; None if unknown.
 
-    A declared model takes 6 operations for each parameter and token. A graph takes three forward
-    passes for each example, by the usual convention.
+    A declared model (without a graph) takes 6 operations for each parameter and token. A graph
+    takes three forward passes for each example, by the usual convention.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)

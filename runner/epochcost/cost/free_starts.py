@@ -1,4 +1,4 @@
-"""Expected number of a job's free starts, which cost nothing as the provider ends them early.
+"""Expected number of a job's machine starts that cost nothing because the provider ends them early.
 
 The job is that of `cost.spot`, on a machine that the provider may take back. A start is free if
 this happens in its first F seconds. Let r be the rate of interruptions and t the seconds that a
@@ -20,13 +20,13 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class FreeStarts:
-    """The expected number of starts that cost nothing, and their total running time in seconds."""
+    """The expected number of starts that cost nothing, and the seconds that they run in all."""
 
     number: Decimal
     seconds: Decimal
 
     def times(self, factor: Decimal) -> FreeStarts:
-        """Multiply both the number and the time of the free starts by a factor."""
+        """The free starts with both number and time multiplied by a factor."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
     def __add__(self, more: FreeStarts) -> FreeStarts:
@@ -34,7 +34,7 @@ class FreeStarts:
 
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
-    """Expected number and time of a job's free starts, in closed form.
+    """Expected number and time of a job's free starts, by a closed formula.
 
     The plan must not limit the lifetime of a machine.
     """
@@ -46,14 +46,14 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
     if job.interval is not None:
         return at_start + _in_stretches(job)
     free = at_start + _in_notice(job)
-    # Starts that are taken back during work also write a checkpoint on notice.
+    # A start that is interrupted during work also writes a checkpoint after the notice.
     idle = one_minus_exp(job.rate * minimum(job.first_start, job.free))
     idle += time.interruptions * one_minus_exp(job.rate * minimum(job.later_start, job.free))
     return FreeStarts(free.number, free.seconds + job.save * (free.number - idle))
 
 
 def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """Probability that a start costs nothing, and the expected seconds that it then runs.
+    """Probability that a start is free, and the expected seconds that it then runs.
 
     ``needed`` is the time that the start would need to end the job.
     """

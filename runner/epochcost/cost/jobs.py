@@ -14,19 +14,19 @@ from epochcost.units import HOURS_PER_BILLED_MONTH
 
 _ZERO, _ONE, _MILLION = Decimal(0), Decimal(1), Decimal(1_000_000)
 _MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * 3600)
-# Share of the answers that may take longer than the time shown.
+# Share of the answers that may take longer than the computed time.
 _LATE = Decimal("0.01")
 
 
 def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """Expected cost of failed runs for each successful run, if a failed run costs ``cost`` too."""
+    """Expected cost of failed runs for each successful run; every run costs ``cost``."""
     return failing / (_ONE - failing) * cost
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
     """Number of machines for a rate of requests.
 
-    Each is busy at most the share ``busy`` of the time.
+    No machine is busy for more than the share ``busy`` of the time.
     """
     return maximum(_ONE, ceiling(per_second * request_seconds / busy))
 
@@ -35,7 +35,7 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
     """Time within which 99 % of randomly arriving requests are answered; ``load`` is below 1.
 
     The time includes the wait in the queue and, if a batch takes all waiting requests, the time of
-    the batch before. It is an upper bound, at most a third above the time in a simulated queue.
+    the previous batch. It is an upper bound, at most a third above the time in a simulated queue.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -44,11 +44,10 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Program for the cost of one training and of a month's trainings, and for the machines needed.
+    """Program for the calculator: cost of a training and of a month's trainings, and machines.
 
     Failed runs are included. Inputs are the cost ``total`` and the ``elapsed`` seconds of a
-    successful run, the share ``failed`` of runs, and the number ``times`` of trainings in a
-    month.
+    successful run, the share ``failed`` of runs, and the number ``times`` of trainings in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
     failures = failures_paid(total, failed)
@@ -64,7 +63,7 @@ def training_program() -> Json:
 
 
 def serving_program() -> Json:
-    """Program for the number of machines that serve a rate of requests, their load and latency.
+    """Program for the calculator: number of machines that serve a rate of requests, and latency.
 
     Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch and
     its ``seconds``, and the share ``busy`` of the time that a machine may be in use.
@@ -78,7 +77,7 @@ def serving_program() -> Json:
 
 
 def million_program() -> Json:
-    """Program for the cost of a million requests.
+    """Program for the calculator: the cost of a million requests.
 
     Inputs are the cost ``total`` of running the machines for ``month`` seconds, and their ``rate``
     of requests a second.

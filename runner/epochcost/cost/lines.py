@@ -1,4 +1,4 @@
-"""The usage to bill, the lines of a bill, and the quote that sums them.
+"""The usage to bill, the lines of a bill, and the quote: a bill with its total.
 
 Free credit, which a provider gives new customers, is a negative line.
 """
@@ -13,7 +13,7 @@ from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.units import MAX_DURATION_SECONDS
 
-# A larger number of machines or vCPUs is a typing error.
+# Larger numbers of machines or vCPUs are typing errors.
 MOST_AT_ONCE = 1_000_000
 # An exabyte.
 MOST_GIGABYTES = 1_000_000_000
@@ -21,7 +21,7 @@ MOST_GIGABYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
+    """The use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
     Each machine of each run is billed separately: a run starts its machines anew and lasts
     ``duration_seconds``, rounded to 18 decimals. Only plans that are priced per vCPU need
@@ -51,7 +51,7 @@ class Usage:
 
     @property
     def machines(self) -> int:
-        """The number of machines in all runs together: machines at once times successive runs."""
+        """The number of machines of all runs together: machines at once times successive runs."""
         return self.count * self.runs
 
 
@@ -74,7 +74,7 @@ class Quote:
     """A bill: its lines, whose exact sum is the total.
 
     ``price_id`` and ``as_of``, the day of the price, are None for a bill at an hourly rate.
-    ``assumed`` says that the plan's figures are assumptions and not from a price list.
+    ``assumed`` says that the plan's prices are assumptions and not from a price list.
     ``elapsed_seconds`` is the time from the request for the machines to the last run's end, with
     expected start-ups, restarts and failures. ``credit_left`` is the rest of the free credit, None
     if the plan has none.

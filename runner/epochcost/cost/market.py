@@ -1,7 +1,7 @@
-"""A trace of spot machines as arrays, from which costs and rates of interruption are computed.
+"""The prices of spot machines over time as arrays, to compute costs and interruption rates.
 
-Rows of the arrays are zones, columns the periods in which no zone changes. Amounts are floats and
-not decimals, since thousands of jobs are replayed at once; their error is far below a cent.
+Rows of the arrays are zones; columns are the periods in which no zone changes. Amounts are floats
+and not decimals, since thousands of jobs are replayed at once; their error is far below a cent.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """For each of some times, the index of the column (period) that contains it."""
+        """The index of the column (period) that contains each of the times ``now``."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """Costs of machines from ``start`` to ``end``.
+        """Costs of machines in ``zones`` from ``start`` to ``end``.
 
         The provider must not take the machines back before ``end``.
         """
         return self._paid_at(zones, end) - self._paid_at(zones, start)
 
     def _paid_at(self, zones: Indices, now: Floats) -> Floats:
-        # side="left": the period after the end of a use may have no price.
+        # side="left", since the period that begins at the end of a use may have no price.
         column = np.maximum(np.searchsorted(self.times, now, side="left") - 1, 0)
         since = (now - self.times[column]) / SECONDS_PER_HOUR
         rate = self.rate[zones, column]

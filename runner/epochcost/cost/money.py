@@ -22,7 +22,7 @@ from decimal import (
 from epochcost.errors import InputError
 from epochcost.specs.reference_data import ISO_4217
 
-# 18 decimals under LARGEST leave room for a million machines within the 60 digits of CONTEXT.
+# Amounts up to LARGEST with 18 decimals, times a million machines, fit into CONTEXT's 60 digits.
 QUANTUM = Decimal("1e-18")
 LARGEST = Decimal("1e30")
 _LEAST = -LARGEST
@@ -45,7 +45,7 @@ _entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
 class _ExactArithmetic:
     """The context manager of `exact_arithmetic`, a class since a generator takes twice the time.
 
-    It changes nothing if `exact_arithmetic` is in force already.
+    Inside another `exact_arithmetic` it changes nothing.
     """
 
     __slots__ = ("_outside",)
@@ -69,7 +69,7 @@ class _ExactArithmetic:
 
 
 def exact_arithmetic() -> AbstractContextManager[None]:
-    """A context manager in which Decimals are computed with the 60 digits of CONTEXT.
+    """A context in which Decimals are computed with the 60 digits of CONTEXT.
 
     Raises InputError for a result that is too large for these digits.
     """

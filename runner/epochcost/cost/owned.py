@@ -16,7 +16,7 @@ from epochcost.errors import InputError
 from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
-# The Julian year of 365.25 days; a month is a twelfth. Rent by the month has the providers' month,
+# A year has 365.25 days, and a month is a twelfth of it; for rented machines a month has
 # `units.HOURS_PER_BILLED_MONTH`.
 HOURS_PER_YEAR = 8766
 MONTHS_PER_YEAR = 12
@@ -29,8 +29,8 @@ class Ownership:
     """The monthly cost of an owned machine, or of one of its vCPUs, in the plan's currency.
 
     ``fixed_per_month`` is paid whatever the use: loss of value, rack, maintenance, and the energy
-    of a month in which the machine is idle. ``energy_per_hour`` is the additional energy of an hour
-    of use.
+    of a month in which the machine is idle. ``energy_per_hour`` is the additional energy cost of an
+    hour of use.
     """
 
     fixed_per_month: Decimal
@@ -38,7 +38,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """The monthly cost under an owned plan, whatever the plan's utilisation."""
+        """The monthly cost under an owned plan; it does not depend on the plan's utilisation."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -46,17 +46,17 @@ class Ownership:
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """Cost of a month without use, except the loss of value: rack, maintenance and idle energy."""
+    """Monthly cost of an idle machine except its loss of value: rack, maintenance and energy."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
 
 
 def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
-    """Lines for depreciation, maintenance and energy of ``seconds`` of use.
+    """Lines of a bill for ``seconds`` of use: depreciation, rack, maintenance and energy.
 
     ``units`` is the number of machines or vCPUs. If u is the utilisation, each hour of use pays for
-    1/u - 1 idle hours. Lines without a figure in the plan are left out.
+    1/u - 1 idle hours. Lines whose cost the plan does not state are left out.
     """
     hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
@@ -66,7 +66,7 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 
 
 def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Yield the label, the quantity, the unit and the rate per unit of each line of the bill."""
+    """Yield each line of the bill as label, quantity, unit, and rate per unit."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
     yield "depreciation", hours, unit, quantized((plan.purchase - plan.residual) / used_hours)
@@ -86,7 +86,7 @@ def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Dec
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
-    """Number of priced units in one machine: its vCPUs if the plan is per vCPU, else 1.
+    """The number of units in a machine that a plan prices: vCPUs if it is per vCPU, else 1.
 
     For a plan per vCPU, raises InputError if the number of vCPUs is unknown, or if the work runs on
     an accelerator, which the plan does not price.

@@ -1,13 +1,13 @@
-"""A price plan's bill as a program for the browser: the formulas of `cost.bill`, traced.
+"""The bill of a price plan as a program for the browser, made from the formulas of `cost.bill`.
 
-A program is JSON. ``inputs`` are the names of the usage and of those figures of the plan that a
+A program is JSON. ``inputs`` are the names of the usage and of those values of the plan that a
 reader may change, with their defaults. ``values`` are the names of expressions that occur more than
 once and are evaluated on demand. ``lines`` are the bill's labels with their amounts. An expression
 is a number, a name, or a list that begins with an operator. Operators are ``+ - * / exp expm1 log
-sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The interpreter is
-the site's bill.js; tests compare it with another interpreter and both with `cost.bill`. Other
-formulas have named ``answers`` instead of lines. Free credit is left out: it changes the payer and
-not the cost.
+sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The site's bill.js
+interprets it; tests compare it with another interpreter and both with `cost.bill`. Other formulas
+have named ``answers`` instead of lines. Free credit is left out: it changes the payer and not the
+cost.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ FORMAT = 1
 RATE, _EGRESS = "interruptions.rate_per_hour", "egress_gb"
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh")
 _SECONDS, _COUNT, _RUNS = symbol("seconds"), symbol("count"), symbol("runs")
-# Seconds of one run on one machine; `count` machines do each of `runs` runs.
+# A run takes `seconds` on each of `count` machines; there are `runs` runs.
 _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The bill of a plan as formulas: inputs with defaults, lines, and elapsed seconds.
+    """A plan's bill as formulas: inputs with defaults, lines, and elapsed seconds.
 
     A line has a label and an amount; amounts and seconds are formulas of the inputs.
     """
@@ -65,7 +65,7 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program for a separate job's bill; it equals that of ``cost.quote`` without credit.
+    """The program for the bill of a separate job: the bill of ``cost.quote`` without credit.
 
     Raises InputError if the plan can never be billed.
     """
@@ -88,7 +88,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program for a share of a longer job's bill; the bill equals that of ``cost.share``.
+    """The program for the bill of a part of a longer job: the bill of ``cost.share``.
 
     Raises InputError if the plan has no hourly charge.
     """
@@ -101,7 +101,7 @@ def share_program(price: Price) -> Program:
 
 
 def _egress_input(price: Price) -> dict[str, Decimal]:
-    """The program's input for moved data, if the plan has a price for moving data."""
+    """The program's input for moved data; empty if the plan has no price for moving data."""
     return {_EGRESS: Decimal(0)} if any(part.per == "gb" for part in price.components) else {}
 
 
@@ -110,7 +110,7 @@ def _usage(inputs: Mapping[str, Decimal]) -> RentedUsage:
 
 
 def _owned_program(price: Price, plan: Owned) -> Program:
-    """The program for an owned plan's bill; figures of the plan are inputs, named by their keys."""
+    """The program for the bill of an owned plan, whose values are inputs, named by their keys."""
     inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
     traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
     units = _COUNT
@@ -143,7 +143,7 @@ class _Writer:
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}
-        # The shared expression of all equal expressions, by structure and by id.
+        # For equal expressions, the first of them: by structure, and by the id of each expression.
         self._alike: dict[tuple[Any, ...], Expression] = {}
         self._chosen: dict[int, Any] = {}
         self._uses: Counter[int] = Counter()
@@ -154,7 +154,7 @@ class _Writer:
             self._uses[id(self._shared(figure))] += 1
 
     def json(self, figure: Any) -> Json:
-        """A formula as JSON, or the name of the value that holds it."""
+        """A formula as JSON, or the name of a value if the formula occurs several times."""
         if not isinstance(figure, Expression):
             return _number(figure)
         shared = self._shared(figure)
@@ -169,7 +169,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first expression that equals this one; its operands are replaced in the same way."""
+        """The first expression that equals this expression, with operands replaced likewise."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:

@@ -1,9 +1,9 @@
-"""Rented machines: a plan's hourly charges, and the lines of a bill that follow from them.
+"""Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
 The hourly charges are the plan's amount, its commitment, its components and their premiums.
-`cost.schedule` decides the billed time. If a plan has a discount for sustained use, an hour is the
-cheaper the longer the machine runs in a month; a month has 730 hours and begins with the job. Call
-the functions within `exact_arithmetic`.
+`cost.schedule` decides the billed time. With a discount for sustained use, later hours of a month
+are cheaper; a month has 730 hours and begins with the job. Call the functions within
+`exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
 class HourlyCharge:
     """A charge for an hour of a machine: ``rate`` times ``units``, with 18 decimals.
 
-    Premiums refer to it by ``name``; the bill shows ``label``.
+    Premiums refer to the charge by ``name``; the bill shows ``label``.
     """
 
     name: str
@@ -52,12 +52,12 @@ class HourlyCharge:
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """The charge for ``seconds``; a longer time never gives less, even in the last decimal."""
+        """The charge for ``seconds``; it never falls as time grows, even in the last decimal."""
         return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """The charge of a plan with only an hourly rate.
+    """The only charge of a plan that has just an hourly rate.
 
     Raises InputError if the rate is below 1e-18 or not finite.
     """
@@ -72,7 +72,7 @@ def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
     return _hourly_parts(Identity(price))
 
 
-# Cached, since prices are frozen and each bills many jobs.
+# Cached, since a price does not change and bills many jobs.
 @lru_cache(maxsize=256)
 def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     price = identity.value
@@ -100,7 +100,7 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """The charge by which each used hour also pays for unused hours of a commitment's term.
+    """The charge by which each used hour also pays for the unused hours of a commitment.
 
     If u is the utilisation, each used hour pays for 1/u - 1 idle hours. So a used hour costs
     (upfront / (months x 730 h) + hourly) / u in all.
@@ -116,7 +116,7 @@ def _unused(terms: Commitment, label: str, units: Decimal = _ONE) -> HourlyCharg
 
 @dataclass(frozen=True, slots=True)
 class RentedUsage:
-    """Number of machines at once, number of successive runs, and gigabytes of egress in all."""
+    """Number of machines at once, number of successive runs, and total gigabytes of egress."""
 
     count: Count
     runs: Count
@@ -124,24 +124,24 @@ class RentedUsage:
 
     @property
     def machines(self) -> Count:
-        """The number of machines in all runs together: machines at once times successive runs."""
+        """The number of machines of all runs together: machines at once times successive runs."""
         return self.count * self.runs
 
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Hourly charges, and the number of machines in all runs to which they apply."""
+    """A number of machines, over all runs, and the hourly charges of each."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
 
     @property
     def hourly(self) -> Decimal:
-        """The charges for an hour of one machine, summed."""
+        """The sum of the charges for an hour of one machine."""
         return sum((charge.hourly for charge in self.charges), _ZERO)
 
     def cost(self, seconds: Decimal) -> Decimal:
-        """The charges for ``seconds`` of all these machines, summed."""
+        """The sum of the charges for ``seconds`` of all these machines."""
         return sum((line.amount for line in self.lines(seconds)), _ZERO)
 
     def lines(self, seconds: Decimal) -> Iterator[Line]:
@@ -154,7 +154,7 @@ class ChargedMachines:
 
 
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """The hourly charges of a usage, grouped by the machines to which they apply.
+    """The machines of a usage in groups, each with its hourly charges.
 
     If a commitment has an on-demand price, it covers a number of machines at once. Its payments are
     charged for these machines whether they are used or not; each further machine costs the
@@ -174,9 +174,9 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _covered_and_above(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """The charges of a commitment for ``count`` machines at once, each with a number of machines.
+    """Pairs of a number of machines and their charges, for ``count`` machines at once.
 
-    There are charges for the commitment's used machines, for its unused machines, and for machines
+    There are pairs for the commitment's used machines, for its unused machines, and for machines
     beyond the commitment.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
@@ -203,7 +203,7 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """Time at the full price that costs as much as ``used`` time with the discount.
+    """The time at full price that costs as much as the time ``used`` with the discount.
 
     Times are in the unit of ``month``, and ``used`` begins with a month. A month is divided into
     equal parts, and each of ``shares`` is the share of the price that is charged in one part. Every
@@ -220,7 +220,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """The discount in each of ``runs`` successive runs, as seconds at the full price."""
+    """The sustained-use discount in each of ``runs`` successive runs, as seconds at full price."""
     if not shares:
         return _ZERO
     used = seconds * runs
@@ -230,7 +230,7 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of a job by its schedule.
+    """All lines of the bill of a job with a given schedule.
 
     ``lay_out`` returns the job's schedule under another billing rule.
     """
@@ -245,7 +245,7 @@ def job_lines(
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """The lines of a share of a longer job's bill; raises InputError without an hourly charge."""
+    """The lines of a share of a longer job's bill; InputError if the plan has no hourly charge."""
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
     yield from job_lines(price, schedule, usage, lambda _: schedule)
@@ -257,7 +257,7 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: a line for each charge for work, then a line for each other use of time.
+    """Lines of a bill: one for each charge for work, then one for each other use of time.
 
     The last line subtracts ``discounted`` seconds. The amount of a later line is the bill of all
     time so far minus the lines before it. If each were rounded separately, a bill could fall by one
@@ -279,7 +279,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """The uses of time after the work, each with the total billed time up to the end of the use."""
+    """The uses of time other than work, each with the total billed time when the use ends."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -300,9 +300,9 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines for storage, egress and runs.
+    """Lines of a bill for storage, egress and runs.
 
-    Storage is billed for the elapsed time, or by a billing rule of its own.
+    Storage is billed for the elapsed time, or by a separate billing rule of the component.
     """
     for part in price.components:
         amount = part.amount or _ZERO

@@ -1,12 +1,12 @@
 """Replay spot jobs over a trace of prices: their cost if they stay in a zone or move between zones.
 
-The idea is DeepSpotCloud's: an interrupted training continues from its checkpoint in another zone
-with a cheaper machine (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
-instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
-read the paper, so these rules are our own. Each second costs the price at that time, nothing is
-rounded, and no policy knows the future. The job is replayed from many times of start at once,
-stretch by stretch; a stretch is the work up to a checkpoint. If the job does not end within the
-trace, that start gives no cost.
+An interrupted training continues from its checkpoint in another zone with a cheaper machine, an
+idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot instances
+for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not read the
+paper, so these rules are our own. Each second costs the price at that time, nothing is rounded, and
+no policy uses future prices. The job is replayed from many times of start at once, stretch by
+stretch; a stretch is the work up to a checkpoint. If the job does not end within the trace, that
+start gives no cost.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from epochcost.errors import InputError
 from epochcost.specs.prices.traces import Floats
 from epochcost.units import SECONDS_PER_HOUR
 
-# The work between checkpoints if they take no time, or the market never interrupts.
+# The work between checkpoints if checkpoints take no time or there are no interruptions.
 _USUAL_INTERVAL_SECONDS = 600.0
-# A policy's choice to leave spot machines for good.
+# Instead of a zone: finish the job on an on-demand machine.
 ON_DEMAND = -1
 
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job to replay, and the seconds that a start, a checkpoint and a move take.
+    """A job to replay, with the seconds of a restart, a checkpoint and a move to another zone.
 
     Every interval of work ends with a checkpoint. Each later start takes the time of a restart; a
     move to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price
@@ -60,7 +60,7 @@ class MovingJob:
 
     @property
     def undisturbed_seconds(self) -> float:
-        """Seconds of work and checkpoints if there are no interruptions."""
+        """Seconds of work and checkpoints together, if there are no interruptions."""
         saves = math.ceil(self.work_seconds / self.interval_seconds) - 1
         return self.work_seconds + self.save_seconds * saves
 
@@ -73,7 +73,7 @@ class MovingJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """The state of jobs at a time when a policy decides where they continue.
+    """The state of many replayed jobs when a policy decides where each continues.
 
     A policy decides at a start, a checkpoint, an interruption or a change of the market. Each array
     has an item for each job: the time ``now``, the market's ``column`` at that time, the ``zone``
@@ -99,12 +99,12 @@ class Moment:
         return np.where(own_is_best, self.zone, best)
 
     def price(self, zone: Indices) -> Floats:
-        """The current hourly price in the given zone of each job."""
+        """The current hourly price for each job in the zone that ``zone`` gives for it."""
         price: Floats = self.market.rate[zone, self.column]
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """Seconds until work would continue in the given zone of each job.
+        """Seconds until each job's work continues if it moves to the zone that ``zone`` has for it.
 
         0 if the job's machine is running there.
         """
@@ -120,12 +120,12 @@ class Moment:
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
 
-# The zone in which each job continues, or ON_DEMAND.
+# Returns the zone in which each job continues, or ON_DEMAND.
 Policy = Callable[[Moment], Indices]
 
 
 def stay(moment: Moment) -> Indices:
-    """Policy: stay in the zone, and wait for a machine there."""
+    """Policy: stay in the same zone, and wait for a machine there."""
     return moment.zone
 
 
@@ -135,10 +135,10 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: also move at a checkpoint if the remaining work then costs less at current prices."""
+    """Policy: also move at a checkpoint if the remaining work is then cheaper at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
-    # Prices are infinite without a machine, and infinity minus infinity is invalid.
+    # A zone without machines has an infinite price; the difference of two is invalid.
     with np.errstate(invalid="ignore"):
         gained = (moment.price(moment.zone) - moment.price(best)) * moment.remaining
         lost = job.move_charge * SECONDS_PER_HOUR + pause * moment.price(best)
@@ -156,7 +156,7 @@ def fall_back_on_demand(moment: Moment) -> Indices:
     return np.where(late, ON_DEMAND, zone)
 
 
-# Policies by their names for people; the others are compared with the first.
+# Policies by their names for people; the first is the baseline of the comparison.
 STAYING = "staying"
 POLICIES: Mapping[str, Policy] = MappingProxyType(
     {
@@ -170,7 +170,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Arrays with the replayed job's cost, time and events, for each time of start.
+    """Arrays with cost, time and events of the replayed job, with an item for each time of start.
 
     ``elapsed`` is in seconds. If ``finished`` is False, the trace ended before the job.
     """
@@ -185,7 +185,7 @@ class Outcome:
 def replay(
     market: Market, job: MovingJob, policy: Policy, starts: Floats, home: int | None = None
 ) -> Outcome:
-    """Replay a job from each of ``starts``, in seconds from the trace's start.
+    """Replay a job from each of the times ``starts``, in seconds from the trace's start.
 
     A job begins in the zone ``home``, by default in the cheapest zone at its start.
     """
@@ -196,7 +196,7 @@ def replay(
 
 
 class _Runs:
-    """The replayed job's state for each start; ``active`` are the indices of unfinished runs."""
+    """The state of the replayed job for each time of start; ``active`` are the unfinished ones."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -212,7 +212,7 @@ class _Runs:
         self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
     def step(self, policy: Policy) -> None:
-        """Let each active run wait for a machine, work on a stretch, or change to on demand."""
+        """For each active run, wait for a machine, work on a stretch, or finish on demand."""
         market, who = self._market, self.active
         now = self.now[who]
         moment = Moment(
@@ -233,7 +233,7 @@ class _Runs:
         self._finish_on_demand(who[hired])
         self.now[who[waits]] = market.change[moment.column[waits]]
         self._work(moment, zone, there)
-        # The price on demand is also known after the trace's end.
+        # On-demand machines have the same price after the trace's end.
         self.finished[who] &= hired | (self.now[who] <= market.end)
         self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
@@ -266,9 +266,9 @@ class _Runs:
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """Evenly spaced times of start from which the uninterrupted job ends within the trace.
+    """Evenly spaced times of start; without interruptions the job ends within the trace.
 
-    Raises InputError if there are none.
+    Raises InputError if the trace is shorter than the job.
     """
     last = market.end - job.undisturbed_seconds
     if last < 0:
@@ -281,7 +281,7 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 
 
 def saving_interval(market: Market, save: float) -> float:
-    """Optimal seconds of work between checkpoints, by the interruption rate over all zones."""
+    """Optimal seconds of work between checkpoints for the interruption rate of all zones."""
     rate = market.interruptions_per_hour()
     if not rate or not save:
         return _USUAL_INTERVAL_SECONDS
@@ -290,7 +290,7 @@ def saving_interval(market: Market, save: float) -> float:
 
 
 def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: float) -> float:
-    """The expected cost of staying in a zone by the closed form of `cost.spot`.
+    """The expected cost if the job stays in a zone, by the closed formula of `cost.spot`.
 
     It assumes random interruptions and a constant price.
     """
@@ -314,7 +314,7 @@ def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: flo
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean, 10th and 90th percentile, and maximum of a figure over the starts."""
+    """Mean, 10th and 90th percentile, and maximum of a value over all times of start."""
 
     mean: float
     p10: float
@@ -323,14 +323,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: Floats) -> Spread:
-        """The spread of at least one value, one for each start."""
+        """The spread of one or more values, one for each time of start."""
         p10, p90 = np.percentile(values, (10, 90))
         return cls(float(values.mean()), float(p10), float(p90), float(values.max()))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """Costs and times of a policy over all starts that are compared.
+    """Costs and times of a policy over all times of start that are compared.
 
     ``zone`` is the zone in which the policy stays, None if it moves. ``saved`` is, for each start,
     the saving as a share of the cost in the best single zone. ``interruptions`` and ``moves`` are
@@ -347,11 +347,11 @@ class PolicyResult:
 
 
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
-    """Replay a job under each policy from at most ``count`` evenly spaced starts.
+    """Replay a job under each policy from at most ``count`` evenly spaced times of start.
 
-    The first result is that of staying in the zone that turns out best. The comparison uses only
-    starts from which the job ends within the trace under every policy. The policy that falls back
-    on demand needs a deadline and an on-demand price. Raises InputError if there is no such start.
+    The first result is for staying in the zone that turns out best. The comparison uses only starts
+    from which the job ends within the trace under every policy. The policy that falls back on
+    demand needs a deadline and an on-demand price. Raises InputError if there is no such start.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]
@@ -384,9 +384,9 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A sort key for outcomes.
+    """A sort key for outcomes, best first.
 
-    The outcome with more starts whose job ends comes first; of equal outcomes, the cheaper one.
+    The best outcome has the most starts whose job ends; of equal outcomes, the cheapest is best.
     """
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

@@ -31,7 +31,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Use of a machine's time by a job, in seconds, and its numbers of starts and failures.
+    """A job's use of a machine's time, in seconds, and its numbers of starts and failures.
 
     ``used_seconds`` is work, ``starting_seconds`` the billed time of start-ups and restarts. If a
     machine may be interrupted, ``saving_seconds`` are checkpoints, ``rework_seconds`` lost work,
@@ -53,12 +53,12 @@ class Schedule:
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """The schedule of work on a machine that runs anyway: without starts and rounding."""
+    """The schedule of a part of a longer job on a running machine: no starts and no rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """Split a job into the fewest starts that the plan's maximum lifetime allows.
+    """Split a job into the fewest starts that the plan's maximum lifetime of a machine allows.
 
     Every start but the last uses its whole lifetime. Every start begins with the start-up, every
     start but the first continues with the restart of ``interruptions``, and every start but the
@@ -99,9 +99,10 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
 def _further_starts(
     price_id: str, alone: Decimal, lifetime: Decimal, pause: Decimal, rule: Billing
 ) -> tuple[Decimal, Decimal]:
-    """Number of starts after the first, each with a pause, and the billed seconds of all starts.
+    """Number of starts after the first, and the billed seconds of all starts.
 
-    ``alone`` is the time that a single start would take for all work.
+    ``alone`` is the time that a single start would take for all work; each further start adds
+    ``pause``.
     """
     room = room_to_work(price_id, lifetime, pause)
     further = alone - lifetime
@@ -125,7 +126,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
         assert job is not None, "a plan with a rate of interruptions has a spot job"
         return _schedule(price, job, _bearable(price, expected_time(job)), rule)
 
-    # A symbol of a rate may later get the value 0.
+    # If the rate is a symbol, its value may later be 0.
     calm = terms.rate_per_hour <= 0
     return branch(calm, lambda: uninterrupted_schedule(price, used_seconds, rule), interrupted)
 
@@ -133,7 +134,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule that a share ``probability`` of runs does not exceed.
+    """The schedule of a run that is longer than a share ``probability`` of all runs.
 
     The expected time that interruptions cost is scaled to a quantile of simulated runs. Without
     interruptions all runs have the same schedule. Raises InputError as ``expected_schedule`` does.
@@ -150,9 +151,9 @@ def schedule_quantile(
 def _schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restarts: Decimal = Decimal(1)
 ) -> Schedule:
-    """The schedule of a job from its expected time.
+    """The schedule of a job whose expected time is ``time``.
 
-    ``restarts`` scales the expected number of restarts.
+    ``restarts`` multiplies the expected number of restarts.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

@@ -1,7 +1,7 @@
 """The uncertainty of a cost: its interval, and the inputs at which another choice is as cheap.
 
 To find a changed cost, this module changes one input of a job and bills the job again; it has no
-formulas of its own. Inputs are the figures of a price by key path, and the machine's speed.
+formulas of its own. Inputs are the numbers of a price, by their key paths, and the machine's speed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.specs.price import Price, value_at, with_value
 
-# The input that is no figure of a price: a factor of the machine's speed.
+# The only input that is not a number of the price: a factor of the machine's speed.
 SPEED = "speed"
-# Range of the search around an input's value: a factor of a million either way.
+# The search covers an input's value divided and multiplied by two to this power: a million.
 _DOUBLINGS = 20
-# Halvings of a bracket between two powers of two: 18 digits.
+# Steps of bisection between two powers of two, for a value of 18 digits.
 _HALVINGS = 60
-# Start of the search for an input that is zero.
+# If an input is zero, the search begins at this value.
 _FROM_ZERO = Decimal("0.001")
 TIME, INTERRUPTIONS = "time", "interruptions"
 
@@ -36,11 +36,11 @@ class PricedJob:
     work: MachineTime
 
     def bill(self, seconds: Decimal | None = None) -> Quote:
-        """The bill without credit if the job takes ``seconds``, by default the mean time."""
+        """The bill without free credit if the job takes ``seconds``, by default the mean time."""
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """The bill that a share ``probability`` of runs does not exceed.
+        """The bill that a run exceeds with a probability of only 1 - ``probability``.
 
         Runs differ only in their random interruptions.
         """
@@ -55,7 +55,7 @@ class PricedJob:
         return not self.work.shared and terms is not None and terms.rate_per_hour > 0
 
     def value(self, name: str) -> Decimal:
-        """The current value of an input; raises InputError if the price has no such figure."""
+        """The current value of an input; raises InputError if the price has no such number."""
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
     def with_input(self, name: str, value: Decimal) -> PricedJob:
@@ -86,7 +86,7 @@ class PricedJob:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The value of an input at which a job would cost a given amount, and the value ``now``."""
+    """The value of an input at which a job would cost a given amount, and its value ``now``."""
 
     name: str
     now: Decimal
@@ -96,14 +96,14 @@ class Switch:
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     """The value of an input, nearest to its current value, at which the job costs ``cost``.
 
-    It is found by bisection; each step makes a full bill. None if no valid value within a factor of
-    a million gives that cost. Raises InputError if the job has no bill or no such input.
+    Bisection finds it; each step makes a full bill. None if no valid value within a factor of a
+    million gives that cost. Raises InputError if the job has no bill or no such input.
     """
     now = job.value(name)
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether a value moves the cost to the other side of its target.
+        """Whether the job costs more than ``cost`` with this value and less now, or the reverse.
 
         None if the input may not have this value.
         """
@@ -123,7 +123,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values of an input between which the cost crosses its target; None if none are found."""
+    """Two values of an input between which the job's cost passes the target; None if none exist."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)
@@ -149,7 +149,7 @@ def _bisected(near: Decimal, far: Decimal, crossed: Callable[[Decimal], bool | N
 class InputInterval:
     """The lowest and highest bill if one input varies over its interval and all others are fixed.
 
-    ``name`` is TIME, INTERRUPTIONS or the key path of a figure with a declared range.
+    ``name`` is TIME, INTERRUPTIONS, or the key path of a number of the price with a declared range.
     """
 
     name: str
@@ -164,7 +164,7 @@ class InputInterval:
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval, and the interval that each uncertain input alone would cause.
+    """A cost with its interval, and the interval from each uncertain input alone.
 
     The intervals of the inputs are ordered, the widest first.
     """
@@ -174,7 +174,7 @@ class CostInterval:
 
     @property
     def largest(self) -> InputInterval | None:
-        """The interval of the input that contributes most; None if nothing is uncertain."""
+        """The widest interval of a single input; None if nothing is uncertain."""
         return self.parts[0] if self.parts and self.parts[0].width > 0 else None
 
 
@@ -182,7 +182,7 @@ def cost_interval(job: PricedJob) -> CostInterval:
     """The cost of a job, with an interval that covers all its uncertain inputs together.
 
     The uncertain inputs are the measured mean time within its interval, interruptions from their
-    5th to 95th percentile, and each figure in the price's ``ranges``. Distances from the bill to
+    5th to 95th percentile, and each number in the price's ``ranges``. Distances from the bill to
     the low ends are combined as the root of the sum of squares, those to the high ends likewise.
     This is right for independent deviations if the bill is nearly linear in each of them (J. R.
     Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills are nearly linear, apart from
@@ -213,7 +213,7 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The lowest and the highest bill for an input.
+    """The lowest and the highest bill of an input that varies over its interval.
 
     The lowest value need not give the lowest bill: a low utilisation gives a high bill.
     """

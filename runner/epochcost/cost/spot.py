@@ -1,10 +1,10 @@
 """Jobs on machines that the provider may take back: their expected time, range and billed time.
 
-Interruptions come at random at a constant rate while a machine runs, so the time to the next one is
-exponential. Work since the last checkpoint is lost and repeated; the interval between checkpoints
-is Daly's optimum. Closed formulas give the expected values. A seeded simulation, which shares no
-formula with them, gives the range over many runs. `cost.bill` prices the time. Call functions on
-Decimals within `exact_arithmetic`.
+Interruptions come at random at a constant rate while a machine runs, so the time to the next
+interruption is exponential. Work since the last checkpoint is lost and repeated; the interval
+between checkpoints is Daly's optimum. Closed formulas give the expected values. A seeded
+simulation, which shares no formula with them, gives the range over many runs. `cost.bill` prices
+the time. Call functions on Decimals within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from epochcost.specs.terms import Billing, Interruptions
 from epochcost.units import SECONDS_PER_HOUR
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
-# Interruptions an hour for which a plan of unknown rate is shown.
+# If a plan's rate of interruptions is unknown, costs are shown for these rates per hour.
 SHOWN_RATES = (Decimal(0), Decimal("0.05"), Decimal("0.2"))
-# For a model of a few gigabytes on a common disk, and a new machine.
+# Assumed for a checkpoint of a few gigabytes on a common disk, and for a restart on a new machine.
 _ASSUMED_SAVE_SECONDS, _ASSUMED_RESTART_SECONDS = Decimal(30), Decimal(300)
 _SIMULATED_RUNS, _SEED = 1000, 2006
-# Approximate interruptions of a simulated run; a part of longer jobs is simulated.
+# A simulated run has about this number of interruptions; of a longer job, only a part is simulated.
 _SIMULATED_INTERRUPTIONS = 50
 
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
-    """The optimal work between checkpoints in seconds, valid for long checkpoints too.
+    """The optimal seconds of work between checkpoints, even if a checkpoint takes long.
 
     Let s be the time of a checkpoint and M the mean time between interruptions. The interval is
     sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, or M if s is at least 2 M. Source: J. T.
@@ -97,7 +97,7 @@ class SpotJob:
 
 @dataclass(frozen=True, slots=True)
 class SpotTime:
-    """Expected time of a job, in seconds of a running machine, and expected numbers of events.
+    """Expected seconds for which machines run for a job, and expected numbers of events.
 
     ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` is the number of
     starts that end because their lifetime is over; these ends do not count as interruptions.
@@ -118,10 +118,9 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` applies.
+    """Whether `interrupted_at` can give the plan a rate of interruptions.
 
-    The plan's rate of interruptions must be unknown, and its lifetime, if it has one, must leave
-    time to work.
+    The plan's rate must be unknown, and its lifetime, if it has one, must leave time to work.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -143,7 +142,7 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 
 
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
-    """The job of ``work`` seconds under a plan; None if the plan has no interruptions.
+    """A job of ``work`` seconds under a plan; None if the plan has no interruptions.
 
     Raises InputError if a lifetime leaves no time to work between a start and a checkpoint.
     """
@@ -162,7 +161,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 
 
 def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
-    """Seconds for work in a machine's lifetime.
+    """Seconds of a machine's lifetime that are left for work.
 
     ``pause`` is the time of a start, a restart and a checkpoint. Raises InputError if they leave no
     time to work.
@@ -191,7 +190,7 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
 
 
 def expected_time(job: SpotJob) -> SpotTime:
-    """The expected time of a job with interruptions, in closed form.
+    """The expected time of a job with interruptions, by a closed formula.
 
     Let r be the rate of interruptions, S the time of the first start and B that of a later start.
     Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r x (sum
@@ -251,10 +250,10 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 
 
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Billed seconds of one start: the minimum, or longer use rounded up to whole increments.
+    """Billed seconds of a start: at least the minimum, then rounded up to whole increments.
 
-    With an increment of 0, longer use is not rounded. Billed seconds are not changed by rounding
-    them again.
+    With an increment of 0, longer use is not rounded. Rounding billed seconds again does not change
+    them.
     """
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds
@@ -262,7 +261,7 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 
 
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
-    """Expected seconds that rounding adds to the running time.
+    """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. An interrupted start lasts an exponential time; a start that
     is forced to end lasts its lifetime. The last start ends like the uninterrupted job if there was
@@ -279,7 +278,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
 
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
-    """Mean seconds that rounding adds to a billed start that is interrupted.
+    """Mean seconds that rounding adds to an interrupted start that is billed.
 
     Let r be the rate of interruptions and h the billing increment in seconds. Then the mean length
     1/r of a start becomes h / (1 - exp(-r h)). A minimum of whole increments is billed in full. The
@@ -294,7 +293,7 @@ def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """A simulated run of a job: seconds of each start, and whether an interruption ended it."""
+    """A simulated run of a job: seconds of each start, and whether it ended by interruption."""
 
     starts: tuple[tuple[float, bool], ...]
     saving: float
@@ -306,7 +305,7 @@ class SimulatedRun:
 
 
 def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
-    """Simulate ``runs`` runs of a job start by start; equal seeds give equal runs."""
+    """Simulate a job ``runs`` times, start by start; equal seeds give equal runs."""
     chance = random.Random(seed)  # noqa: S311 - repeatable, no secret
     rate = float(job.rate)
     use = _use_saved_on_notice(job) if job.interval is None else _use_in_stretches(job)
@@ -323,8 +322,9 @@ def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
     return played
 
 
-# From the second of a start's first work, the remaining work and the second of its interruption to
-# the second of its end, the saved work, the seconds of checkpoints, and whether it is interrupted.
+# Simulates a start. Arguments: the second at which work begins, the remaining work, and the second
+# of the interruption. Result: the second at which the start ends, the saved work, the seconds of
+# checkpoints, and whether the start was interrupted.
 _Use = Callable[[float, float, float], tuple[float, float, float, bool]]
 
 

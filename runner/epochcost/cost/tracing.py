@@ -2,8 +2,8 @@
 
 With Decimals a formula gives an amount. With an `Expression` instead of a Decimal it gives the
 formula as an expression, for `cost.program` to publish. Formulas are annotated with Decimal and use
-only arithmetic and the functions of this module, which accept both. Instead of ``if`` on a number,
-they use `where`.
+only arithmetic and the functions of this module, which accept both. They use `where` instead of
+``if`` for a condition on numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-# Below this, 1 - exp(-x) is x to 30 digits, and subtracting would lose the digits of CONTEXT.
+# For a smaller x, 1 - exp(-x) equals x to 30 digits, and a subtraction would lose digits.
 _TINY = Decimal("1e-30")
 _ZERO = Decimal(0)
 
@@ -105,17 +105,17 @@ def is_certain(condition: bool | Condition) -> bool:
 
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
-    """``then`` if the condition holds, else ``otherwise``; for symbols a formula that chooses."""
+    """``then`` if the condition holds, else ``otherwise``; for symbols, a formula of both."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return cast("Decimal", _either(condition, then, otherwise))
 
 
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """Evaluate ``then`` if the condition holds, else ``otherwise``; for symbols evaluate both.
+    """The result of ``then`` if the condition holds, else of ``otherwise``.
 
-    For symbols, both results are then combined item by item: each item that differs becomes a
-    formula that chooses.
+    If the condition has symbols, both are called and their results combined item by item: items
+    that differ become a formula with the condition.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -161,7 +161,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """Number of whole steps that reach a number, computed without rounding a quotient.
+    """The number of steps that reach or exceed a number, computed without rounding a quotient.
 
     Raises InvalidOperation if the steps have more digits than the context.
     """
@@ -182,19 +182,19 @@ def logarithm(number: Decimal) -> Decimal:
 
 
 def exponential(exponent: Decimal) -> Decimal:
-    """The power exp(exponent); call it, like the next two, within `exact_arithmetic`."""
+    """The power exp(exponent); like the next two functions, call it within `exact_arithmetic`."""
     return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)
 
 
 def expm1(exponent: Decimal) -> Decimal:
-    """exp(x) - 1 for x of at least 0, to all digits for a small x."""
+    """exp(x) - 1 for x of at least 0; exact to all digits even for a small x."""
     if is_traced(exponent):
         return _traced("expm1", exponent)
     return exponent if exponent < _TINY else _power_of_e(exponent) - 1
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
-    """1 - exp(-x), a probability, for x of at least 0, to all digits for a small x."""
+    """1 - exp(-x), a probability, for x of at least 0; exact to all digits even for a small x."""
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
     return exponent if exponent < _TINY else 1 - _power_of_e(-exponent)
@@ -202,7 +202,7 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _power_of_e(exponent: Decimal) -> Decimal:
-    """The power exp(exponent), cached since 60 digits are slow and powers recur in a bill."""
+    """The power exp(exponent), cached since it is slow to compute and used again within a bill."""
     return exponent.exp()
 
 

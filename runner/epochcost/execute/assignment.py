@@ -1,4 +1,4 @@
-"""What a run measures (its assignment), and the events that it reports."""
+"""The work of a run (its assignment), and the events that the run reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """Event: the worker of a trial reports its progress."""
+    """Event: the worker of a trial has reported its progress."""
 
     trial: Trial
     progress: Progress
@@ -54,10 +54,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class RoundStored:
-    """Event: a round of the trial is measured and stored with earlier rounds.
-
-    More rounds follow.
-    """
+    """Event: a round of the trial is measured and stored, and more rounds follow."""
 
     trial: Trial
     result: Result
@@ -75,7 +72,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Event: the trial is skipped, since results of this host have it already."""
+    """Event: the trial is skipped, since this host already has a result of it."""
 
     trial: Trial
     result: Result
@@ -95,7 +92,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """Event: a batch size of a sweep ran out of memory, which is no failure of the run."""
+    """Event: a batch size of a sweep ran out of memory; this is not a failure of the run."""
 
     trial: Trial
     error: EpochcostError
@@ -103,7 +100,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class Swept:
-    """Event: a sweep of batch sizes has ended, and the reason is stored."""
+    """Event: a sweep over batch sizes has ended, and the reason is stored."""
 
     limit: BatchLimit
     path: Path
@@ -111,7 +108,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Event: the next round waits until other programs use less CPU, at most ``left_seconds``."""
+    """Event: a round waits until other programs use less CPU, for at most ``left_seconds``."""
 
     reason: str
     left_seconds: float
@@ -124,7 +121,7 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The plan of a run, the machine ``hardware`` for its results, and the folder for them.
+    """The plan of a run, the id of the machine for its results, and the folder for them.
 
     With ``resume``, the run keeps stored results of this host and measures the rest. Each trial of
     a sweep may take ``memory_bytes`` of this host; None: all memory that is available. The run may
@@ -143,9 +140,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class RunContext:
-    """The circumstances of a run: its assignment, its host, and the receiver of its events.
+    """The assignment of a run, its host, and the function that receives its events.
 
-    ``fingerprint`` is that of the host. A trial may take ``memory_bytes`` of the host; None: no
+    ``fingerprint`` is a hash of the host. A trial may take ``memory_bytes`` of the host; None: no
     limit.
     """
 
@@ -180,7 +177,7 @@ class RunContext:
         return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
-        """Number of rounds of a trial that are stored and need not be measured again."""
+        """Number of a trial's rounds that are stored and need not be measured again."""
         if not self.assignment.resume:
             return 0
         with contextlib.suppress(ResultError):

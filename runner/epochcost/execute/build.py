@@ -54,8 +54,8 @@ def build_job(
     the trial was planned. Raises CapabilityError if the trial's engine is not installed, or if the
     machine cannot pin the trial to CPUs as planned.
     """
-    # Between the small products that draw the data, a second BLAS thread would busily wait on the
-    # CPU on which a worker may be loading its libraries.
+    # A second BLAS thread would wait in a busy loop between small products, on a CPU on which
+    # a worker may be loading its libraries.
     with threadpool_limits(1, user_api="blas"):
         graph = _planned_graph(trial, graph_path)
         match trial.work:
@@ -88,7 +88,7 @@ def _job(trial: Trial, files: JobFiles) -> Job:
 
 
 def trial_pinning(trial: Trial) -> Pinning | None:
-    """The CPUs to which a trial's worker is pinned, None if it is not.
+    """The CPUs to which a trial's worker is pinned, None if it may use all.
 
     Raises CapabilityError if the machine has too few CPUs.
     """
@@ -106,7 +106,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 class _BoundTrial:
     """A trial, its model, its graph with fixed shapes, and the folder for its files.
 
-    ``carried`` is the state that the graph carries. ``room_bytes`` limits the size of its
+    ``carried`` is the state that a step passes to the next. ``room_bytes`` limits the size of its
     batches.
     """
 

@@ -1,4 +1,4 @@
-"""Download a data set's files with pooch, or copy them to their place, and check them."""
+"""Download a data set's files with pooch, or copy them to the data set's folder, and check them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epochcost.train.datasets import data_path, read_file, verify
 
 _CHUNK_BYTES = 2**18
 _SILENCE_SECONDS = 60
-# A compressed transfer would change the hash of the file.
+# Without this header, a server may send a compressed file, which has another hash.
 _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identity"}
 
 
@@ -34,7 +34,7 @@ class PlacedFile:
 def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> Iterator[PlacedFile]:
     """Download each file of a data set that is not yet in ``folder``.
 
-    ``say`` gets a line before each download. Raises InputError if a file has no address or
+    ``say`` gets a line of text before each download. Raises InputError if a file has no address or
     contradicts its spec, and CapabilityError if it cannot be downloaded.
     """
     data = _declared_files(dataset)
@@ -100,7 +100,7 @@ def _declared_files(dataset: Dataset) -> Files:
 
 
 def _download(file: DataFile, path: Path) -> None:
-    """Download a file to its place; if the hash is wrong, an existing file stays."""
+    """Download a file to ``path``; if the hash is wrong, an existing file stays."""
     assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(
@@ -143,10 +143,7 @@ def _check(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The files of the data set at a path.
-
-    The path is that of such a file, or of a folder that contains some.
-    """
+    """The data set's files at ``source``: a single file, or all such files in a folder."""
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:

@@ -2,10 +2,10 @@
 
 An engine needs the runtime's package for CPUs, which would replace the package for GPUs. So it gets
 a separate environment in the user's cache, made by ``venv`` and ``pip`` of this interpreter with
-the user's index. The environment is made in a temporary folder, tested, and renamed. So other
-processes see a complete environment or none, and two processes can install at once. The folder's
-name contains a digest of the engine, the version of Python and the versions of the worker's
-packages.
+the user's package index. The environment is made in a temporary folder, tested, and renamed. So
+other processes see a complete environment or none, and two processes can install at once. The
+folder's name contains a digest of the engine, the version of Python and the versions of the
+worker's packages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epochcost.results.environment import Software
 from epochcost.results.files import locked, workplace
 from epochcost.specs.study import Study
 
-# Imports of `epochcost.measure.worker` other than onnxruntime; LoadGen if it is installed.
+# The packages that `epochcost.measure.worker` imports, except onnxruntime; LoadGen if installed.
 WORKER_PACKAGES = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
 Say = Callable[[str], None]
 
@@ -43,7 +43,7 @@ _PIP_OPTIONS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-
 
 
 def python_of(folder: Path) -> Path:
-    """The path of the interpreter in a virtual environment."""
+    """The path of the Python interpreter in a virtual environment."""
     return folder / "bin/python"
 
 
@@ -102,7 +102,7 @@ def _not_prepared(engine: str) -> str:
 
 
 def interpreter(trial: Trial) -> Path | None:
-    """The path of the interpreter that has a trial's engine; None for a trial without an engine.
+    """The path of the Python interpreter with a trial's engine; None for a trial without an engine.
 
     Raises CapabilityError if the engine is not installed.
     """
@@ -115,7 +115,7 @@ def interpreter(trial: Trial) -> Path | None:
 
 
 def install_engine(engine: str, say: Say) -> Path:
-    """Install an engine's environment unless it exists; ``say`` gets a line for each step.
+    """Install an engine's environment unless it exists; ``say`` gets a line of text for each step.
 
     Raises CapabilityError if the environment cannot be made, for lack of disk space, of a network,
     or of a wheel for this Python.
@@ -140,7 +140,7 @@ def install_engine(engine: str, say: Say) -> Path:
 
 
 def _create(environment: Path, engine: str) -> None:
-    # -I here and below: without PYTHONPATH and the user's packages.
+    # -I, here and below, excludes PYTHONPATH and the user's packages.
     completed = _run([sys.executable, "-I", "-m", "venv", str(environment)])
     if completed.returncode != 0:
         raise CapabilityError(
@@ -164,7 +164,7 @@ def _install(environment: Path, constraints: Path, engine: str) -> None:
 
 
 def _constraints() -> Iterator[str]:
-    """The versions of all packages installed here, which the environment shall have too."""
+    """The versions of all packages installed here, for pip to install the same versions."""
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name not in {*RUNTIMES, "epochcost"}:

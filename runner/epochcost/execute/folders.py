@@ -1,7 +1,7 @@
 """The folders of a run: for temporary files, and for caches that may be deleted at any time.
 
-Each results folder has one folder for temporary files. If a run is killed, this folder stays
-behind; the next run with the same results removes it while it holds the lock on the results.
+Each results folder has one folder for temporary files. If a run is killed, this folder is not
+removed; the next run with the same results removes it while it holds the lock on the results.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from epochcost.errors import CapabilityError
 
 @contextlib.contextmanager
 def scratch_folder(results: Path) -> Iterator[Path]:
-    """Create an empty temporary folder, private to this user.
+    """Create an empty temporary folder that only this user can read.
 
-    The caller must hold the lock on ``results``. The folder is removed at the end of the
-    context.
+    The caller must hold the lock on ``results``. The folder is removed at the end of the context.
     """
     folder = remove_scratch(results)
     try:
-        # Fails if another user owns the name or it is a link, so that we write to nothing foreign.
+        # Fails if another user has created it or it is a link, so that we never write to foreign
+        # files.
         folder.mkdir(mode=0o700)
     except OSError as error:
         raise CapabilityError(
@@ -51,7 +51,7 @@ def remove_scratch(results: Path) -> Path:
 
 
 def optional_cache_folder(name: str) -> Path | None:
-    """The path of a cache folder by name; None if the user has no home."""
+    """The path of the cache folder with this name; None if the user has no home folder."""
     try:
         return cache_folder(name)
     except RuntimeError:
@@ -59,10 +59,10 @@ def optional_cache_folder(name: str) -> Path | None:
 
 
 def cache_folder(name: str) -> Path:
-    """The path of a cache folder by name, below $XDG_CACHE_HOME or ~/.cache; it need not exist.
+    """The path of the cache folder with this name, below $XDG_CACHE_HOME or ~/.cache.
 
-    The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError if the user
-    has no home.
+    The folder need not exist. The XDG Base Directory Specification takes absolute paths only.
+    Raises RuntimeError if the user has no home folder.
     """
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name

@@ -33,7 +33,10 @@ from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The carried state of a graph with fixed shapes; a decoder's cache is overwritten in place."""
+    """The inputs of a graph that get an output of the previous step; it has fixed shapes.
+
+    A decoder's cache is overwritten in place.
+    """
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -48,9 +51,9 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters that a graph stores, and return the path.
+    """Write the parameters whose values are stored in a graph to a file, and return its path.
 
-    None if it stores none; the worker then draws them.
+    None if the graph stores none; the worker then draws them.
     """
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
@@ -61,7 +64,7 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
-    """Write arrays with any names to an .npz, and return its path.
+    """Write arrays to an .npz file and return its path; the names may be any texts.
 
     ``numpy.savez`` is not used, since it cannot write an array with the name ``file``.
     """
@@ -73,7 +76,7 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
 
 
 def cache_names(graph: onnx.ModelProto, model: Model) -> dict[str, str]:
-    """The inputs of a decoder's cache and their outputs; empty for other models."""
+    """Each input of a decoder's cache with its output, by name; empty for other models."""
     carried = bound_state(graph, model)
     return {state.input: state.output for state in carried if state.in_place}
 
@@ -101,8 +104,8 @@ def in_precision(
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
     ``graph`` has fixed shapes and is in fp32. ``cache`` maps the inputs of a decoder's cache to
-    their outputs. For CUDA, which has no kernels that make sequences of tensors, nodes that read
-    them read the tensors instead. Raises ModelError if the graph cannot be rewritten.
+    their outputs. CUDA has no kernels that make sequences of tensors, so nodes that read a sequence
+    read its tensors instead. Raises ModelError if the graph cannot be rewritten.
     """
     if trial.provider == "cuda":
         graph = without_sequences(graph)
@@ -111,7 +114,7 @@ def in_precision(
     if trial.precision in HALF_TYPES:
         return in_half_precision(graph, HALF_TYPES[trial.precision], cache)
     if trial.work.decodes and trial.precision == "int4" and not stored_bits(graph):
-        # The CPU multiplies integers fastest; a GPU's kernels take half precision.
+        # CPUs multiply integers fastest; the kernels of a GPU read half precision.
         on_cpu = trial.provider == "cpu"
         codes = in_few_bits(graph, integer_activations=on_cpu)
         if on_cpu:
@@ -121,14 +124,14 @@ def in_precision(
 
 
 def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace sequences of tensors in a graph by single tensors, if their contents are known."""
+    """Replace sequences of tensors in a graph by their tensors, if these are known."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, plain_sequences=True)
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
-    """Why a decoder that stores its weights cannot run in a precision; None if it can."""
+    """The reason why a decoder with stored weights cannot run in a precision; None if it can."""
     if stored_bits(graph) and precision != "int4":
         return (
             f"its file stores weights of 4 bits, not in {precision}: choose int4 in the study's "
@@ -146,7 +149,7 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
 def fp32_reference(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
 ) -> Reference | None:
-    """The trial's work in fp32, with which its outputs are compared; None if the trial is in fp32.
+    """The trial's work in fp32, to compare its outputs with; None if the trial is in fp32.
 
     In the reference, quantised weights are replaced by the numbers that they encode. The reference
     of a decoder runs on the CPU, since the CUDA provider has no fp32 kernel for attention with a

@@ -1,6 +1,6 @@
 """Check planned trials for nodes without a CUDA kernel; this needs no GPU.
 
-Checks are cached for the user by the id of a trial, which covers its graph and its spec.
+The outcomes are cached for the user by the id of a trial, which covers its graph and its spec.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _KEPT = Keep("kernels", TypeAdapter(tuple[str, KernelCheck]), (LIBRARY, "."))
 
 @dataclass(frozen=True, slots=True)
 class CheckedGraph:
-    """The check of a trial's graph, or the error that prevents building the graph."""
+    """The outcome of the check of a trial's graph, or the error if the graph cannot be built."""
 
     title: str
     check: KernelCheck | EpochcostError
 
     @property
     def passes(self) -> bool:
-        """Whether each node has a kernel."""
+        """Whether each node of the graph has a CUDA kernel."""
         return isinstance(self.check, KernelCheck) and not self.check.on_host
 
     def __str__(self) -> str:
@@ -43,9 +43,10 @@ class CheckedGraph:
 
 
 def check_trials(catalogue: Catalogue, trials: Iterable[Trial]) -> Iterator[CheckedGraph]:
-    """Yield the check of each graph that trials run on CUDA.
+    """Check each graph that trials run on CUDA, and yield the outcome.
 
-    The trials of a model, mode or phase, and precision share a graph, except for its batch size.
+    Trials that differ only in batch size have the same nodes, so a single graph is checked for
+    them.
     """
     chosen: dict[str, Trial] = {}
     for trial in trials:

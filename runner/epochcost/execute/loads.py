@@ -26,7 +26,7 @@ from epochcost.train.batches import POOL_BYTES, TRAINING_STREAM, example_fields
 from epochcost.train.teacher import Teacher
 from onnxstep.passes.gelu_order import with_halving_last
 
-# As MLPerf for ResNet-50 (loadgen/mlperf.conf); the size of the pool may allow fewer.
+# The number that MLPerf demands for ResNet-50 (loadgen/mlperf.conf); fewer if memory is too small.
 _MOST_EXAMPLES = 1024
 _FEWEST_EXAMPLES = 8
 
@@ -50,7 +50,7 @@ def load_files(
     for size, fixed in bound.items():
         plain = save_graph(fixed, folder / f"serving-{size}.onnx")
         files[size] = graph_in_precision(trial, fixed, plain)
-    # Sizes ascend: the last of the loop is the largest.
+    # The sizes ascend, so the loop ends with the largest.
     first = _first_batch(examples, size, folder)
     return JobFiles(
         graph=files[trial.batch_size],
@@ -70,5 +70,5 @@ def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) 
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:
-    """The batch sizes that get a graph: ``largest``, and all powers of two below it."""
+    """The batch sizes for which graphs are written: ``largest``, and all powers of two below it."""
     return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)

@@ -1,7 +1,7 @@
 """Spend extra time on precision: wait while others use the machine, and add rounds to trials.
 
 Waiting and additional rounds use the time that a run may take beyond its plan. Before a round, this
-module reads from the system's counters how much others use the machine.
+module reads from the system's counters how much CPU time other programs take.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def look_at_host() -> Conditions:
 
 
 def disturbance(change: Conditions, cpus: int) -> str | None:
-    """A phrase for the CPU time that other programs or the hypervisor take; None if negligible."""
+    """A phrase about the CPU time of other programs or the hypervisor; None if it is negligible."""
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
@@ -41,7 +41,7 @@ def disturbance(change: Conditions, cpus: int) -> str | None:
 
 
 class Patience:
-    """The seconds that a run may still take beyond its plan; the machine has ``cpus`` CPUs."""
+    """The remaining seconds that a run may take beyond its plan; the machine has ``cpus`` CPUs."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Patience:
         self._cpus, self._look, self._clock, self._sleep = cpus, look or look_at_host, clock, sleep
 
     def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
-        """Wait until other programs leave the CPUs alone, or until no extra time is left.
+        """Wait until other programs use little CPU time, or until no extra time is left.
 
         ``on_wait`` gets the reason of each wait and the remaining seconds.
         """
@@ -72,7 +72,7 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """Yield further rounds while extra time is left, each for the trial that is least precise.
+        """Yield further rounds while extra time is left, each for the least precise trial.
 
         ``measured`` returns the current results of all trials; ``rounds`` is the planned number of
         rounds by trial. Trials take turns, so that their rounds are spread over time.
@@ -93,12 +93,12 @@ class Patience:
                 rounds_done + 1,
                 max(1, rounds_done + 1 - rounds.get(key, 1)),
             )
-            # Waits during the visit are subtracted already.
+            # The time of waits during the round is subtracted already.
             self.left_seconds = min(self.left_seconds, left_before - (self._clock() - begun))
 
 
 def is_imprecise(result: Result) -> bool:
-    """Whether a result's mean is less precise than its trial demands, so that more rounds help."""
+    """Whether a result's mean is less precise than its trial demands and more rounds help."""
     demanded = float(result.trial.relative_half_width)
     return bool(result.measurement.samples_seconds) and _width(result) > demanded
 

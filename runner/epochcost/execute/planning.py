@@ -1,8 +1,8 @@
 """Plan a run on this machine: the trials of the studies that it can measure.
 
 Trials that need more memory than the machine has are left out. Trials on CUDA are left out if the
-GPU that an option or the study names cannot be used. ``sizing`` counts the memory. A model that
-cannot be counted stays in the plan, and its trial reports the error.
+GPU that an option or the study names cannot be used. ``sizing`` estimates the memory. A model whose
+memory cannot be estimated stays in the plan, and its trial reports the error.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _GIB = 2**30
 
 
 def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
-    """Reason why a study cannot use CUDA here; None if it can."""
+    """The reason why a study cannot use CUDA here; None if it can."""
     capability = _capability(machine, study.cuda.device)
     if reason := missing_kernels(runtime_name(), capability):
         return reason
@@ -71,7 +71,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """Compute capability of this machine's GPU; if unknown, that of the chip in its spec."""
+    """The compute capability of this machine's GPU; if unknown, of the GPU in its spec."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -86,8 +86,8 @@ def _declared_capability(machine: Hardware) -> str | None:
 def require_device(device: int | None) -> None:
     """Raise CapabilityError if CUDA shows GPUs, but none with the number ``device``.
 
-    If the driver's library shows no GPU at all, this function accepts it, and the trial reports the
-    error.
+    If the driver's library shows no GPU at all, this function does nothing, and the trial reports
+    the error.
     """
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
@@ -98,7 +98,7 @@ def require_device(device: int | None) -> None:
 
 
 def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
-    """Copies of the studies that use the GPU ``device``; unchanged if it is None."""
+    """Copies of the studies that use the GPU ``device``; if it is None, the studies unchanged."""
     if device is None:
         return tuple(studies)
     return tuple(
@@ -116,13 +116,12 @@ def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
     ]
 
 
-# Memory as a multiple of that in fp32: the trial's numbers, and those of the fp32 graph that every
-# other precision is compared with. For int4: peaks of three decoders were 0.48 to 0.68 of their
-# peaks in fp32.
+# Memory as a multiple of the memory in fp32: the trial's own numbers, and those of the fp32 graph
+# with which outputs are compared. In int4, three decoders had peaks of 0.48 to 0.68 of fp32.
 _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
     {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int4": 0.65}
 )
-# A GPU holds weights twice, as fed and as kernels read them; fp32 weights stay on the host.
+# A GPU holds weights twice, before and after they are packed; fp32 weights stay on the host.
 _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
     {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
 )
@@ -156,7 +155,7 @@ def _needed_bytes(
 ) -> Iterator[tuple[str, int]]:
     """The id of each trial and the bytes of memory that it needs.
 
-    If a batch size fits in memory, smaller sizes of the same work are not counted.
+    If a batch size fits in memory, the memory of smaller sizes of the same work is not estimated.
     """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
@@ -175,7 +174,7 @@ def _needed_bytes(
 def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
     """The id of each trial with phases or requests, and the bytes of memory that it needs.
 
-    Models that cannot be counted are skipped.
+    Models whose memory cannot be estimated are skipped.
     """
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
@@ -233,10 +232,10 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 
 
 def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | None = None) -> Plan:
-    """Plan the trials of a run on another machine, from the spec of the machine.
+    """Plan the trials of a run on another machine, from that machine's spec.
 
-    ``runtime`` is the package there, by default the one that the extra `run` installs on Linux with
-    x86-64. Raises InputError as ``plan_run`` does.
+    ``runtime`` is the package on that machine, by default the package that the extra `run` installs
+    on Linux with x86-64. Raises InputError as ``plan_run`` does.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -264,7 +263,7 @@ def _planned(
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """Plan each study for its host, without work that is not requested, readable or too large."""
+    """Plan each study for its host; omit work that is not requested, unreadable or too large."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
@@ -279,7 +278,7 @@ def _planned(
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """For each model whose file cannot be read or contradicts the model's spec, the reason.
+    """Models whose file cannot be read or contradicts the model's spec, each with the reason.
 
     The files of its external data are checked too.
     """
@@ -297,7 +296,7 @@ def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut
 
 
 def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    """Describe a contradiction between a model's spec and its graph.
+    """A text about a contradiction between a model's spec and its graph.
 
     The text gives the file and the line of the spec's key.
     """
@@ -342,7 +341,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """For each study in order, the reason why it cannot use CUDA; None for a study that can.
+    """For each study, the reason why it cannot use CUDA; None if it can.
 
     Raises CapabilityError if the user requested CUDA and it cannot be used.
     """

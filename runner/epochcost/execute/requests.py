@@ -27,7 +27,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.requests import Lengths
 from onnxstep.graphs.nodes import copied, is_standard
 
-# Enough to avoid patterns, and small compared with any model.
+# Number of different prompts: enough to avoid patterns, and small compared with any model.
 PROMPTS = 512
 _Z90 = NormalDist().inv_cdf(0.9)
 
@@ -55,7 +55,7 @@ def request_files(
 
 
 def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
-    """Draw prompts and lengths, see ``request_files``; equal for equal seeds."""
+    """Draw random prompts and lengths, as in ``request_files``; equal seeds give equal arrays."""
     draw = np.random.default_rng(seed)
     prompt_tokens, answer_tokens = (
         draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)
@@ -68,7 +68,7 @@ def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, N
 
 
 def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int32]:
-    """Draw a length for each prompt."""
+    """Draw a random length for each prompt from a distribution."""
     if lengths.curve is None:
         tokens = np.array(lengths.tokens, np.int32)
         weights = np.array(lengths.counts or np.ones(len(tokens)), np.float64)

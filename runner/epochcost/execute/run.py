@@ -1,7 +1,7 @@
 """Run an assignment: build, measure and store one trial after the other.
 
 A trial that fails is an outcome, not an error, and does not stop the others. A full disk stops the
-run, since no later trial could be stored. A sweep measures ever larger batches; ``plan.sweep``
+run, since no later trial could be stored. A sweep measures increasing batch sizes; ``plan.sweep``
 chooses the next size from the results. A size that runs out of memory is an outcome of the sweep.
 Each round is stored before the next begins.
 """
@@ -79,7 +79,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """The outcome of each trial by id, in order; a trial that failed is not measured again."""
+    """The outcome of each trial by id, in order; after a failure, a trial is not measured again."""
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
     plan = run.assignment.plan
@@ -118,7 +118,7 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Measure a round of each size of a sweep, store its end, and return the trials that ran.
+    """Measure a round at each batch size of a sweep, store its end, and return the trials that ran.
 
     Adds to ``outcomes`` the trials that are finished, and a failure that ended the sweep.
     """
@@ -148,7 +148,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round of a batch size, unless the run resumes and has it already."""
+    """Measure the first round of a batch size, unless a resumed run has stored it already."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -162,7 +162,7 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     """Measure a round of a trial and store it; raises CapabilityError if the disk is full."""
     earlier: Result | None = None
     try:
-        # Earlier rounds of this run count, and those of an earlier run if it is resumed.
+        # Earlier rounds of this run count; so do rounds of an earlier run that is resumed.
         stored = run.stored(visit.trial)
         if visit.number > 1:
             earlier = stored
@@ -189,7 +189,7 @@ def _rounds_in(earlier: Result | None) -> int:
 
 
 def _unexpected(error: Exception) -> TrialFailed:
-    """The error for a bug in this program.
+    """The TrialFailed error for an exception that is a bug in this program.
 
     It names the last line of this program's code that the exception passed.
     """
@@ -235,7 +235,7 @@ def _measure_in_worker(
     catalogue, trial = run.assignment.catalogue, visit.trial
     model = catalogue.model(trial.model)
     try:
-        # The worker loads its libraries while the job is made.
+        # The worker loads its libraries while this process builds the job.
         with start_worker(folder, interpreter(trial), trial_pinning(trial)) as worker:
             host_bytes = run.memory_bytes
             job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
@@ -295,7 +295,7 @@ def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
     }
 
 
-# An interval of two or three samples may reach zero; its rate must stay finite.
+# An interval of two or three samples may reach zero, which would give an infinite rate.
 _LOWEST_SHARE = 1e-3
 
 
@@ -312,12 +312,12 @@ def measured_point(result: Result) -> MeasuredSize:
 
 
 def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
-    """The outcome of a batch size that did not run."""
+    """The outcome of a batch size whose trial failed."""
     return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
-    """Bytes of memory that a trial may now take on this host or on its GPU; None if unknown."""
+    """Bytes of memory that a trial may now allocate on its host or GPU; None if unknown."""
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()
@@ -334,7 +334,7 @@ def sweep_limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
-    """The record of a sweep's end; ``room_bytes`` of memory were free when it began."""
+    """The record of a sweep's end; ``room_bytes`` of memory were free at its start."""
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(

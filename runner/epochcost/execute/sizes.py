@@ -1,4 +1,4 @@
-"""Sizes of models, counted in parallel on the machine's cores and cached for the user.
+"""The memory that models need, counted in parallel on all cores and cached for the user.
 
 The key of the cache contains everything that decides a size: the bytes of the graph, the part of
 the spec that decides the work, and all code of this package and of onnxstep. ``sizing`` counts a
@@ -46,7 +46,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's memory by batch size; a size that cannot be counted has no entry."""
+    """A model's memory by batch size; sizes that cannot be counted have no entry."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
@@ -73,7 +73,7 @@ def cached_size(query: SizeQuery) -> ModelSize:
 
 
 def count_size(query: SizeQuery) -> ModelSize:
-    """Count a model's memory.
+    """Count the memory that a model needs.
 
     Raises ModelError if the graph cannot be read, and CapabilityError if the memory is too small to
     build the step.
@@ -99,7 +99,7 @@ def write_cached(query: SizeQuery, size: ModelSize) -> None:
 
 
 def _key(query: SizeQuery) -> object:
-    """A cache key of everything that decides a model's size, except the code.
+    """The cache key: everything that decides a model's size, except the code.
 
     None if the graph cannot be read.
     """
@@ -113,11 +113,11 @@ def _key(query: SizeQuery) -> object:
     return model.id, model.graph, digest, works, batch_sizes, query.provider
 
 
-# Below this size of all graphs, starting processes takes longer than counting.
+# If all graphs together are smaller, starting processes takes longer than counting.
 _FEW_BYTES = 2**15
 
 SizeOrError = ModelSize | EpochcostError
-# Called with the number of counted models, the number of all models, and the latest model.
+# A function that gets the number of counted models, of all models, and the latest model.
 OnCounted = Callable[[int, int, str], None]
 
 
@@ -144,7 +144,7 @@ def model_sizes(
 
 
 def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Yield the size for each query: cached sizes at once, other sizes when they are counted."""
+    """Yield each query with its size: first cached sizes, then others when they are counted."""
     uncached: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)
@@ -159,7 +159,7 @@ def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrEr
 
 
 def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    # The largest graphs first, so that no core works alone at the end.
+    # The largest graphs come first, so that all cores end at about the same time.
     ordered = sorted(queries, key=_graph_bytes, reverse=True)
     if len(ordered) > 1 and sum(map(_graph_bytes, ordered)) > _FEW_BYTES:
         yield from _in_processes(ordered)
@@ -168,7 +168,7 @@ def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrEr
 
 
 def _in_processes(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    # Not by fork: libraries that have started threads do not survive it.
+    # Not by fork, which breaks libraries that have started threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(len(queries), os.cpu_count() or 1), context) as pool:
         try:

@@ -2,7 +2,7 @@
 
 ``size_of`` counts each batch size of training and inference, from the graph that is built for it.
 ``decoder_bytes`` counts the memory of a decoder. No weights are drawn. ``plan.size`` defines the
-figures.
+records of the counts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def size_of(
 ) -> ModelSize:
     """Count a model's memory at the batch sizes of each mode.
 
-    If the graph of a mode cannot be built, the result has the reason instead of an estimate.
+    If the graph of a mode cannot be built, the result has the reason instead.
     """
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
@@ -123,7 +123,7 @@ def _bytes(tensors: Iterable[Parameter]) -> int:
 
 
 def _folded_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
-    """Bytes of the values that a session computes from initializers when it is created."""
+    """Bytes of the constants that a session computes from initializers when it opens."""
     run, widths = execution_plan(model), item_bytes(model)
     stored = {tensor.name for tensor in model.graph.initializer}
     needed = {name for node in run.nodes for name in reads(node)}
@@ -135,10 +135,10 @@ _FLOAT_BYTES = 4
 
 
 def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], int]:
-    """The estimated memory of a decoder's process in fp32, by number of sequences and their length.
+    """A function that estimates a decoder's memory from the number and length of its sequences.
 
-    Weights count twice: once as they are drawn, and once in the layout that kernels read. Lookup
-    tables count once more.
+    It is the memory of the process in fp32. Weights count twice: once as they are drawn, and once
+    in the layout that kernels read. Lookup tables count once more.
     """
     assert model.decoder is not None, "a decoder's trial is that of a model with [decoder]"
     multiplied, looked_up = decoder_weights(graph)
@@ -150,7 +150,7 @@ def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], 
 def decoder_weights(graph: onnx.ModelProto) -> tuple[int, int]:
     """Number of weights in products, and number of weights in lookup tables.
 
-    A table counts as both if the step also uses it in a product.
+    A table counts as both if the model also uses it in a product.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {

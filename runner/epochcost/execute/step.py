@@ -45,7 +45,7 @@ from onnxstep import (
 from onnxstep.graphs.precision import allowed_outputs
 from onnxstep.losses import SoftmaxCrossEntropy
 
-# Names of processors on which ONNX Runtime has convolutions for channels in blocks.
+# Processors for which ONNX Runtime has convolutions on channels in blocks.
 _X86 = frozenset({"x86_64", "AMD64"})
 
 
@@ -101,7 +101,7 @@ def step_options(
     seed: int | None = None,
     precision: Precision = "fp32",
 ) -> StepOptions:
-    """The settings of a step that the spec declares; ``seed`` makes Dropout repeatable."""
+    """The settings of the training step that a spec declares; ``seed`` makes Dropout repeatable."""
     return StepOptions(
         loss=loss_terms(training),
         optimizer=update_rule(training.optimizer),
@@ -144,13 +144,16 @@ def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue
 
 
 def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
-    """Names of the carried inputs that a step overwrites; none on CUDA, where this is untested."""
+    """Names of the inputs that a step may overwrite with their next value.
+
+    None on CUDA, where this is untested.
+    """
     if provider != "cpu":
         return frozenset()
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})
 
 
-# The precision of the step graph by the trial's: TF32 is a setting of the provider.
+# Precision of the step's graph for the trial's precision; TF32 is a setting of the provider.
 _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
     {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 )
@@ -160,7 +163,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 class WrittenStep:
     """A trial's training step with its file, and the file of the same step in fp32.
 
-    The outputs of both are compared.
+    The outputs of both steps are compared.
     """
 
     step: TrainingStep
@@ -185,7 +188,7 @@ def step_in_precision(
 ) -> TrainingStep:
     """Differentiate a graph in the trial's precision; raises as ``build_step`` does.
 
-    Raises CapabilityError if a heavy operator has no form in that precision.
+    Also raises CapabilityError if an operator with many operations has no form in that precision.
     """
     precision = _OF_STEPS[trial.precision]
     step = build_step(graph, model, training, trial.provider, trial.seed, precision)
@@ -196,8 +199,9 @@ def step_in_precision(
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     """Raise CapabilityError if a heavy operator has no half-precision form in the opset.
 
-    It has none if ONNX does not define it, or if ONNX Runtime has no kernel of bf16 for it. Such a
-    node and its gradient would stay in fp32.
+    Heavy operators have many operations for each number. There is no such form if ONNX does not
+    define it, or if ONNX Runtime has no kernel of bf16 for it. The node and its gradient would stay
+    in fp32.
     """
     if trial.precision not in HALF_TYPES:
         return
@@ -220,7 +224,7 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write held-out batches, and the graph that computes the loss on them, into ``folder``."""
+    """Write to ``folder`` held-out batches, and the graph that computes the loss on them."""
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

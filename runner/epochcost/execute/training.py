@@ -56,17 +56,17 @@ from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import materialise
 
-# Examples in a batch of an evaluation, if a step has no more.
+# A batch of an evaluation has this number of examples, or more if a step has more.
 _EVALUATED_AT_ONCE = 128
 _MOST_POINTS = 400
-# Settings of a session that all trainings share; part of every stored identity.
+# Session settings of all trainings; the id of every stored training depends on them.
 _ALWAYS = {"graph_optimization": "all", "spinning": True, "denormals_as_zero": False}
 OnStep = Callable[[Progress, int, float], None]
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A model to train on a data set, with settings and the device.
+    """A request to train a model on a data set, with settings and the device.
 
     ``evaluate_every`` is the number of steps between evaluations; None: the steps of an epoch.
     """
@@ -83,7 +83,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A training with its examples and its graph loaded, ready for any number of repeats."""
+    """A training whose graph and examples are loaded; it can run any number of times."""
 
     request: TrainingRequest
     recipe: Recipe
@@ -160,7 +160,7 @@ def run_repeat(
 ) -> Repeat | None:
     """Run a training from its start or from the state in ``folder``, and export the weights.
 
-    None if the training was stopped. Raises TrainingDiverged if the training diverges, and
+    Returns None if the training was stopped. Raises TrainingDiverged if the training diverges, and
     CapabilityError if the state cannot be saved; the state that was saved last stays in both cases.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
@@ -187,14 +187,14 @@ def run_repeat(
 
 
 def state_path(folder: Path) -> Path:
-    """The path of the file with a repeat's saved state."""
+    """The path of the file for the saved state of a repeat."""
     return folder / "state.zip"
 
 
 def _go_on(
     prepared: PreparedTraining, seed: int, state: SavedState, watch: Watch, folder: Path
 ) -> SavedState:
-    """Train from a state until the training ends or is stopped, and return the new state."""
+    """Train from a saved state until the training ends or is stopped; returns the new state."""
     request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
     session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
     feed = replace(prepared.feed, seed=seed)
@@ -228,7 +228,7 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
 
 
 def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Reduce a learning curve to ``_MOST_POINTS`` evenly spaced points, so that its file is small.
+    """A learning curve with at most ``_MOST_POINTS`` evenly spaced points, for a small file.
 
     The last point is always included.
     """
@@ -267,7 +267,10 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of everything that decides the weights and the training's end, except the seed."""
+    """A digest of the settings and data that decide the weights and the training's end.
+
+    The seed is not among them.
+    """
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],
@@ -286,7 +289,7 @@ def _identity(
 
 @dataclass(frozen=True)
 class Follower:
-    """Functions called at the start, at each step and at the end of each repeat.
+    """Functions that are called at the start, at each step and at the end of each repeat.
 
     ``ended`` also receives whether the repeat was stored before. ``stopped`` returns whether the
     training should stop.
@@ -302,7 +305,7 @@ class Follower:
 class RepeatsRequest:
     """The seeds of a training's repeats, and the folders of their states and results.
 
-    With ``anew``, seeds whose results or states are stored are trained again from the start.
+    With ``anew``, repeats that have a stored result or state are trained again from the start.
     """
 
     prepared: PreparedTraining
@@ -323,7 +326,7 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
-    """Run the repeats that are not stored yet and return the record of all; None if none ended.
+    """Run the repeats that are not stored yet; returns the record of all, or None if none ended.
 
     Each repeat is stored at its end, and stays stored if a later repeat fails. Raises as
     ``run_repeat`` does, and CapabilityError if results cannot be written.

@@ -119,7 +119,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Assign a buffer to a node's output: the first operand's if possible, else a new one."""
+        """Give a buffer to a node's output: if possible its first operand's, else a new buffer."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None

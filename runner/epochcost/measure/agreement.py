@@ -47,9 +47,10 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Outputs of the reference's first step in fp32, without those carried to the next step.
+    """The outputs of the reference's first step, except those that the next step reads.
 
-    The reference lacks values that only the trial's graph carries, such as the scale of a loss.
+    The reference lacks values that only the trial's graph passes from step to step, such as the
+    scale of a loss.
     """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
@@ -92,13 +93,13 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
-    Carried state starts at zero and passes from one batch to the next. None if the job has no
-    evaluation. The session is closed at the end, so that timed steps have all memory and threads.
-    Raises JobError for an input without a value and for a loss that is not finite.
+    Carried state (inputs that get an output of the batch before) starts at zero. None if the job
+    has no evaluation. The session is closed at the end, so that timed steps have all memory and
+    threads. Raises JobError for an input without a value and for a loss that is not finite.
     """
     if job.evaluation is None:
         return None
-    # A CUDA graph would need fixed addresses; nothing here is timed.
+    # No CUDA graph, which needs fixed addresses and only helps timed steps.
     settings = job.session.model_copy(update={"cuda_graph": False})
     session = open_session(job.evaluation.graph, job.provider, settings)
     batches = load_arrays(job.evaluation.batches)
@@ -124,7 +125,7 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
     """Raise JobError if an output of the last training step has a number that is not finite.
 
-    ``output`` returns an output by its name. Steps on such numbers would take a different time.
+    ``output`` returns an output by its name. With such numbers, steps would take a different time.
     """
     if job.mode == "training":
         for name in job.outputs:

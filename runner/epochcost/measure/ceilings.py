@@ -39,14 +39,15 @@ from epochcost.results.store import write_sidecar
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Precision, Provider
 
-# Source and copy take a quarter of a small machine's memory.
+# The source and its copy together take a quarter of a small machine's memory.
 _SHARE_OF_MEMORY = 8
-# Larger sides are no faster on the CPUs tried; the 17 GFLOP take 0.1 to 0.3 s on one core.
+# On the CPUs that we tried, larger matrices are no faster. The 17 GFLOP take 0.1 to 0.3 s on a
+# core.
 MATRIX_SIDE = 2048
-# Sixteen times a common last-level cache, so that every read comes from memory.
+# Sixteen times the size of a common last-level cache, so that every read comes from memory.
 MOST_COPIED_BYTES = 512 * 2**20
-# A GPU of 1 PFLOP/s takes 1 ms for this product, and a GPU of 5 TB/s takes 1 ms for this copy:
-# a hundred times the start of a kernel.
+# A GPU of 1 PFLOP/s takes 1 ms for this product, and a GPU of 5 TB/s takes 1 ms for this copy: a
+# hundred times as long as the start of a kernel.
 _GPU_MATRIX_SIDE = 8192
 _GPU_MOST_COPIED_BYTES = 2 * 2**30
 _GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
@@ -81,9 +82,7 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Peak rates of this host, stored as those of ``hardware``.
-
-    Also returns whether they were measured just now.
+    """Peak rates of this host under the id of ``hardware``, and whether they were measured now.
 
     Runs the benchmark unless a current record for this host and runtime exists below ``folder``;
     ``again`` forces it. ``device`` is CUDA's number of the GPU. Raises CapabilityError if the rates
@@ -137,7 +136,7 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
     """Measure peak rates in a separate process.
 
-    If the process fails, raises CapabilityError with the last line that it wrote.
+    If the process fails, raises CapabilityError with the last line of its output.
     """
     try:
         work_json = work.model_dump_json()
@@ -151,7 +150,7 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Measure the peak rates; a precision for which the device has no kernel is left out."""
+    """Measure the peak rates in each precision for which the device has a kernel."""
     for precision in work.precisions:
         for threads in work.threads:
             try:
@@ -163,7 +162,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the matrix product and the memory copy; each is run once beforehand as a warm-up."""
+    """Time the matrix product and the memory copy, after one untimed run of each."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     run = partial(run_on_device, work.provider, precision)
@@ -171,7 +170,7 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     factors = [random.random(side, np.float32) for _ in range(2)]
     product = _times(run("MatMul", factors, np.zeros(side, np.float32), settings))
     numbers = work.copied_bytes // _HALVES.get(precision, _SINGLE).itemsize
-    # Negation moves as much memory as a copy, and the runtime spreads it over its threads.
+    # Negation instead of a copy: it moves as much memory, and the runtime uses all threads for it.
     whole = [np.ones(numbers, np.float32)], np.zeros(numbers, np.float32)
     return Ceiling(
         threads=threads,
@@ -186,9 +185,9 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
 def _one_node(
     operator: str, inputs: int, shape: Sequence[int], kind: int = TensorProto.FLOAT
 ) -> bytes:
-    """The bytes of a model with a single operator: inputs ``x0``… and the output ``y``.
+    """The bytes of a model with a single operator, inputs ``x0``, ``x1``, … and the output ``y``.
 
-    All of them have the same shape and type.
+    Inputs and output have the same shape and type.
     """
     names = [f"x{index}" for index in range(inputs)]
     ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
@@ -208,7 +207,7 @@ def run_on_device(
 ) -> Callable[[], ort.OrtValue]:
     """Make a function that runs an operator on the device in a precision and waits for its end.
 
-    All tensors are bound beforehand, so that no allocation is timed. Of ``output`` only the shape
+    All tensors are bound beforehand, so that no allocation is timed. Only the shape of ``output``
     is used; the function returns a value on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)

@@ -25,18 +25,18 @@ from epochcost.measure.cpu import read_text
 from epochcost.results.environment import CloudProvider, Instance
 
 PATIENCE_SECONDS = 0.5
-# The link-local address of all three clouds; a number, since a name may take long to resolve.
+# The link-local address in all three clouds; not a name, which may take long to resolve.
 SERVICE = "http://169.254.169.254"
 _DMI = Path("/sys/class/dmi/id")
 _HYPERVISOR = Path("/sys/hypervisor")
-# The asset tag of all machines of Azure, which other Hyper-V machines do not have.
+# All machines of Azure have this asset tag; other Hyper-V machines do not.
 _AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 _LONGEST_ANSWER_BYTES = 65_536
 _OK = 200
 
 
 class Service:
-    """A metadata service at a base address; all requests to it share a deadline."""
+    """A cloud's metadata service at a base address; all requests to it share a deadline."""
 
     def __init__(self, base: str, deadline: float) -> None:
         address = urlsplit(base)
@@ -44,7 +44,7 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The text of the service's answer; raises OSError or HTTPException if there is none."""
+        """The answer to a request as text; raises OSError or HTTPException without an answer."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError("no time left")
@@ -61,7 +61,7 @@ class Service:
 
 
 def _ec2(service: Service) -> Instance:
-    """Ask EC2's service; its version 2 needs a token, and version 1 may be switched off."""
+    """Ask EC2's metadata service, whose version 2 needs a token; version 1 may be switched off."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
@@ -70,7 +70,7 @@ def _ec2(service: Service) -> Instance:
 
 
 def _compute_engine(service: Service) -> Instance:
-    """Ask Compute Engine's service, in which types are paths.
+    """Ask Compute Engine's metadata service, in which machine types are paths.
 
     An example is ``projects/1/machineTypes/n1-standard-8``.
     """
@@ -98,7 +98,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud that the firmware's strings or Xen's UUID name; None if they name none."""
+    """The cloud that the firmware's texts or Xen's UUID name; None if they name none."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()
@@ -114,7 +114,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """The instance of this machine in a cloud, or None and the reason why it is unknown."""
+    """The type of this machine in a cloud, or None and the reason why it is unknown."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
@@ -122,7 +122,7 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's service for this machine's instance; without an answer, None and the reason."""
+    """Ask a cloud's metadata service for this machine's type; without an answer, None and why."""
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 
@@ -132,7 +132,7 @@ def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | Non
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
             answers.put((None, f"{cloud}'s metadata service: {_reason(error)}"))
 
-    # A thread limits the whole time; a socket's time limit starts again with each packet.
+    # The thread limits the total time, since a socket's time limit starts again with each packet.
     threading.Thread(target=ask, daemon=True).start()
     try:
         return answers.get(timeout=PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""Read the kernel's small text files, and facts about the CPU.
+"""Read small text files of the kernel, and facts about the CPU.
 
 The facts are its name, clock policy, hypervisor and quota. System tools get a short time limit. If
 a tool is absent, fails or exceeds the limit, the fact is unknown.
@@ -47,7 +47,7 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """The control groups to which a process belongs.
+    """The control groups (limits by the kernel) to which a process belongs.
 
     ``membership`` is the text of its /proc/<id>/cgroup.
     """
@@ -56,7 +56,7 @@ class ControlGroups:
     mounted: Path = CONTROL_GROUPS
 
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
-        """Paths of a control file in this process's group and in all groups above, innermost first.
+        """Paths of a control file in this process's group and enclosing groups, innermost first.
 
         The file is ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
         kernel's admin-guide: cgroup-v2, cgroup-v1). The paths need not exist: a container mounts
@@ -87,7 +87,7 @@ def tool_output(*command: str, any_status: bool = False) -> str | None:
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """The output of a system tool, which may be empty; None if it is absent, fails or hangs."""
+    """The output of a system tool, perhaps empty; None if it is absent, fails or takes too long."""
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -104,7 +104,7 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The CPU's name, plus family and model number if a hypervisor has shortened the name.
+    """The CPU's name, with family and model number if a hypervisor has shortened the name.
 
     Several generations of CPUs are called just "AMD EPYC"; family and model number tell them apart.
     """
@@ -119,9 +119,9 @@ def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
 
 
 def _lscpu_model() -> str | None:
-    """The CPU's name by lscpu.
+    """The CPU's name from the tool lscpu.
 
-    lscpu also knows the names of Arm cores, for which /proc/cpuinfo has only numbers.
+    lscpu has names for Arm cores, for which /proc/cpuinfo has only numbers.
     """
     for line in (tool_output("lscpu") or "").splitlines():
         if line.startswith("Model name:"):
@@ -142,7 +142,7 @@ def governors(system: Path = SYSTEM) -> str | None:
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
-    """Number of times that heat lowered the clock since the machine's start; None if unknown.
+    """How often heat has lowered the clock since the machine's start; None if unknown.
 
     This is the sum of the counters ``thermal_throttle`` of all cores and packages, which exist for
     Intel's CPUs.
@@ -158,7 +158,7 @@ def virtualisation() -> str | None:
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:
-    """CPU time per second that the control groups allow, in CPUs; None without a limit.
+    """The number of CPUs whose time the control groups allow; None without a limit.
 
     Version 2 of control groups has quota and period in one file, in which ``max`` means no limit.
     Version 1 has them in two files, in which -1 means no limit.

@@ -1,4 +1,4 @@
-"""Serve requests with onnxruntime-genai's engine; the only module that imports it.
+"""Serve requests with onnxruntime-genai's engine; only this module imports that package.
 
 This module writes the folder that the engine reads (graph, weights and configuration), starts and
 ends the engine, and answers LoadGen. The thread that opened the engine gives it new requests after
@@ -33,7 +33,7 @@ from epochcost.specs.requests import ENGINE
 from onnxstep.graphs.loading import load_model
 
 _GRAPH, _WEIGHTS, _CONFIGURATION = "model.onnx", "model.onnx.data", "genai_config.json"
-# Size of a page: the runtime maps aligned weights instead of copying them.
+# Weights at multiples of a page are mapped into memory by the runtime instead of copied.
 _ALIGNED_BYTES = 4096
 _EVENTS = 256
 _ERRORS_ONLY = 3
@@ -48,7 +48,7 @@ class _Turn:
 
 
 class DecoderEngine:
-    """An engine that answers requests; a request gives the number of its prompt.
+    """An engine that answers requests; a request states the number of its prompt.
 
     Opening the engine loads the model. ``start_seconds`` is the time that the engine takes to read
     its files and become ready for requests. Raises CapabilityError if the engine's package is
@@ -84,9 +84,9 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Give the engine a request; its answer has the length in ``answer_tokens``."""
+        """Give a request to the engine; the answer's length comes from ``answer_tokens``."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
-        # The engine makes the cache as long as the longest session of a batch.
+        # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()
         room.set_max_session_tokens(len(prompt) + answer)
         request = self._engine.create_request(options=room)
@@ -100,9 +100,8 @@ class DecoderEngine:
     def step(self) -> tuple[list[_Turn], list[_Turn]]:
         """Let the engine take a step.
 
-        Returns the requests that got their first token in this step, and those that are finished.
-
-        Raises TrialFailed if a request fails in the engine.
+        Returns two lists of requests: those that got their first token in this step, and those that
+        are finished. Raises TrialFailed if a request fails in the engine.
         """
         first, ended = [], []
         flags = self._genai.EngineEventFlags
@@ -120,9 +119,9 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer requests that arrive together, without LoadGen.
+        """Answer requests that arrive at the same time, without LoadGen.
 
-        Returns the time taken in seconds.
+        Returns the duration in seconds.
         """
         begun = time.perf_counter()
         for number in numbers:
@@ -137,7 +136,7 @@ def answer_while(
 ) -> LoadGenLog:
     """Run ``asking`` on another thread, answer its requests on this thread, and return its result.
 
-    The engine takes calls only from the thread that opened it. Raises the engine's errors.
+    Only the thread that opened the engine may call it. Raises the engine's errors.
     """
     arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
 
@@ -156,7 +155,7 @@ def answer_while(
 def _serve(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """Give arriving requests to the engine until the queue yields None and all are answered."""
+    """Answer requests from the queue until it yields None and all requests are answered."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:
@@ -196,9 +195,9 @@ def _genai() -> Any:
 
 
 def _write_model(job: Job, folder: Path) -> Placement:
-    """Write the graph and its weights to two files; returns the proof of where its nodes run.
+    """Write the graph and its weights to two files; returns where the graph's nodes run.
 
-    Each weight's memory is released once the weight is written.
+    Each weight's memory is released after the weight is written.
     """
     model = load_model(job.graph)
     values = initial_parameters(job)
@@ -227,7 +226,7 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """Proof that all nodes run on the CPU; the engine itself does not report where they run.
+    """The placement of the model's nodes: all run on the CPU, since the engine reports none.
 
     Raises CapabilityError if the engine's runtime has another provider than the CPU's.
     """
@@ -242,7 +241,7 @@ def _placement(model: onnx.ModelProto) -> Placement:
 
 
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
-    """The settings file of the engine.
+    """The content of the engine's settings file.
 
     It declares no stop token, so that each answer has the requested length.
     """

@@ -1,8 +1,8 @@
 """Describe the machine, its software and the revision of the code, as stored with every result.
 
-Other modules read most of the facts; this module puts them together. A fact that cannot be read is
-None or absent, never zero; ``Environment.unknown`` has the reason if it is known. ``watch`` watches
-the machine while a trial runs.
+Other modules read most of the facts; this module combines them. A fact that cannot be read is None
+or absent, never zero; ``Environment.unknown`` has the reason if it is known. ``watch`` watches the
+machine while a trial runs.
 """
 
 from __future__ import annotations
@@ -83,27 +83,27 @@ def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float 
 
 
 CODE = Path(__file__).parents[1]
-# A launch writes this file into the package that it installs on a target.
+# `epochcost launch` writes this file into the package that it installs on another machine.
 NOTE = "revision.txt"
 
 
 @dataclass(frozen=True)
 class Revision:
-    """The commit of a checkout, and whether files of the package or of onnxstep were modified."""
+    """The commit of a checkout, and whether files of epochcost or onnxstep differ from it."""
 
     commit: str
     modified: bool
 
     def note(self) -> str:
-        """The text of the file that states the revision in an installed package."""
+        """The text of the file that says which revision an installed package has."""
         return f"{self.commit} {'modified' if self.modified else 'unmodified'}\n"
 
 
 def code_revision(folder: Path = CODE) -> Revision | None:
     """The revision of the code in a folder.
 
-    None if git does not track the code and no launch installed it: after pip install, or in a
-    virtual environment below the checkout of another project.
+    None if git does not track the code and `epochcost launch` did not install it: after pip
+    install, or in a virtual environment below the checkout of another project.
     """
     if (folder / NOTE).is_file():
         commit, state = (folder / NOTE).read_text("utf-8").split()
@@ -118,7 +118,7 @@ def code_revision(folder: Path = CODE) -> Revision | None:
     return Revision(commit_id, modified=bool(changes.strip()))
 
 
-# Read once, since they do not change while a program runs.
+# Cached, since it does not change while the program runs.
 _cpu_model = functools.cache(cpu_model)
 _code_revision = functools.cache(code_revision)
 _instance = functools.cache(instance)

@@ -1,9 +1,9 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
-Only this module uses NVIDIA's management library NVML, which may fail to answer any question. CUDA
-counts the GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both count in the order of
-the PCI bus (``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA
-programming guide, "CUDA environment variables".
+Only this module uses NVIDIA's management library NVML, any of whose calls may fail. CUDA counts the
+GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both count in the order of the PCI bus
+(``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA programming
+guide, "CUDA environment variables".
 
 Energy comes from the counter of the device (Volta and later). If it cannot be read, or does not
 count while the device computes, the energy is unknown and the reason is stored. ``watch`` decides
@@ -23,7 +23,7 @@ import pynvml
 from epochcost.results.environment import Energy, Gpu, MeteredEnergy, Throttle
 
 AnswerT = TypeVar("AnswerT")
-# The bindings have no types.
+# The Python package of NVML has no type annotations.
 Library = Any
 Handle = Any
 
@@ -46,14 +46,14 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """Call a function of NVML; None if it raises an error of NVML."""
+    """The result of a function of NVML; None if it raises an error of NVML."""
     try:
         return ask(*arguments)
     except library.NVMLError:
         return None
 
 
-# nvml.h, nvmlClocksEventReasons. Idle clocks and clocks set by a person are no throttling.
+# From nvmlClocksEventReasons in nvml.h, without idle clocks and clocks that a person has set.
 _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
     {
         0x04: "gpu-power-cap",
@@ -65,14 +65,14 @@ _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
 )
 _WATTS_PER_MILLIWATT = 1e-3
 _JOULES_PER_MILLIJOULE = 1e-3
-# A CUDA context alone takes more: with less growth of its memory a device is not in use.
+# A GPU whose used memory grows by less is not in use, since a CUDA context alone takes more.
 _CONTEXT_BYTES = 64 * 2**20
 _BY_PROCESS = "NVML, of the worker"
 _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Reads the state of a trial's GPU repeatedly; it must be created before the worker starts.
+    """Reads the state of a trial's GPU repeatedly; create it before the worker starts.
 
     ``number`` is CUDA's number of the GPU, and ``handle`` its handle of NVML. ``processes`` are the
     process ids of the trial, set when the worker has started.
@@ -88,7 +88,7 @@ class DeviceWatch:
 
     @property
     def in_use(self) -> bool:
-        """Whether the trial uses the GPU: a process of it does, or the GPU's used memory has grown.
+        """Whether the trial uses the GPU: one of its processes does, or used memory has grown.
 
         Memory decides if the driver lists no process of the trial: in a container, the driver shows
         other process ids than the system.
@@ -96,7 +96,7 @@ class DeviceWatch:
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
-        """Read the used memory, and the reasons why clocks are lowered now."""
+        """Read the GPU's used memory, and the reasons why its clocks are lowered now."""
         for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
         reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
@@ -104,11 +104,11 @@ class DeviceWatch:
             self._reasons = (self._reasons or 0) | reasons
 
     def read_energy(self) -> None:
-        """Read the energy counter; this is called at the start and at the end of the sampling."""
+        """Read the energy counter; called at the start and at the end of the sampling."""
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
-        """The energy between the first and the last reading, or the reason why it is unknown."""
+        """The energy between the first and last reading, or the reason why it is unknown."""
         first, last = self._energies[0], self._energies[-1]
         if is_part(self._library, self._handle):
             reason = "a part of a GPU (MIG) has no energy meter"
@@ -130,13 +130,13 @@ class DeviceWatch:
 
     @property
     def addresses(self) -> tuple[str, ...] | None:
-        """The GPU's address on the PCI bus; None if the driver does not state it."""
+        """The GPU's address on the PCI bus, as a tuple; None if the driver does not state it."""
         address = pci_address(self._library, self._handle)
         return None if address is None else (address,)
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Reasons why clocks were lowered at any reading; None if the driver states none."""
+        """All reasons for lowered clocks in the readings; None if the driver states no reasons."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
@@ -172,7 +172,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether a handle is a part of a GPU (MIG), so that others may use the same GPU."""
+    """Whether the handle is a partition of a GPU (MIG), so that others may use the same GPU."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 
@@ -182,7 +182,7 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 def visible_gpus(
     library: Library, boards: Sequence[Handle], visible_devices: str | None
 ) -> tuple[Handle, ...]:
-    """The handles of the GPUs that CUDA shows, in its order.
+    """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
     ``visible_devices`` is CUDA_VISIBLE_DEVICES or None. An entry of it is a number, or the whole
     UUID of a GPU or of a part of one (MIG). If an entry names no GPU, CUDA ignores it and all later
@@ -241,7 +241,7 @@ def _gpu(library: Library, handle: Handle, driver: str | None) -> Gpu:
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
-        # A pair: the present mode, and the mode after the next reset.
+        # NVML returns a pair: the current mode, and the mode after the next reset.
         mig=bool(mig[0]) if mig is not None else is_part(library, handle) or None,
         pci_address=pci_address(library, handle),
         compute_capability=None if capability is None else ".".join(map(str, capability)),

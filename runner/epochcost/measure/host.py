@@ -1,6 +1,6 @@
-"""Measure what disturbs a trial: other programs, the hypervisor, CPU quotas and heat.
+"""Measure disturbances of a trial: other programs, the hypervisor, CPU quotas and heat.
 
-All figures are differences between two readings of the kernel's counters: at the start and at the
+All values are differences between two readings of the kernel's counters: at the start and at the
 end of a phase.
 """
 
@@ -19,10 +19,10 @@ import psutil
 from epochcost.measure.cpu import SYSTEM, ControlGroups, parse_cpu_list, read_text, throttle_count
 from epochcost.results.environment import Conditions
 
-# Without `guest`, which is part of `user`.
+# `guest` is left out, since it is part of `user`.
 _WORKING = ("user", "nice", "system", "irq", "softirq")
 _WAITING = ("idle", "iowait", "steal")
-# By version of the control groups: the file's name, its controller, the file's name.
+# The file's name in version 2 of the control groups; its controller and name in version 1.
 _STATISTICS = ("cpu.stat", "cpu", "cpu.stat")
 _MICROSECONDS = 1e-6
 _NANOSECONDS = 1e-9
@@ -32,9 +32,10 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters: CPU seconds, stops by a quota, and lowered clocks.
 
-    CPU seconds are those of the watched CPUs, counted from any moment in the past. ``own_seconds``
-    are the CPU seconds of the trial's processes on all CPUs; the worker's parent, which also runs
-    on CPUs that are not watched, uses a negligible part. A counter that this system lacks is None.
+    CPU seconds are those of the watched CPUs; only differences of two readings have a meaning.
+    ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs; the worker's parent,
+    which also runs on CPUs that are not watched, uses a negligible part. A counter that this system
+    lacks is None.
     """
 
     at: float
@@ -47,7 +48,7 @@ class HostCounters:
 
 
 def own_processes() -> tuple[psutil.Process, ...]:
-    """The current process and all processes that it has started; empty if unknown."""
+    """The current process and all processes that it started; empty if unknown."""
     current = psutil.Process()
     try:
         return (current, *current.children(recursive=True))
@@ -88,7 +89,7 @@ def _system_times() -> Mapping[str, float]:
 
 
 def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds of some CPUs by kind; empty if the system does not count them by CPU.
+    """CPU seconds of some CPUs by kind; empty if the system does not count each CPU separately.
 
     Read from the kernel, because psutil lists online CPUs without their numbers.
     """
@@ -121,7 +122,7 @@ def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
 def frozen_seconds(groups: ControlGroups) -> float | None:
     """Seconds for which a CPU quota has stopped this process; None if unknown.
 
-    The result is the longest time of all nested control groups, since a group stops all groups
+    The result is the longest time of all enclosing control groups, since a group stops all groups
     below it. Version 2 of control groups has the counter ``throttled_usec`` in microseconds,
     version 1 ``throttled_time`` in nanoseconds.
     """
@@ -136,7 +137,7 @@ def _stopped(text: str) -> float | None:
     return int(counts["throttled_time"]) * _NANOSECONDS if "throttled_time" in counts else None
 
 
-# The reason for each figure that is None, by its name in ``Conditions``.
+# Why a field of ``Conditions`` is None, by the field's name.
 _REASONS: Mapping[str, str] = MappingProxyType(
     {
         "others_cpus": "the system does not give the CPU time of all processes",
@@ -149,7 +150,7 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 def host_change(before: HostCounters, after: HostCounters) -> Conditions:
     """The disturbances between two readings of the counters.
 
-    A figure is None, and its reason in ``unknown``, if a reading lacks its counter.
+    If a reading lacks a counter, the field is None, and ``unknown`` has the reason.
     """
     seconds = after.at - before.at
     counted = after.working + after.waiting - before.working - before.waiting
@@ -157,7 +158,7 @@ def host_change(before: HostCounters, after: HostCounters) -> Conditions:
     steal = _difference(before.steal, after.steal)
     throttled = _difference(before.throttled, after.throttled)
     figures: dict[str, float | None] = {
-        # The kernel's ticks make small differences negative.
+        # Small differences may be negative, since the kernel counts in ticks.
         "others_cpus": max(0.0, after.working - before.working - own_seconds) / seconds
         if own_seconds is not None and counted > 0
         else None,

@@ -1,6 +1,6 @@
-"""The job that a worker process is given, the messages that it sends, and its failures.
+"""The job that a worker process receives, the messages that it sends, and its failures.
 
-A job names files; it holds no arrays. The module that writes the graph and the batches decides
+A job names files; it contains no arrays. The module that writes the graph and the batches decides
 which work is timed. All messages are frozen records, written as JSON.
 """
 
@@ -44,8 +44,8 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    Sampling ends when the mean is precise: half of its 95 % interval over the mean is at most
-    ``relative_half_width``. For this, it needs at least ``minimum_samples`` samples,
+    Sampling ends when the mean is precise: half of its 95 % interval, divided by the mean, is at
+    most ``relative_half_width``. For this, it needs at least ``minimum_samples`` samples,
     ``minimum_seconds`` seconds and ``minimum_share`` of the budget, since a short series does not
     show changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
     samples, or when ``budget_seconds`` are spent; these include the warm-up.
@@ -73,7 +73,7 @@ class WarmUpRule(_Frozen):
 
 
 class Evaluation(_Frozen):
-    """A graph that computes the loss on held-out batches, before and after the steps.
+    """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
     ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of ``batches``
     (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name. Values of
@@ -87,14 +87,14 @@ class Evaluation(_Frozen):
 
 
 class ServingFiles(_Frozen):
-    """The load that LoadGen sends, and the graph file for each batch size."""
+    """The load that LoadGen sends, and a graph file for each batch size."""
 
     load: Load
     graphs: dict[int, Path]
 
 
 class AskedDecoder(_Frozen):
-    """The sizes of a decoder that an engine serves, and the requests that it gets.
+    """The sizes of a decoder that an engine serves, and the requests to the engine.
 
     The job's graph takes prompts of any length, and its examples are prompts, see
     ``execute.requests``.
@@ -105,7 +105,7 @@ class AskedDecoder(_Frozen):
 
 
 class Reference(_Frozen):
-    """The same work in fp32, whose first step is compared with the trial's.
+    """Files for the same work in fp32, whose first step is compared with the trial's.
 
     ``batches`` is an .npz as in a job; only its first batch is compared, and ``examples`` is the
     number of examples in it. If ``provider`` is None, the reference runs on the trial's provider.
@@ -148,7 +148,7 @@ class JobFiles(_Frozen):
 
 
 class Job(JobFiles):
-    """Everything that a worker needs for a trial: its files and the settings of its run.
+    """All data that a worker needs for a trial: its files and the settings of its run.
 
     A worker with another ``runtime`` refuses the job. ``python`` is the interpreter of the
     runtime's environment, None for this program's interpreter. ``pinning`` has the worker's CPUs,
@@ -170,7 +170,7 @@ class Job(JobFiles):
 
 
 class Progress(_Frozen):
-    """Progress that a worker reports.
+    """A worker's report of its progress.
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it is first
     computed. ``elapsed_seconds`` counts from the start of the warm-up, like ``budget_seconds``, and
@@ -185,7 +185,7 @@ class Progress(_Frozen):
 
 
 class Message(_Frozen):
-    """A line that a worker prints: its progress, or the reason why it gives up."""
+    """A line that a worker prints: its progress, or the reason why it cannot continue."""
 
     progress: Progress | None = None
     failure: str | None = None

@@ -1,4 +1,4 @@
-"""Run MLPerf's LoadGen, a library that sends queries; the only module that imports it.
+"""Run MLPerf's LoadGen, a library that sends queries; only this module imports it.
 
 This module makes LoadGen's settings, runs it, and reads its files: values of the detail log, the
 summary, and latencies from the trace. It also searches for the highest rate of arrivals at which
@@ -57,13 +57,13 @@ class Sample(Protocol):
 
 
 Issue = Callable[[Sequence[Sample]], None]
-# Called with the number of answered samples.
+# A function that receives the number of answered samples.
 Answered = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class LoadGenRequest:
-    """Settings of a run of LoadGen.
+    """Settings for a run of LoadGen.
 
     ``queries_per_second`` is the rate of arrivals; in the scenario "offline", LoadGen prepares
     enough samples for this rate. ``bound_seconds`` is the latency bound of a sample. With
@@ -109,7 +109,7 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
             library,
             _test_settings(loadgen, request),
             _log_settings(loadgen, request, folder),
-            # The default is a file in the current folder.
+            # By default, LoadGen writes this file into the current folder.
             str(folder / "audit.config"),
         )
     finally:
@@ -119,11 +119,12 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
 
 
 class Answers:
-    """Tells LoadGen which samples are answered, and keeps the model's first error.
+    """Tells LoadGen which samples are answered, and stores the model's first error.
 
-    LoadGen cannot be stopped from within, and no exception may cross its frames: after an error all
-    further samples are reported as completed without an answer, and ``raise_fault`` raises the
-    error at the end of the run. ``answered`` is called with the number of samples answered so far.
+    LoadGen cannot be stopped by the code that it calls, and no exception may pass through it. After
+    an error all further samples are reported as completed without an answer, and ``raise_fault``
+    raises the error at the end of the run. ``answered`` is called with the number of samples
+    answered so far.
     """
 
     def __init__(self, answered: Answered) -> None:
@@ -131,7 +132,7 @@ class Answers:
         self.fault: Exception | None = None
 
     def attempt(self, answer: Callable[[], None]) -> None:
-        """Call ``answer``, which computes answers, and keep its error.
+        """Call ``answer``, which computes answers, and store its error if it raises one.
 
         After an error, further calls do nothing.
         """
@@ -142,7 +143,7 @@ class Answers:
                 self.fault = error
 
     def complete(self, samples: Sequence[Sample], tokens: int = 0) -> None:
-        """Tell LoadGen that these samples are answered now, each with ``tokens`` tokens."""
+        """Tell LoadGen that these samples are now answered with ``tokens`` tokens each."""
         loadgen = _loadgen()
         loadgen.QuerySamplesComplete(
             [loadgen.QuerySampleResponse(sample.id, 0, 0, tokens) for sample in samples]
@@ -151,7 +152,7 @@ class Answers:
         self._answered(self._count)
 
     def raise_fault(self) -> None:
-        """Raise the model's first error, if there was any."""
+        """Raise the first error of the model, if there was one."""
         if self.fault is not None:
             raise self.fault
 
@@ -215,7 +216,7 @@ _SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """LoadGen's log of a run, parsed; ``latencies`` are empty if no trace was written."""
+    """The parsed log of a LoadGen run; ``latencies`` are empty if LoadGen wrote no trace."""
 
     values: dict[str, Any]
     summary: str
@@ -259,12 +260,12 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
 def run_record(
     log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """The record of a run to store.
+    """The record to store for a run of LoadGen.
 
     ``rate_asked`` is the rate of arrivals, None in the scenario "offline".
     """
     values = log.values
-    # Samples per second: all of them offline, the completed samples of a server.
+    # Keys of the samples per second: of all samples offline, of completed samples for a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
     rate = float(next(values[key] for key in keys if key in values))
     return LoadGenRun(
@@ -281,12 +282,12 @@ def run_record(
     )
 
 
-# Keys of a latency's minimum, mean and maximum in LoadGen's log, and of its percentiles.
+# Patterns of keys in LoadGen's log: minimum, mean and maximum of a latency, and its percentiles.
 _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """Statistics of a latency in LoadGen's log.
+    """The statistics of a latency in LoadGen's log, as a record.
 
     ``plain`` and ``percentile`` are patterns for the names of its keys in the log.
     """
@@ -299,15 +300,15 @@ def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Laten
 
 
 def _values(detail: str) -> dict[str, Any]:
-    """The last value in LoadGen's detail log for each key."""
+    """The values in LoadGen's detail log by key; for a repeated key, the last value."""
     lines = (line.removeprefix(_MARK) for line in detail.splitlines() if line.startswith(_MARK))
     entries = (json.loads(line) for line in lines)
     return {entry["key"]: entry["value"] for entry in entries}
 
 
-# The search stops at 5 %: tries of a few hundred Poisson arrivals differ by as much by chance.
+# The search stops at 5 %, since runs of a few hundred Poisson arrivals differ by as much by chance.
 PRECISION = 0.05
-# From 0.7 of the capacity, fourteen tries reach 5 % within three orders of magnitude.
+# From 0.7 of the capacity, fourteen runs find a rate within 5 %, over three orders of magnitude.
 MOST_TRIES = 16
 _UP = 1.25
 _DOWN = 2.0
@@ -316,7 +317,7 @@ _MOST_SCORED_RUNS = 8
 
 
 class LoadGenTrial(ABC):
-    """A trial that runs LoadGen several times; ``folder`` takes LoadGen's files during a run."""
+    """A trial that runs LoadGen several times; LoadGen writes its files into ``folder``."""
 
     def __init__(self, job: Job, report: Report, folder: Path) -> None:
         self._budget_seconds = job.sampling.budget_seconds
@@ -335,7 +336,8 @@ class LoadGenTrial(ABC):
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
         The rate of the first longer run is ``first`` times that rate. While a run exceeds the
-        bound, the next run has ``less`` times its rate. Returns whether a run kept the bound.
+        bound, the next run has ``less`` times its rate. Returns whether a longer run kept the
+        bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
@@ -362,16 +364,17 @@ class LoadGenTrial(ABC):
         )
 
 
-# Whether a rate, in samples per second, keeps the bound.
+# A function that tests whether a rate, in samples per second, keeps the bound.
 KeepsBound = Callable[[float], bool]
 
 
 def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Search for the highest rate of arrivals that keeps the latency bound.
 
-    Beginning with ``start``, the rate is halved (down to ``floor``) or raised by a quarter until
-    the highest rate is bracketed; the bracket is then bisected on a logarithmic scale. Returns the
-    highest rate that kept the bound in a run, or None if ``floor`` did not keep it.
+    The search begins with ``start`` and halves the rate (down to ``floor``) or raises it by a
+    quarter, until the highest rate lies between two tested rates. It then bisects on a logarithmic
+    scale. Returns the highest rate that kept the bound in a run, or None if ``floor`` did not keep
+    it.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

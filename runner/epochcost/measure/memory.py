@@ -1,4 +1,4 @@
-"""Read the memory of this process and its limits, and tell whether a process ran out of memory."""
+"""Read the memory of this process and its limits, and detect that a process ran out of memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from epochcost.measure.cpu import ControlGroups, read_number, read_text
 _STATUS = Path("/proc/self/status")
 _SPARED_PART = 16
 _LIMITED = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-# By version of the control groups: the file's name, its controller, the file's name.
+# The file's name in version 2 of the control groups; its controller and name in version 1.
 _LIMIT = ("memory.max", "memory", "memory.limit_in_bytes")
 _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 
 
 def peak_memory_bytes() -> int | None:
-    """Largest resident memory of this process so far, in bytes; None if it cannot be read.
+    """The largest resident memory of this process so far, in bytes; None if it cannot be read.
 
     ``ru_maxrss`` is not used, since on Linux a process inherits its parent's peak there.
     """
@@ -39,11 +39,11 @@ def memory_limit_bytes() -> int:
 
 
 def available_memory_bytes() -> int:
-    """Bytes that a new process could take now without taking memory from others.
+    """Bytes that a new process could allocate now without taking memory from others.
 
-    It is the least of the machine's available memory, the room in each control group, and the
-    caller's ``ulimit``. A sixteenth of ``memory_limit_bytes`` is left for other processes, which
-    may grow. The page cache of a group counts as free, since the kernel can drop it.
+    It is the least of the machine's available memory, the free memory of each control group, and
+    the caller's ``ulimit``. A sixteenth of ``memory_limit_bytes`` is left for other processes,
+    which may grow. The page cache of a group counts as free, since the kernel can drop it.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()
@@ -61,7 +61,7 @@ def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
 
 
 def _page_cache_bytes(group: Path) -> int:
-    """Bytes of page cache by a group's memory.stat.
+    """Bytes of page cache that the file memory.stat of a control group states.
 
     The key is ``file`` in version 2 of control groups, ``total_cache`` in version 1.
     """
@@ -71,7 +71,7 @@ def _page_cache_bytes(group: Path) -> int:
 
 
 def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
-    """The memory limits, in bytes, of this process's control groups, of both versions.
+    """The memory limits, in bytes, of the control groups of this process.
 
     Version 2 writes ``memory.max`` (``max``: no limit), version 1 ``memory.limit_in_bytes`` (about
     2**63: no limit): the kernel's admin-guide, cgroup-v2 and cgroup-v1/memory.
@@ -81,7 +81,7 @@ def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     return tuple(limit for file in files if (limit := read_number(file)) is not None)
 
 
-# Linux: the score of processes that the kernel kills first (proc_pid_oom_score_adj(5)).
+# The score of processes that Linux kills first (proc_pid_oom_score_adj(5)).
 _FIRST_TO_GO = "1000"
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _MACHINE = Path("/proc/vmstat")
@@ -115,8 +115,8 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process ran out of memory, judged by its last lines and its exit status.
 
-    A SIGKILL counts as lack of memory, since people rarely send it, unless the kernel's count of
-    such kills did not grow (``for_memory`` is False).
+    A SIGKILL counts as lack of memory, since people rarely send it. It does not count if the
+    kernel's counter of such kills did not grow (``for_memory`` is False).
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None
@@ -125,7 +125,7 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
-    The count is that of this control group if the kernel keeps it (admin-guide: cgroup-v2,
+    It is the count of this control group if the kernel has one (admin-guide: cgroup-v2,
     ``memory.events``; cgroup-v1, ``memory.oom_control``), else that of the machine (since Linux
     4.13).
     """
@@ -135,7 +135,7 @@ def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) ->
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """Whether the count of kills for lack of memory grew; None if a count is unknown."""
+    """Whether the number of kills for lack of memory grew; None if a number is unknown."""
     return None if before is None or after is None else after > before
 
 

@@ -23,7 +23,7 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """For each CPU: all hardware threads of its core, itself included, and its NUMA node."""
+    """For each CPU, its NUMA node, and all hardware threads of its core, itself included."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]
@@ -79,7 +79,7 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 
 
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
-    """Choose the CPUs that resemble a smaller instance: whole cores on the fewest NUMA nodes.
+    """Choose CPUs as a smaller instance has them: whole cores on the fewest NUMA nodes.
 
     They are on the first node with enough CPUs, else on the largest nodes. Within a node, cores all
     of whose threads are allowed come first. If the topology is unknown, the first CPUs are chosen.
@@ -121,11 +121,10 @@ def _threads_of(cpu: int, system: Path) -> frozenset[int]:
 
 @contextlib.contextmanager
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
-    """Pin the processes that this thread starts within the context to the CPUs of ``pinning``.
+    """Within this context, pin all processes that this thread starts to the CPUs of ``pinning``.
 
-    A child has the CPU affinity of the thread that starts it from its beginning, so that all
-    threads of its libraries have it too. Raises CapabilityError if this process may no longer use
-    the CPUs.
+    A child inherits the CPUs of the thread that starts it, so that all threads of its libraries are
+    pinned, too. Raises CapabilityError if this process may no longer use the CPUs.
     """
     if pinning is None:
         yield
@@ -142,7 +141,7 @@ def pin_children(pinning: Pinning | None) -> Iterator[None]:
 
 
 def require_pinned(pinning: Pinning | None) -> None:
-    """Raise CapabilityError unless this process may run on exactly these CPUs."""
+    """Raise CapabilityError unless this process may run on exactly the CPUs of ``pinning``."""
     if pinning is not None and os.sched_getaffinity(0) != set(pinning.cpus):
         raise _pinning_lost(pinning, f"CPUs {_cpu_list(os.sched_getaffinity(0))}")
 

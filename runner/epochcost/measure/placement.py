@@ -1,9 +1,9 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
 This module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
-CUDA, which nodes a CUDA graph may contain, and in which type heavy nodes must compute. The proof is
-needed: if a provider has no kernel of a half type, ONNX Runtime silently puts casts around its fp32
-kernel. It also computes products with weights that are not quantised in fp32.
+CUDA, which nodes a CUDA graph may contain, and in which type nodes with many operations must
+compute. The proof is needed: if a provider has no kernel of a half type, ONNX Runtime silently puts
+casts around its fp32 kernel. It also computes products with weights that are not quantised in fp32.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onnxstep.graphs.tensors import declared_values
 
 _CUDA = EXECUTION_PROVIDERS["cuda"]
 _KERNEL = "_kernel_time"
-# Operators whose work grows faster than their data.
+# "Heavy" operators: their number of operations grows faster than their data.
 HEAVY_OPERATORS = frozenset(
     {
         "Attention", "Conv", "ConvTranspose", "Einsum", "FusedConv", "FusedGemm", "FusedMatMul",
@@ -38,8 +38,8 @@ HEAVY_OPERATORS = frozenset(
         "RNN",
     }
 )  # fmt: skip
-# ONNX Runtime places shape arithmetic, a few integers, on the CPU on purpose. A node that reads and
-# writes more bytes works on data.
+# ONNX Runtime computes shapes, which are a few integers, on the CPU on purpose. A node that reads
+# and writes more bytes than these works on data.
 _SHAPE_ARITHMETIC_BYTES = 1024
 # Nodes that a CUDA graph cannot capture: branches and loops, which the host decides, and copies
 # between the host and the device in the middle of a graph (inference_session.cc).
@@ -48,7 +48,7 @@ _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost
 
 @dataclass(frozen=True)
 class ExecutedNode:
-    """A node that ran, by a profile; ``size_bytes`` is the size of its inputs, weights and outputs.
+    """A node that ran, from a profile; ``size_bytes`` is the size of inputs, weights and outputs.
 
     ``index`` is its position in ONNX Runtime's order, since names need not be unique.
     ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
@@ -63,7 +63,7 @@ class ExecutedNode:
 
 
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
-    """End a session's profiler, read which nodes ran from its profile, and delete the profile.
+    """End a session's profiler, return the nodes in its profile, and delete the profile.
 
     A profiler that has ended does not slow the timed steps: 23 nodes took 13.19 µs after a profile,
     and 13.20 µs in a session that was never profiled.
@@ -75,14 +75,14 @@ def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
 
 
 def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
-    """The nodes that ran according to a profile, each node once, in order of execution."""
+    """The nodes in a profile, each node once, in order of execution."""
     events = json.loads(path.read_text(encoding="utf-8"))
     nodes = (_node(event) for event in events if event.get("cat") == "Node")
     return tuple({(n.name, n.index): n for n in nodes if n is not None}.values())
 
 
 def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) -> Placement:
-    """Count the nodes per provider.
+    """Count the nodes that ran, by provider and operator type.
 
     Raises PlacementError if, under CUDA, a node on the CPU handles data and not only shapes.
     """
@@ -154,7 +154,7 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """Names of the nodes, except casts, with an input that the graph declares as half precision.
+    """Names of the nodes, except casts, that read an input in half precision by the graph's types.
 
     Empty if ``precision`` is neither fp16 nor bf16.
     """
@@ -193,7 +193,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """Replace ONNX Runtime's error about a missing kernel by an error that names the operator."""
+    """Within this context, make ONNX Runtime's error about a missing kernel name the operator."""
     try:
         yield
     except JobError as error:
@@ -216,7 +216,7 @@ def _prove_half(
     judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
     named = [node for node in nodes if node.name in declared and node.operator != "Cast"]
     word = _HALVES[precision]
-    # Only heavy nodes if there are any: ONNX Runtime moves its casts around the others.
+    # If there are heavy nodes, only they count: ONNX Runtime moves casts around the others.
     wrong = [n for n in judged if word not in n.input_types] or [
         n for n in named if word not in n.input_types
     ]
@@ -231,7 +231,7 @@ def _prove_half(
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
     """Raise CapabilityError unless all products with a decoder's weights are quantised.
 
-    Products of two activations are in the attention node, which is not checked.
+    Products of two activations are within the attention node, which is not checked.
     """
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):

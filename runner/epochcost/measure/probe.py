@@ -1,6 +1,6 @@
 """Test the runtime in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` tries a session on the GPU and prints a JSON list of missing parts, empty if it ran. It is
+``cuda`` runs a session on the GPU and prints a JSON list of missing parts, empty on success. It is
 a separate process because a CUDA context holds GPU memory as long as its process lives, and because
 a broken driver may crash it. ``engine`` prints the software of an engine's environment.
 """
@@ -27,7 +27,7 @@ from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
-    """Parts that CUDA needs and this machine lacks, the most basic first; empty if CUDA works."""
+    """The parts for CUDA that this machine lacks, the most basic first; empty if CUDA works."""
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:
@@ -39,7 +39,7 @@ def missing_for_cuda() -> list[str]:
 
 
 def _run_on_cuda() -> None:
-    """Multiply and convolve on the GPU, which loads and uses cuBLAS and cuDNN."""
+    """Compute a product and a convolution on the GPU, to load and use cuBLAS and cuDNN."""
     session = open_session(_probe_model(), "cuda", strict=True)
     matrix = np.ones((1, 1, 4, 4), np.float32)
     (result,) = session.run(None, {"x": matrix})
@@ -48,7 +48,7 @@ def _run_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """A model whose output should be 16 everywhere, for a 4 × 4 matrix of ones as its input.
+    """A model whose output should be 16 everywhere if its input is a 4 × 4 matrix of ones.
 
     It consists of a 1 × 1 convolution by 4 and a matrix product.
     """
@@ -75,7 +75,7 @@ def _driver_faults() -> list[str]:
 
 
 def _library_faults() -> list[str]:
-    """A message for the first CUDA library that the loader cannot find."""
+    """A message about the first CUDA library that the system's loader cannot find."""
     load_cuda_libraries()
     folder = Path(ort.__file__).parent / "capi"
     faults = []
@@ -95,6 +95,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "cuda":
         sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")
     else:
-        # A missing import of the worker should fail now.
+        # Imported so that a package that the worker lacks is noticed now.
         importlib.import_module("epochcost.measure.worker")
         sys.stdout.write(engine_software(ort, ENGINE).model_dump_json())

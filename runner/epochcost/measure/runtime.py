@@ -1,4 +1,4 @@
-"""Identify the runtime that executes graphs here: the package that owns the loaded module.
+"""Identify the runtime that executes graphs here: the package that contains the loaded module.
 
 This module tests CUDA by running a graph, because ONNX Runtime lists CUDA as available even without
 a GPU if its package was built for CUDA. This module works without onnxruntime and does not read the
@@ -23,9 +23,9 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.start import last_words, run_module
 from epochcost.results.environment import Software
 
-# The distributions that provide the module onnxruntime, most specific first.
+# The packages that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
-# Packages that may change a figure, if installed; NVIDIA's come with the extra `gpu`.
+# Packages that may change a measured time, if installed; NVIDIA's come with the extra `gpu`.
 _PACKAGES = (
     "numpy",
     "onnx",
@@ -59,7 +59,7 @@ def runtime_name() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """The version of each installed package that may change a measured figure, by package name."""
+    """The version of each installed package that may change a measured time, by package name."""
     versions = {"epochcost": __version__}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -70,8 +70,8 @@ def package_versions() -> dict[str, str]:
 def software(module: ModuleType) -> Software:
     """The software of this process, which has loaded ``module`` as onnxruntime.
 
-    The runtime is the package that owns the module's files. Raises CapabilityError if no package
-    owns them, or its version differs from the module's.
+    The runtime is the package that contains the module's file. Raises CapabilityError if no package
+    contains it, or its version differs from the module's.
     """
     claims = tuple(_claims(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -89,7 +89,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType, engine: str) -> Software:
-    """The software of a process in which an engine runs graphs on the runtime ``module``."""
+    """The software of this process, in which an engine runs graphs on the runtime ``module``."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(
@@ -100,7 +100,7 @@ def engine_software(module: ModuleType, engine: str) -> Software:
 
 
 def require_runtime(expected: str, actual: str) -> None:
-    """Raise CapabilityError if the worker's runtime is not the trial's."""
+    """Raise CapabilityError unless the worker's runtime is the runtime that the trial demands."""
     if expected != actual:
         raise CapabilityError(
             f"expected a worker with {expected}, got one with {actual}: "
@@ -109,7 +109,7 @@ def require_runtime(expected: str, actual: str) -> None:
 
 
 def _claims(file: Path) -> Iterator[tuple[str, str]]:
-    """The names and versions of the installed runtimes whose package contains a module's file."""
+    """Name and version of each installed runtime whose package contains a module's file."""
     for name in RUNTIMES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             distribution = importlib.metadata.distribution(name)

@@ -1,4 +1,4 @@
-"""Take the steps of a trial: warm up, then sample until the mean is precise. Pure.
+"""Time the steps of a trial: warm up, then sample until the mean is precise. Pure.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
 and reporting happen between steps. ``stepping`` takes a step, ``statistics`` computes the interval
@@ -18,14 +18,14 @@ from epochcost.statistics import relative_half_width
 
 Clock = Callable[[], float]
 Step = Callable[[], object]
-# Called between steps with the number of samples and the latest relative half width.
+# A function called between steps with the number of samples and the latest relative half width.
 Report = Callable[[int, float | None], None]
 Emit = Callable[[Message], None]
 
-# The interval is computed again when the count has grown by this factor: so its cost stays small,
-# and so does the number of chances to stop on an interval that is narrow by luck.
+# The interval is computed again when the number of samples has grown by this factor. This takes
+# little time and gives few chances to stop at an interval that is narrow by chance.
 _GROWTH = 1.2
-# An interval needs some samples, even if the first exceeds the budget.
+# An interval needs this number of samples, even if the first step takes the whole budget.
 _FEWEST_SAMPLES = 3
 _REPORT_SECONDS = 0.25
 
@@ -39,13 +39,13 @@ class Samples:
 
 
 class _Looks:
-    """Decides after how many samples to compute the interval; these numbers grow geometrically."""
+    """Decides after which numbers of samples to compute the interval; they grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to compute the interval now; it is next due at ``_GROWTH`` times this count."""
+        """Whether to compute the interval now; if so, the next time is ``_GROWTH`` times later."""
         if count < self._next:
             return False
         self._next = max(count + 1, int(count * _GROWTH))
@@ -56,8 +56,8 @@ def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
     """Whether the last third of the steps is as fast as the third before it.
 
     The medians of both must agree within ``tolerance``, so that a single slow step does not delay
-    the start. Since the thirds grow with the number of steps, they show slow drift (of clocks) as
-    well as a few slow steps at the beginning (allocation, kernel selection).
+    the sampling. Since the thirds grow with the number of steps, they show slow drift (of clocks)
+    as well as a few slow steps at the beginning (allocation, kernel selection).
     """
     third = len(seconds) // 3
     if third == 0:
@@ -76,7 +76,7 @@ def warm_up(
 ) -> tuple[float, ...]:
     """Take steps until their times settle or the warm-up's share of the budget is spent.
 
-    Takes at least one step; returns the time of each.
+    Takes at least one step; returns the time of each step in seconds.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
@@ -103,7 +103,7 @@ def sample(
     deadline: float,
     report: Report,
 ) -> Samples:
-    """Take samples until the mean is precise, ``deadline`` has passed or the maximum is reached.
+    """Time steps until the mean is precise, ``deadline`` has passed or the maximum is reached.
 
     The rule is the sequential fixed-width interval of Chow & Robbins (1965). The interval keeps its
     coverage although the data decide when sampling ends, provided that there are never just a few
@@ -111,7 +111,7 @@ def sample(
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
-    # A share of a long budget is long enough to show slow drift.
+    # This share of a long budget is long enough to show slow drift.
     share_seconds = sampling.minimum_share * sampling.budget_seconds
     earliest = clock() + max(sampling.minimum_seconds, share_seconds)
     width: float | None = None
@@ -134,21 +134,21 @@ def sample(
 
 
 class PacedReport:
-    """Passes a report on at most every ``_REPORT_SECONDS``, since reports would slow fast steps."""
+    """Passes on at most one report every ``_REPORT_SECONDS``, since reports slow fast steps."""
 
     def __init__(self, report: Report, clock: Clock) -> None:
         self._report = report
         self._next = clock()
 
     def at(self, now: float, count: int, width: float | None) -> None:
-        """Pass a report on, unless the last report was less than ``_REPORT_SECONDS`` ago."""
+        """Pass on a report, unless the last report was less than ``_REPORT_SECONDS`` ago."""
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)
 
 
 class TrialProgress:
-    """Sends the progress of a trial: its phases, and the number of samples in each."""
+    """Sends messages about a trial's progress: its phases, and the number of samples in each."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
@@ -157,14 +157,14 @@ class TrialProgress:
         self.enter("starting")
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase, and report it."""
+        """Begin a phase of the trial, and report it."""
         self._phase: Phase = phase
         if phase == "warm-up":
             self._begun = self.clock()
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Report the number of samples of the phase, and the relative half width of their mean."""
+        """Report the number of samples in this phase, and the relative half width of their mean."""
         progress = Progress(
             phase=self._phase,
             samples=samples,

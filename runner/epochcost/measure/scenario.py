@@ -60,21 +60,22 @@ from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placemen
 from epochcost.results.served import Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
-# Shares of the budget: half for the scored run, the rest for about ten tries.
+# Shares of the time budget: half for the run that gives the result, the rest for about ten others.
 _SCORED_SHARE = 0.5
 _SEARCH_SHARE = 0.05
 _LEAST_SEARCH_SECONDS = 0.5
-# LoadGen prepares its queries beforehand: a quarter more than the warm-up suggests, then doubled.
+# LoadGen prepares its queries beforehand: a quarter more than the warm-up's speed needs. If they
+# were too few, their number is doubled.
 _PREPARED = 1.25
 _MORE = 2.0
 _MOST_RUNS = 4
-# LoadGen hands over each sample of an offline run as a Python object.
+# Each sample of an offline run is a Python object in memory.
 _MOST_PREPARED = 10_000_000
-# LoadGen and our code take most of the time of a tiny model.
+# With a tiny model, LoadGen and our code take most of the time.
 _TRIED_OF_BARE = 0.1
-# At a tenth of one sample's rate an arrival rarely waits for another.
+# At a tenth of the rate of successive single samples, an arrival rarely waits for another.
 _LEAST_UTILISATION = 0.1
-# Factor of the next rate if the longer run does not keep the bound.
+# If the longer run does not keep the bound, the next rate is multiplied by this factor.
 _LESS = 0.9
 
 
@@ -110,7 +111,7 @@ def measure_load(
 def _warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
     """Run each batch size until its time settles.
 
-    Returns the run times in seconds by batch size.
+    Returns the times of the runs in seconds by batch size.
     """
     share = job.sampling.budget_seconds / len(model.sizes)
     times: dict[int, tuple[float, ...]] = {}
@@ -219,7 +220,7 @@ class _Scenario(LoadGenTrial):
 
 
 class ServedModel:
-    """A model that is called with indices of examples; it copies the outputs to the host.
+    """A model that is called with the numbers of examples; it copies the outputs to the host.
 
     ``placement`` is the proof of where the nodes of the largest batch size ran; ``first_outputs``
     are the outputs of that batch size for the first examples. Carried state is reset at each call,
@@ -233,7 +234,7 @@ class ServedModel:
             raise JobError(f"{job.batches}: expected examples of every input, got {lengths}")
         (self.example_count,) = lengths
         self.runs = self._last = 0
-        # Sessions of all sizes borrow these arrays.
+        # The sessions of all sizes use these arrays without a copy.
         self._weights = constant_weights(job, initial_parameters(job))
         self._indices: Sequence[int] = ()
         self._sizes: dict[int, Stepper] = {}
@@ -253,18 +254,18 @@ class ServedModel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The batch sizes that have a session, ascending."""
+        """The batch sizes for which there is a session, ascending."""
         return tuple(self._sizes)
 
     def __call__(self, indices: Sequence[int]) -> None:
-        """Answer these examples, at most as many as the largest batch size."""
+        """Run the model on these examples, at most as many as the largest batch size."""
         self._last = next(size for size in self._sizes if size >= len(indices))
         self._indices = indices
         self._sizes[self._last]()
         self.runs += 1
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last call to the host, padding included."""
+        """Copy an output of the last call to the host, including padding."""
         return self._sizes[self._last].output(name)
 
     def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
@@ -330,11 +331,11 @@ class BatchQueue(Generic[ItemT]):
             self._waiting.put((now, item))
 
     def close(self) -> None:
-        """Accept no further items; waiting items are still taken, without delay."""
+        """Accept no further items; `take` still returns waiting items, without delay."""
         self._waiting.put(None)
 
     def take(self) -> list[ItemT]:
-        """Wait for the next batch; it is empty if the queue is closed and has no more items."""
+        """Wait for the next batch and return it; empty if the queue is closed and has no items."""
         batch: list[tuple[float, ItemT]] = []
         while len(batch) < self._most and not self._closed:
             deadline = batch[0][0] + self._delay if batch else None
@@ -350,13 +351,13 @@ class BatchQueue(Generic[ItemT]):
         return [item for _, item in batch]
 
 
-# Answers the examples of these indices.
+# A function that runs the model on the examples with these numbers.
 Answer = Callable[[Sequence[int]], None]
 
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
-    """Make a function that answers a query as LoadGen issues it, ``most`` samples at a time."""
+    """Make a function that answers a query when LoadGen issues it, ``most`` samples at a time."""
     answers = Answers(answered)
 
     def issue(samples: Sequence[Sample]) -> None:
@@ -371,7 +372,7 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """Make a function that puts issued samples into a queue, for another thread to answer."""
+    """Make a function that puts samples of a query into a queue, for another thread to answer."""
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
 

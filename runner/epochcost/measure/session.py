@@ -1,4 +1,4 @@
-"""Create ONNX Runtime sessions that run on the requested provider, or not at all.
+"""Create ONNX Runtime sessions that run on the requested provider, or else fail.
 
 This module sets the options of sessions and providers, allocates tensors on a device and copies
 values into them. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` checks
@@ -37,13 +37,14 @@ DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
 _HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
 _PLAIN = SessionSettings()
-# Memory is freed as soon as no node needs it. By default a session traces its first run and takes a
-# block for all later runs besides the arena of the first, and it keeps the memory of a dead tensor
-# for the next of its size, which may be a whole step away. With both defaults peaks of training
-# steps were 1.4 to 2.3 times as high, and steps no faster (docs/explanation/performance.md).
+# With these settings, memory is freed as soon as no node needs it. By default a session traces its
+# first run and allocates a block for all later runs in addition to the arena of the first. It also
+# keeps the memory of an unused tensor until another of the same size is needed. With both defaults,
+# training steps took 1.4 to 2.3 times the peak memory and were no faster
+# (docs/explanation/performance.md).
 _ONE_BLOCK_FOR_ALL_RUNS = False
 _KEEP_DEAD_TENSORS = False
-# ONNX Runtime's defaults, except for the arena, which would double at each growth.
+# ONNX Runtime's defaults, except that the arena does not double whenever it grows.
 _DECLARED = {
     "cudnn_conv_algo_search": "EXHAUSTIVE",
     "cudnn_conv_use_max_workspace": "1",
@@ -62,7 +63,7 @@ def open_session(
     strict: bool = False,
     weights: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> ort.InferenceSession:
-    """Open a session for ``graph`` on ``provider`` alone.
+    """Open a session for ``graph`` that runs on ``provider`` alone.
 
     ``weights`` are values of graph inputs that never change: they become constants of the graph,
     which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
@@ -98,7 +99,7 @@ def open_session(
 
 
 def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """Copy of the model in which the inputs ``names`` are initializers without values.
+    """A copy of the model in which the inputs ``names`` are initializers without values.
 
     The initializers refer to external data that does not exist: code that opens a session must pass
     the values to it.
@@ -127,10 +128,10 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """The device from which the session reads each graph input: ``device``, or cpu for shapes.
+    """For each graph input, the device from which the session reads it: cpu if it is a shape.
 
-    Each input must be bound on this device: ONNX Runtime copies a value from another device only
-    once, when it is bound, and ignores later changes.
+    All other inputs are read from ``device``. Each input must be bound on its device: ONNX Runtime
+    copies a value from another device only once, when it is bound, and ignores later changes.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}
@@ -151,7 +152,7 @@ def load_cuda_libraries() -> None:
 
 
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
-    """Options of the execution provider.
+    """Options for ONNX Runtime's execution provider.
 
     All options that change times are set explicitly, see docs/explanation/measurement.md. TF32
     keeps 10 of 23 bits of the mantissa; it is off unless requested.
@@ -197,14 +198,14 @@ _BFLOAT16_TYPE = "tensor(bfloat16)"
 def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:
-    """Allocate a tensor on the named device without initialising it; ``number`` is the GPU's."""
+    """Allocate an uninitialised tensor on a device; ``number`` is the GPU's number."""
     kind = TensorProto.BFLOAT16 if dtype == BFLOAT16 else dtype
     place = 0 if device == DEVICES["cpu"] else number
     return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, place)
 
 
 def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array into a tensor that ``allocate`` returned, of the same shape and type."""
+    """Copy an array into a tensor from ``allocate``; shape and type must be equal."""
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

@@ -38,14 +38,14 @@ def _load(folder: Path) -> None:
 
 
 def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this package under ``python``; None: this interpreter.
+    """The command that runs a module of this package under ``python`` (None: this interpreter).
 
     The environment of another interpreter must have all packages except this one.
     """
     if python is None:
-        # -P: the module must not import from the user's current folder.
+        # -P, so that nothing is imported from the user's current folder.
         return [sys.executable, "-P", "-m", module, *arguments]
-    # -I: as -P, and without PYTHONPATH, which would come before the environment's packages.
+    # -I is -P without PYTHONPATH, whose folders would come before the environment's packages.
     import onnxstep.errors  # noqa: PLC0415 - not loaded yet if this file is the script
 
     library = str(Path(onnxstep.errors.__file__).parent)
@@ -71,7 +71,7 @@ def run_module(
 
 
 def last_words(process: subprocess.CompletedProcess[str]) -> str:
-    """The last line that a process wrote to standard error, or "no output"."""
+    """The last line of a process's standard error, or "no output"."""
     lines = process.stderr.strip().splitlines()
     return lines[-1] if lines else "no output"
 

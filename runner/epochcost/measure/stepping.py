@@ -1,9 +1,9 @@
-"""Take steps of a session with all tensors bound beforehand, so that only the step is timed.
+"""Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
-Carried values live in two sets on the device. A step reads one set and writes the other, and the
-next step swaps them, so carried values never leave the device. Values that a step may write in
-place are shared by both sets. This module reads a job's arrays, checks them against the graph,
-binds them and copies them to the device.
+Carried values, which a step passes to the next, live in two sets on the device. A step reads one
+set and writes the other, and the next step swaps them, so carried values never leave the device.
+Values that a step may write in place are shared by both sets. This module reads a job's arrays,
+checks them against the graph, binds them and copies them to the device.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
 TensorType = tuple[tuple[int, ...], np.dtype[Any]]
-# The calls that copy the inputs of a step to the device, each with its array.
+# Pairs of a function and an array; the functions copy the inputs of a step to the device.
 Feed = tuple[tuple[Callable[[Array], None], Array], ...]
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -73,7 +73,7 @@ class StepInputs:
 
 
 class Stepper:
-    """Takes a step at each call: copies the next batch to the device, runs, and waits for the end.
+    """Each call runs a step: it copies the next batch to the device, runs, and waits for the end.
 
     In inference the step copies every output to the host, as a server must; in training outputs
     stay on the device. Names, shapes and types of ``inputs`` must be those of the graph.
@@ -120,7 +120,7 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._values)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take the next batches from ``batches`` instead of the pool.
+        """Take all further batches from ``batches`` instead of the pool.
 
         Inputs that follow a schedule continue with their next values.
         """
@@ -131,14 +131,14 @@ class Stepper:
         self._feeds = map(operator.add, feeds, self._values)
 
     def __call__(self) -> None:
-        """Take a step; returns when all its outputs are complete."""
+        """Run a step; returns when all its outputs are complete."""
         for update, array in next(self._feeds):
             update(array)
         if self._waits:
             self._bindings[0].synchronize_inputs()
         binding, options = next(self._runs)
         self._run(binding, options)
-        # Only CUDA queues kernels and copies.
+        # Kernels and copies are queued only under CUDA.
         if self._waits:
             binding.synchronize_outputs()
         for value in self._fetched.values():
@@ -146,7 +146,7 @@ class Stepper:
         self.steps_taken += 1
 
     def carried_values(self) -> dict[str, Array]:
-        """Copy the current carried values to the host; they are named by graph input."""
+        """Copies of the current carried values on the host, by graph input."""
         current = self._odd if self.steps_taken % 2 else self._even
         return {name: value.numpy() for name, value in current.items()}
 
@@ -160,7 +160,7 @@ class Stepper:
         return np.asarray(self._outputs[name].numpy())
 
     def _require_replayable(self, changing: Sequence[str]) -> None:
-        """Raise PlacementError if the graph reads a changing input on the host.
+        """Raise PlacementError if the graph reads a changing input from host memory.
 
         The replay of a CUDA graph would not see the change.
         """
@@ -173,7 +173,7 @@ class Stepper:
             )
 
     def _other_outputs(self, mode: Mode, carried: set[str]) -> dict[str, ort.OrtValue]:
-        # A replayed CUDA graph writes to the device only: outputs are copied after it.
+        # A replayed CUDA graph writes only to the device, so outputs are copied afterwards.
         device = "cpu" if mode == "inference" and not self._captures else self._device
         return {
             info.name: self._empty(*tensor_type(info), device)
@@ -192,7 +192,7 @@ class Stepper:
         return binding
 
     def _put(self, name: str, array: Array) -> ort.OrtValue:
-        # Not ortvalue_from_numpy, which on the CPU borrows the array that later steps overwrite.
+        # Not ortvalue_from_numpy: on the CPU it shares the array, which later steps overwrite.
         value = self._input(name)
         copy_into(value, array, self._settings)
         return value
@@ -215,7 +215,7 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield, for each step, the calls that copy its values of the series to the device.
+    """Yield, for each step, the function calls that copy its values of the series to the device.
 
     After the last value there are no calls. This is a generator, since a series may be long.
     """
@@ -232,7 +232,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch of the pools, the calls that copy it to the device."""
+    """For each batch of the pools, the function calls that copy it to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
@@ -246,7 +246,7 @@ def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> li
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of an .npz; raises JobError if it cannot be read."""
+    """Read the arrays of an .npz file; raises JobError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
@@ -267,7 +267,7 @@ def initial_parameters(job: Job) -> dict[str, Array]:
 def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
     """The parameters that do not change while the job runs: all in inference, none in training.
 
-    Values that the graph stores are left out.
+    Parameters whose values are stored in the graph are left out.
     """
     if job.mode == "training":
         return {}
@@ -329,12 +329,12 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of equal numbers that takes the memory of one number; optimizer states are large."""
+    """An array of equal numbers that takes the memory of one number, for large optimizer states."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
 def require_type(path: Path, name: str, got: TensorType, expected: TensorType) -> None:
-    """Raise JobError if an array in a file has another shape or type than its graph input."""
+    """Raise JobError if shape or type of an array in a file are not those of its graph input."""
     if got != expected:
         raise JobError(
             f"{path}: {name!r}: expected {expected[1]} {list(expected[0])} for one step, "

@@ -1,4 +1,4 @@
-"""Measure a decoder in an engine that gets requests at random times.
+"""Measure a decoder in an engine to which requests come at random times.
 
 LoadGen runs its scenario "server" with latencies of tokens. The trial searches for the highest rate
 of requests at which the latencies of first and further tokens keep their bounds, confirms it in a
@@ -29,19 +29,20 @@ from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
 from epochcost.results.records import Measurement
 from epochcost.results.served import Purpose, ServingRecord, TokenRun
 
-# Batches of the warm-up; the first rate follows from the time of the last.
+# Number of batches of the warm-up; the first rate is computed from the time of the last batch.
 _WARM_UP_BATCHES = 3
-# Share of the budget for the search; about eight tries find the rate.
+# Share of the time budget for the search, which takes about eight runs.
 _SEARCH_SHARE, _TRIES = 0.25, 8
 _LEAST_UTILISATION = 0.05
-# First rate of the longer runs, as a share of the short runs' rate, and its decrease.
+# Rate of the first longer run, as a share of the rate from short runs, and the factor between
+# further longer runs.
 _FIRST_SCORED, _LESS = 0.9, 0.95
 
 
 def measure_requests(
     job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Measure the highest rate of requests, and shares of it.
+    """Measure the highest rate of requests that keeps the latency bounds, and shares of that rate.
 
     LoadGen's files are written to ``folder``.
     """
@@ -125,14 +126,14 @@ class _Requests(LoadGenTrial):
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept_bound}))
 
 
-# Both events of a sample carry its scheduled time.
+# Both events of a sample state its scheduled time.
 _FIRST_TOKEN = re.compile(
     rb'"Token_Latency".*?"ts":([\d.]+).*?"issue_delay":(\d+),"issue_to_done":(\d+)'
 )
 _ANSWER = re.compile(rb'"Sample".*?"ts":([\d.]+).*?"sample_idx":(\d+).*?"complete_ns":(\d+)')
 
 
-# The keys of both latencies in LoadGen's log, see ``loadgen.latency_record``.
+# Keys of both latencies in LoadGen's log, see ``loadgen.latency_record``.
 _FIRST_KEYS = ("first_token_{}_latency_ns", "first_token_{}_percentile_latency")
 _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile")
 
@@ -140,7 +141,7 @@ _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile
 def _token_run(
     log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
 ) -> TokenRun:
-    """The record of a run's tokens, to be stored; ``raw`` adds the latencies of each request.
+    """The record of tokens in a run of LoadGen; ``raw`` adds the latencies of each request.
 
     ``prompts`` and ``answers`` are numbers of tokens, by the request's number. Raises TrialFailed
     if LoadGen's trace lacks a request.

@@ -52,7 +52,7 @@ class TrainingGraphs:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A held-out batch, with the model's loss and scores on it."""
+    """A batch of held-out data, with the model's loss and scores on it."""
 
     batch: Mapping[str, Array]
     loss: float
@@ -63,8 +63,8 @@ class TrainingSession:
     """A training that continues after ``steps_taken`` steps.
 
     ``values`` are the parameters and all other carried state at that step; a carried value that is
-    not in ``values`` starts at its fill. ``folder`` takes a profile of the first step on a GPU,
-    which proves where it ran. Raises JobError for an input without a value.
+    not in ``values`` starts at its fill. A profile of the first step on a GPU, which proves where
+    it ran, is written to ``folder``. Raises JobError for an input without a value.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TrainingSession:
         }
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
-        """Take a step for each batch; yields its loss and the seconds that it waited for data."""
+        """Run a step on each batch; yields its loss and the seconds that it waited for data."""
         reader = TimedReader(batches, _READ_AHEAD if self._ahead else 0)
         waited_before = 0.0
         self._stepper.feed_from(reader)
@@ -105,7 +105,7 @@ class TrainingSession:
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
         """Evaluate the current weights on each batch; yields its loss and scores.
 
-        There must be a graph for the batch's size.
+        The training must have a graph for the batch's size.
         """
         values = {**self._values, **self.carried_values()}
         for batch in batches:
@@ -144,7 +144,7 @@ def _first_inputs(
 
 
 def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
-    """A copy of the step graph with Dropout's seeds increased by ``steps``."""
+    """A copy of a training step's graph with Dropout's seeds increased by ``steps``."""
     later = copied(step)
     for node in later.graph.node:
         for attribute in node.attribute:
@@ -153,12 +153,12 @@ def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
     return later
 
 
-# Most batches read ahead: enough to bridge a slow read, few enough to fit in memory.
+# Number of batches that are read before they are needed; more might not fit in memory.
 _READ_AHEAD = 4
 
 
 class Batches(Protocol):
-    """Batches of a training, each by its number and in any order."""
+    """The batches of a training, each read by its number, in any order."""
 
     @property
     def steps(self) -> int:

@@ -1,7 +1,7 @@
 """Run a trial in a new process: start the worker, report its progress, and read its measurement.
 
-If the worker crashes, is killed or runs out of memory, the run goes on. The module ``worker`` is
-what this process executes.
+If the worker crashes, is killed or runs out of memory, this program goes on. The process executes
+the module ``worker``.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from epochcost.results.records import Measurement, Pinning
 OnProgress = Callable[[Progress], None]
 Lines = queue.SimpleQueue[str | None]
 
-# A worker reports at each step or four times a second, whichever is rarer. Silence for this long
-# plus ten budgets counts as a hang: loading and optimising a large graph takes minutes.
+# A worker reports at each step, but at most four times a second. It counts as hanging if it is
+# silent for this time plus ten time budgets: loading and optimising a large graph takes minutes.
 _SILENCE_SECONDS = 300.0
 _SILENCE_BUDGETS = 10
 _READING_SECONDS = 1.0
-# A worker may take this long to release a GPU's context after its last message.
+# After its last message, a worker gets this time to release the GPU.
 _ENDING_SECONDS = 60
 _LAST_LINES = 8
-# Text by whether the kernel counted a kill for memory; None: unknown.
+# The text if the kernel counted a kill for lack of memory, or did not; None: unknown.
 _KILLERS = {
     True: "by the system because memory ran out",
     False: "by another program: the system counted no kill for memory",
@@ -47,7 +47,7 @@ _JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
 
 
 def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
-    """Measure ``job`` in a fresh worker process; see ``Worker.measure``."""
+    """Measure ``job`` in a new worker process; see ``Worker.measure``."""
     with start_worker(folder, job.python, job.pinning) as worker:
         return worker.measure(job, on_progress)
 
@@ -56,8 +56,8 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 class Worker:
     """A worker process that loads its libraries and waits for its job.
 
-    ``folder`` takes the job, the worker's log and the measurement. ``kills_before`` is the number
-    of processes that the kernel had killed for lack of memory before the worker started.
+    The job, the worker's log and the measurement are files in ``folder``. ``kills_before`` is the
+    number of processes that the kernel had killed for lack of memory before the worker started.
     """
 
     process: subprocess.Popen[str]
@@ -89,13 +89,14 @@ def start_worker(
 ) -> Iterator[Worker]:
     """Start a worker under ``python`` (None: this interpreter), on the CPUs of ``pinning``.
 
-    The caller may write the job while it starts. The worker ends with the context and with this
-    process, even after a crash.
+    The caller may write the job while the worker starts. The worker ends with the context and with
+    this process, even after a crash.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
     command = module_command(python, _WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
-    # In a new session: Ctrl-C reaches this process alone, which then ends the worker quietly.
+    # In a new session, so that Ctrl-C only reaches this process, which then ends the worker
+    # quietly.
     with (folder / _LOG).open("wb") as errors, _spawn(command, errors, pinning) as process:
         try:
             yield Worker(process, folder, kills)
@@ -104,17 +105,17 @@ def start_worker(
 
 
 def _release(process: subprocess.Popen[str]) -> None:
-    """Tell the worker that its job is written; if the worker is gone, ``_follow`` reports it."""
+    """Tell the worker that its job is written; if the worker has ended, ``_follow`` reports it."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
-        # Not through the text layer, which would retry a failed write when it closes.
+        # Not through the text stream, which would repeat a failed write when it closes.
         os.write(process.stdin.fileno(), b"\n")
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
     """The error for a worker that ended without a measurement.
 
-    A worker that this process killed because it did not respond does not count as out of memory.
+    If this process killed the worker because it did not respond, the error is not one of memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
@@ -138,9 +139,9 @@ def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> su
 def _follow(
     process: subprocess.Popen[str], silence_seconds: float, on_progress: OnProgress
 ) -> str | None:
-    """Pass the worker's progress on until it closes its output.
+    """Pass on the worker's progress until the worker closes its output.
 
-    Returns the reason if the worker gave up, else None.
+    Returns the reason why the worker could not continue, or None.
     """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()
@@ -161,7 +162,7 @@ def _follow(
 
 
 def _next(lines: Lines, silence_seconds: float) -> str | None:
-    """The worker's next line; raises queue.Empty after ``silence_seconds`` without any.
+    """The worker's next line; raises queue.Empty if none comes for ``silence_seconds``.
 
     If this process was suspended, it first waits a moment for lines that the worker has written
     meanwhile.
@@ -173,7 +174,7 @@ def _next(lines: Lines, silence_seconds: float) -> str | None:
 
 
 def _wait(process: subprocess.Popen[str]) -> int:
-    """Wait for a worker that has closed its output, and kill it if it does not end."""
+    """Wait until a worker that has closed its output ends; kill it if this takes too long."""
     try:
         return process.wait(timeout=_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
@@ -193,7 +194,7 @@ def _read_lines(output: IO[str], lines: Lines) -> None:
 
 
 def _message(line: str) -> Message:
-    """Parse a line of the worker; a line that a library wrote gives an empty message."""
+    """Parse a line of the worker; the message is empty if a library wrote the line."""
     try:
         return Message.model_validate_json(line)
     except ValidationError:

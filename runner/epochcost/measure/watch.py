@@ -1,7 +1,7 @@
 """Watch the machine from the parent's process while a worker takes its samples.
 
-The worker does nothing more during its timed steps. The parent reads the counters of the host at
-the start and at the end of the sampling, and the state of a GPU ten times a second. The worker's
+This adds no work to the worker's timed steps. The parent reads the counters of the host at the
+start and at the end of the sampling, and the state of a GPU ten times a second. The worker's
 progress says when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 
@@ -33,12 +33,12 @@ from epochcost.specs.study import Provider
 NO_DEVICE = "NVML shows no device in use by the worker"
 
 
-# Clocks may be lowered, and memory used, for a short time.
+# Short enough to notice clocks that are lowered, and memory that is used, for a short time.
 _GPU_PERIOD_SECONDS = 0.1
 
 
 class Watch:
-    """Watches the machine while a trial is sampled; entered before the worker gets its job.
+    """Watches the machine while a trial is sampled; enter it before the worker gets its job.
 
     ``follow`` learns from the worker's progress when sampling begins and ends; ``completed`` adds
     conditions and energy to the measurement. ``pinning`` has the CPUs of the worker; ``device`` is
@@ -54,7 +54,7 @@ class Watch:
         device: int = 0,
     ) -> None:
         self._provider, self._library, self._number = provider, library, device
-        # Other programs on these CPUs would disturb the trial; None for all.
+        # The CPUs on which other programs would disturb the trial; None for all CPUs.
         self._cpus = None if pinning is None else pinning.affected_cpus
         self._opened = contextlib.ExitStack()
         self._device: DeviceWatch | None = None
@@ -86,7 +86,7 @@ class Watch:
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """A function that passes progress on to ``on_progress`` and to this watch."""
+        """A function that passes on progress to ``on_progress`` and to this watch."""
 
         def on_both(progress: Progress) -> None:
             self._heed(progress)
@@ -119,7 +119,7 @@ class Watch:
             self._seen = self._changed(host_change(self._before, self._counters()))
 
     def _keep_used_device(self, own: tuple[psutil.Process, ...]) -> None:
-        """Forget the device if the trial does not use it."""
+        """Stop watching the GPU if the trial does not use it."""
         if self._device is not None:
             self._device.processes = frozenset(process.pid for process in own)
             if not self._device.in_use:
@@ -140,7 +140,7 @@ class Watch:
             self._thread.join()
 
     def _changed(self, host: Conditions) -> tuple[Conditions, Energy | None]:
-        """Conditions and energy of the sampling: those of the host, with the device added."""
+        """Conditions and energy during the sampling: the host's conditions and those of the GPU."""
         device, unknown, energy = self._device, dict(host.unknown), None
         update: dict[str, Any] = {}
         if device is not None:

@@ -1,9 +1,9 @@
 """The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-It loads its libraries and waits for a byte on standard input, by which the parent says that the job
-is written. Then it reads the job, times it and writes the measurement. Standard output has only
-lines of ``job.Message``; what libraries print goes to standard error. The worker ends when its
-standard input is closed, so that it never outlives its parent.
+It loads its libraries and waits for a byte on standard input, which says that the job is written.
+Then it reads the job, times it and writes the measurement. Standard output has only lines of
+``job.Message``; the output of libraries goes to standard error. The worker ends when its standard
+input is closed, so that it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ from epochcost.specs.requests import ENGINE
 def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
     """Run the job in this process and return its measurement.
 
-    Profiles are written to ``folder`` and removed. Raises EpochcostError if the job cannot be
-    done.
+    Profiles are written to ``folder`` and removed. Raises EpochcostError if the job cannot be done.
     """
     progress = TrialProgress(job.sampling.budget_seconds, emit, clock)
     match job.serving:
@@ -102,7 +101,7 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 def _prove(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """Take a first step that proves where nodes ran and in which precision.
+    """Run a first step that proves where nodes ran and in which precision.
 
     Returns the stepper, the proof and the outputs of that step. If the trial uses a CUDA graph,
     another session without a CUDA graph takes this step, since a replayed graph leaves no profile.
@@ -130,7 +129,7 @@ def _prove(
 
 
 def main(job_file: str, measurement_file: str) -> int:
-    """Run the job in a file, write its measurement to another, and return the exit status."""
+    """Run the job in a file, write its measurement to another file, and return the exit status."""
     emit = _claim_standard_output()
     if not os.read(0, 1):
         return 1  # the parent ended before it wrote the job
@@ -186,7 +185,7 @@ def _claim_standard_output() -> Emit:
 
 
 def _end_with_standard_input() -> None:
-    # Not sys.stdin: the interpreter cannot end while a thread holds its buffer's lock.
+    # Not sys.stdin: a thread that waits there holds a lock, and the interpreter could not end.
     while os.read(0, 1):
         pass
     os._exit(1)

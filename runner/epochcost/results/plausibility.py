@@ -243,6 +243,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest of the peak rates; if one is unknown, that of the fastest GPU on the market."""
+    """The highest of some peak rates; if one is unknown, the highest of all GPUs on the market."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Make a private virtual environment with the packages of a file.
+# Make a virtual environment with the packages that a requirements file lists.
 #
 #   requirements/bootstrap.sh .venv requirements/report.txt
 #
-# Needs Python 3.11 or newer with venv; PYTHON names another than python3.
+# Needs Python 3.11 or newer with venv; PYTHON names an interpreter other than python3.
 set -eu
 
 venv=$1
