@@ -71,10 +71,7 @@ class Work:
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """The cost of the time in dollars, in proportion or for whole hours.
-
-        ``price`` is the id of another price than the row's.
-        """
+        """Dollars for the time, in proportion or in whole hours, at the row's or another price."""
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"

@@ -172,7 +172,6 @@ def _constraints() -> Iterator[str]:
 
 
 def _require_engine(environment: Path, engine: str) -> None:
-    """Raise CapabilityError unless the engine loads in the new environment."""
     completed = run_module(python_of(environment), "epochcost.measure.probe", "engine")
     try:
         software = Software.model_validate_json(completed.stdout)

@@ -33,10 +33,7 @@ from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The inputs of a graph that get an output of the previous step; it has fixed shapes.
-
-    A decoder's cache is overwritten in place.
-    """
+    """The inputs of a graph with fixed shapes that get an output of the previous step."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)

@@ -144,10 +144,7 @@ def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue
 
 
 def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
-    """Names of the inputs that a step may overwrite with their next value.
-
-    None on CUDA, where this is untested.
-    """
+    """Names of the inputs that a step may overwrite; empty on CUDA, where this is untested."""
     if provider != "cpu":
         return frozenset()
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})

@@ -122,18 +122,12 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Operations of a convolution; padded positions count too.
-
-    Kernels have the shape [features, channels / group, ...].
-    """
+    """Operations of a convolution, padding included; kernels [features, channels / group, ...]."""
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a transposed convolution: every input element meets a whole kernel.
-
-    Kernels have the shape [channels, features / group, ...].
-    """
+    """Operations of a transposed convolution; kernels [channels, features / group, ...]."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
@@ -183,10 +177,7 @@ def expert_weights(node: onnx.NodeProto) -> list[str]:
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of attention and of the product that makes its queries, keys and values.
-
-    The product is x [B, L, width] times [width, queries + keys + values].
-    """
+    """Operations of attention, and of the product that projects x [B, L, width] for it."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
@@ -197,10 +188,7 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """Number of cached positions: an axis of the node's input ``place``; 0 without this input.
-
-    The input's shape is [..., heads, positions, D].
-    """
+    """Number of cached positions in input ``place`` [..., heads, positions, D]; 0 without it."""
     name = node.input[place] if len(node.input) > place else ""
     return shapes[name][-2] if name else 0
 

@@ -119,7 +119,6 @@ class Watch:
             self._seen = self._changed(host_change(self._before, self._counters()))
 
     def _keep_used_device(self, own: tuple[psutil.Process, ...]) -> None:
-        """Stop watching the GPU if the trial does not use it."""
         if self._device is not None:
             self._device.processes = frozenset(process.pid for process in own)
             if not self._device.in_use:

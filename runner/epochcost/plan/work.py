@@ -23,7 +23,6 @@ LoadScenario = Literal["offline", "server"]
 
 
 def _decimal(value: Any) -> Any:
-    """Convert a text from JSON to a Decimal; other values stay unchanged."""
     try:
         return Decimal(value) if isinstance(value, str) else value
     except InvalidOperation:

@@ -133,10 +133,7 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message if the stored times can only come from a wrong clock, else None.
-
-    ``key`` names the times in the message.
-    """
+    """A message if these times show a wrong clock, else None; the message names them as ``key``."""
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:

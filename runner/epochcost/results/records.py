@@ -199,7 +199,6 @@ class Measurement(Record):
 
     @model_validator(mode="after")
     def _rounds_add_up(self) -> Measurement:
-        """Raise ValueError unless each sample and warm-up step belongs to exactly one round."""
         samples, warmup = sum(self.samples_by_round), sum(turn.warmup_steps for turn in self.rounds)
         if samples != len(self.samples_seconds):
             demanded = len(self.samples_seconds)
@@ -247,7 +246,6 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _ran_as_demanded(self) -> Result:
-        """Raise ValueError if provider, runtime or scenario are not those of the trial."""
         demanded = EXECUTION_PROVIDERS[self.trial.provider]
         ran = self.measurement.placement.provider
         if demanded != ran:

@@ -144,7 +144,6 @@ class ServingRecord(Record):
 
     @model_validator(mode="after")
     def _latencies_are_of_the_run(self) -> ServingRecord:
-        """Raise ValueError unless the raw latencies have the percentiles that LoadGen computed."""
         if self.reported is not None and self.reported >= len(self.runs):
             raise ValueError(f"reported should be the index of one of {len(self.runs)} runs")
         if self.run is not None:

@@ -155,7 +155,6 @@ def read_plain(path: Path, root: Path) -> bytes:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All strings in a JSON document, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -173,7 +173,6 @@ def _introduced(
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
-    """The paths of all result files to check, readable or not."""
     if not paths:
         return tuple(sorted(root.glob("*/*.json")))
     files: list[Path] = []

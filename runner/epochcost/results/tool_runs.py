@@ -99,7 +99,6 @@ def _failure_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _rate_doubts(run: ToolRun) -> Iterator[str]:
-    """Reasons to doubt a run's rates: they differ from its counts divided by its duration."""
     if run.seconds is None:
         return
     for noun, count, stated in (
@@ -122,7 +121,6 @@ def _rate_doubts(run: ToolRun) -> Iterator[str]:
 
 
 def _latency_doubts(run: ToolRun) -> Iterator[str]:
-    """Reasons to doubt a run's latencies: they contradict its duration or each other."""
     whole, first, token = run.whole.mean, run.first.mean, run.token.mean
     if run.requests is None or run.seconds is None or whole is None:
         return

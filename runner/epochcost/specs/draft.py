@@ -122,7 +122,6 @@ def _toml(kind: str, values: Mapping[str, Any]) -> str:
 
 
 def _is_table(schema: Schema, key: str) -> bool:
-    """Whether the value of a key is a table or an array of tables."""
     inner = schema["properties"].get(key, {})
     return "properties" in inner.get("items", inner)
 

@@ -108,7 +108,6 @@ def _holds(value: Any, part: str | int) -> bool:
 
 
 def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
-    """The key and the message for a value that is not among the allowed choices."""
     context, got = detail["ctx"], detail["input"]
     if _is(detail, "union_tag_invalid"):
         key, got = (*key, "name"), got["name"]

@@ -203,7 +203,6 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """Yield a fault if ``key`` names a file that is not in the spec's folder."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return

@@ -20,10 +20,7 @@ _FEWEST_BEYOND = 3
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
-    """The quantiles of some values (at least one), interpolated linearly as in NumPy.
-
-    ``shares`` are the wanted quantiles, such as 0.5 for the median.
-    """
+    """The quantiles of one or more values, interpolated linearly as in NumPy; 0.5 is the median."""
     ordered = np.sort(values)
     places = [share * (len(ordered) - 1) for share in shares]
     return [_between(ordered, place) for place in places]

@@ -164,7 +164,6 @@ def _price(text: str) -> float:
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
-    """Raise ValueError unless a row is later than earlier rows and has the same currency."""
     if of_zone and row.time == of_zone[-1].time:
         raise ValueError(f"expected one row for a zone and time, got two of {describe(row.zone)}")
     for latest in before:
