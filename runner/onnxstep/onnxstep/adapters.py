@@ -114,7 +114,7 @@ def _floats(
 def _adapter_nodes(
     node: onnx.NodeProto, product: _Product, scale: float
 ) -> Iterator[onnx.NodeProto]:
-    """Yield the adapter's nodes, whose last output takes over the name of the product's output."""
+    """Yield the adapter's nodes; the last one takes over the name of the product's output."""
     y, name = node.output[0], f"{node.output[0]}/lora"
     node.output[0] = f"{y}/base"
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
@@ -131,7 +131,7 @@ def _adapter_nodes(
 def _with_parameters(
     model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Add A and B as parameters: in the list of a weightless file, else as initializers."""
+    """Add A and B as initializers, or in the metadata's list of parameters if the file has one."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

@@ -17,11 +17,12 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Operands of attention. H query heads share K key heads: H / K consecutive heads use the same.
+    """Operands of attention with H query heads and K key heads.
 
-    Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` limits the scores by
-    c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores; ``allowed`` (bool)
-    is True for the keys that a query may use, at least one. Both broadcast to [B, H, L, S].
+    H / K consecutive query heads share a key head. Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E],
+    ``v`` [B, K, S, F]. ``cap`` limits the scores by c · tanh(s / c); 0 means no limit. ``bias``
+    (float) is added to the scores; ``allowed`` (bool) is True for the keys that a query may use, at
+    least one. Both broadcast to [B, H, L, S].
     """
 
     q: Value
@@ -44,9 +45,9 @@ class AttentionCotangents:
 
 
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
-    """Emit the cotangents of the operands for the cotangent ``dy`` of ``y`` [B, H, L, F].
+    """Emit the cotangents of the operands from ``dy``, the cotangent of the result.
 
-    ``y`` is the result of the attention.
+    ``y`` [B, H, L, F] is the result of the attention ``of``.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
@@ -68,7 +69,7 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
 def causal_mask(like: Value, length: int, window: int = 0) -> Value:
     """Mask [length, length] that is True for a query's own key and earlier keys.
 
-    With a ``window`` above 0 only for this number of keys.
+    A ``window`` above 0 allows only the last ``window`` of these keys.
     """
     op = like.op
     rows, columns = op.constant(ascending(length).reshape(-1, 1)), op.constant(ascending(length))

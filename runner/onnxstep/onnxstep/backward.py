@@ -103,7 +103,7 @@ def _node_cotangents(
 
 
 def _misfit(node: Node, error: Exception) -> ModelError:
-    """The error for a node whose attributes or inputs its operator does not allow.
+    """The error for a node with attributes or inputs that its operator does not allow.
 
     onnx's checker accepts many such nodes, and rules do not check them.
     """
@@ -118,7 +118,7 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
 
 def _of_node(node: Node, error: ModelError) -> ModelError:
-    """Copy a rule's error with the node's label and a remedy added."""
+    """Copy a rule's error and add the node's label and a remedy."""
     reason = str(error)
     if node.label not in reason:
         reason = f"{node.label}: its gradient cannot be built: {reason}"

@@ -55,8 +55,8 @@ def adjoint(
 ) -> Value | None:
     """Emit the cotangent of a convolution's input, [N, C, *into], from that of its result ``dy``.
 
-    It is a convolution of dy [N, M, ...] with the flipped kernels w. Returns None in the cases of
-    ``convolve`` and for strides other than 1.
+    It is a convolution of dy [N, M, ...] with the flipped kernels w. Returns None if ``convolve``
+    does, and for strides other than 1.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -81,7 +81,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Weight cotangent of a depthwise convolution: a group for each channel of each image.
+    """Weight cotangent of a depthwise convolution, as a convolution with channels · images groups.
 
     The results are summed over the images.
     """
@@ -99,10 +99,10 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
 
 
 def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
-    """Weight cotangent of an ungrouped convolution: the batch takes the place of the channels.
+    """Weight cotangent of an ungrouped convolution, as one with batch and channels exchanged.
 
-    If the batch does not fill whole blocks, the images are cut into bands of rows, which enlarges
-    it.
+    If the batch does not fill whole blocks, images are cut into bands of rows, which count as
+    images.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -183,7 +183,7 @@ def _emit(
 
 
 def forward(node: Node) -> Sequence[Value]:
-    """Result of a Conv node, computed in blocks; nothing in the cases of ``convolve``."""
+    """Result of a Conv node, computed in blocks; empty if ``convolve`` returns None."""
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
     y = convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

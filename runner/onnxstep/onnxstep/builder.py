@@ -108,7 +108,7 @@ class Value:
 
 
 class Saved:
-    """Base of the activations that a pass keeps for the gradient rule of a forward node."""
+    """Base class of the activations that a forward pass keeps for the gradient rule of a node."""
 
 
 class Builder:
@@ -320,7 +320,7 @@ class Builder:
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
-        """The opset that introduced the form of the node's operator that this graph uses."""
+        """The opset version in which the node's operator last changed, up to this graph's opset."""
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version

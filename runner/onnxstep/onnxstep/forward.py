@@ -222,7 +222,7 @@ def names(values: Iterable[Value]) -> tuple[str, ...]:
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
     """Copy a model with these outputs only, without the nodes that only other outputs need.
 
-    All inputs stay, so every choice of outputs takes the same feeds.
+    All inputs stay, so a caller can feed the same tensors whatever outputs it chose.
     """
     copy = copied(model)
     graph = copy.graph

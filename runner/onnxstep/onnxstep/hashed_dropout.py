@@ -2,8 +2,8 @@
 
 ONNX Runtime's Dropout draws one number after the other, on one thread. Here the tensor is seen as a
 matrix. Each run draws a number of 32 bits for every row and every column, and an element stays if
-the product of both numbers, modulo 2³², is below a limit. Tests compare shares and pairs of
-elements, runs and layers with chance.
+the product of both numbers, modulo 2³², is below a limit. Tests compare the masks with random ones:
+the share of kept elements, and pairs of elements, runs and layers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HALF_RANGE = 2**31
 
 
 def forward(node: Node) -> Sequence[Value]:
-    """Result and mask of a Dropout whose ratio and training mode are constants; else nothing."""
+    """Result and mask of a Dropout node; empty unless its ratio and training mode are constants."""
     op, x = node.op, node.x
     ratio, training = (op.array_of(node.optional_input(place)) for place in (1, 2))
     if op.provider != "cpu" or ratio is None or not training or not 0 < ratio < 1 or not x.size:
@@ -35,7 +35,7 @@ def forward(node: Node) -> Sequence[Value]:
 
 
 def _hashes(node: Node) -> Value:
-    """A number of 32 bits for each element, as a matrix."""
+    """Hash of 32 bits for each element of the node's input, as a matrix."""
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
     sizes = min(splits, key=sum)

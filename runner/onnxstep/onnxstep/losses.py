@@ -91,7 +91,7 @@ class LossFunction(Protocol):
 class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
 
-    ``weights`` has a number for each class, by which positions with that target are weighted.
+    ``weights`` has a number for each class, which multiplies the loss at positions of this class.
     Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` spreads this share
     of the target evenly over all classes. With p = softmax(z), the gradient at a position with the
     weight s is ``s (p - onehot)``.
@@ -128,7 +128,7 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class index, weight and count of each position, the last two over the sum of weights.
+        """Class index, weight and count of each position; both are divided by the sum of weights.
 
         An ignored position gets the class 0, the weight 0 and the count 0. A counted position has
         the count 1 before the division.

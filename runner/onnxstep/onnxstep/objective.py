@@ -22,7 +22,7 @@ from onnxstep.losses import LOSSES, Loss, LossFunction
 
 @dataclass(frozen=True)
 class Term:
-    """``weight`` times a loss of the model's ``output``; None means the only float output."""
+    """A loss of one output of the model, times ``weight``; None means the only float output."""
 
     loss: str | LossFunction = "softmax_cross_entropy"
     output: str | None = None
@@ -47,7 +47,7 @@ class Objective:
 
 
 def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> tuple[Term, ...]:
-    """The terms of an objective that is a single loss of ``output`` or a list of terms.
+    """The terms of an objective; ``loss`` is a single loss of ``output``, or a list of terms.
 
     Raises ModelError for an empty list, and for a list together with an ``output``.
     """

@@ -49,7 +49,7 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative for the result y; ``product`` is factor · y if known."""
+        """``factor`` times the derivative at the result y; ``product`` is factor · y, if known."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
@@ -75,7 +75,7 @@ class Direction:
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
     before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have, for each step,
-    the loss's own cotangent [B, H] of its states, or None.
+    the cotangent [B, H] that its states get from the node's outputs, or None.
     """
 
     op: Builder
@@ -100,7 +100,7 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """The loss's own cotangent of the hidden state after a step; zeros if there is none."""
+        """Cotangent of the hidden state after a step from the node's outputs; zeros if none."""
         cotangent = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
@@ -125,9 +125,9 @@ def through_time(
 ) -> Cotangents:
     """Cotangents of X, W, R, B, sequence_lens, initial_h and initial_c of a recurrent node.
 
-    ``received`` are those of Y, Y_h and Y_c; ``sweep`` computes those of one direction. Raises
-    ModelError for clipped or coupled gates, peepholes and layout 1, for activations other than
-    Sigmoid, Tanh and Relu, and for inputs of wrong rank.
+    ``received`` are the cotangents of Y, Y_h and Y_c; ``sweep`` computes the cotangents of one
+    direction. Raises ModelError for clipped or coupled gates, peepholes and layout 1, for
+    activations other than Sigmoid, Tanh and Relu, and for inputs of wrong rank.
     """
     rare = [name for name in ("clip", "input_forget", "layout") if node.attribute(name)]
     rare += ["peepholes"] if node.optional_input(7) else []
@@ -294,7 +294,7 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """Cotangents of a state after each step, from those of Y and of Y_h or Y_c."""
+        """Cotangents of a state after each step, from the cotangents of Y and of Y_h or Y_c."""
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:
@@ -330,11 +330,11 @@ class Directions:
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
     def _outputs(self, index: int, y: Value) -> Value:
-        """The part of Y, or of its cotangent, of one direction: [T, B, H] in time order."""
+        """One direction's part of Y, or of the cotangent of Y: [T, B, H] in time order."""
         return _selected(y, 1, index)
 
     def ordered(self, index: int, y: Value) -> Value:
-        """The part of Y, or of its cotangent, of one direction: [T, B, H] in processing order."""
+        """One direction's part of Y, or of the cotangent of Y: [T, B, H] in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:

@@ -23,7 +23,7 @@ from onnxstep.graphs.nodes import reads
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the forward graph, as a gradient rule sees it.
+    """A node of the forward graph, with its inputs and outputs as values for a gradient rule.
 
     ``dependent`` has the names of all values of the graph that need a cotangent.
     """
@@ -125,8 +125,8 @@ class Rule(Protocol):
     """A vector-Jacobian product: computes cotangents of a node's inputs from those of its outputs.
 
     ``dy`` are the cotangents of the node's float outputs, None for an output on which the loss does
-    not depend; at least one is a value. A returned cotangent may have the shape of the broadcast
-    operand: the caller sums it to the operand's shape.
+    not depend; at least one is a value. If an operand was broadcast, its cotangent may have the
+    broadcast shape: the caller sums it to the operand's shape.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
@@ -148,7 +148,7 @@ class Zero:
 
 @dataclass(frozen=True)
 class Refused:
-    """The operator is not differentiated, for this reason."""
+    """The package does not differentiate the operator, for this reason."""
 
     reason: str
 
@@ -197,7 +197,7 @@ def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
 
 
 def refusal(domain: str, op_type: str) -> str | None:
-    """The reason why any version of an operator is refused; None if none is."""
+    """The reason why any version of an operator is refused; None if no version is."""
     return next(
         (
             answer_of_operator.reason

@@ -62,8 +62,8 @@ _DEFAULTS = StepOptions()
 class Accumulation:
     """A graph to run for every micro-batch but the last; it adds gradients to their sums.
 
-    It also updates running statistics. Its inputs are those of the step, without the learning rate
-    and the optimizer state. If there is a loss scale, the graph reads it and leaves it unchanged.
+    It also updates running statistics. It has the inputs of the step except the learning rate and
+    the optimizer state. If there is a loss scale, the graph reads it and leaves it unchanged.
     ``loss`` is the name of the output with the loss; ``carried`` are the sums and running
     statistics.
     """
@@ -248,8 +248,8 @@ def first_values(
 ) -> dict[str, NDArray[Any]]:
     """First value of each carried and frozen tensor of a step, by input name.
 
-    ``model`` is the model of the step. Stored parameters keep their values; those of a weightless
-    file are drawn with ``seed``.
+    ``model`` is the model of the step. Stored parameters keep their values; others are drawn with
+    ``seed``.
     """
     weights = materialise(model, seed)
     values = {name: weights[name] for name in step.frozen}
@@ -327,7 +327,7 @@ def _transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """The values that a step carries to the next, before and after it.
+    """The values that a step carries to the next, each before and after the step.
 
     They are parameters, optimizer states, the loss scale, sums of gradients and running statistics.
     """

@@ -70,7 +70,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def unroll(node: Node) -> Sequence[Value | None]:
-    """Outputs of an LSTM, computed step by step; saves its gates. Nothing if the LSTM stays."""
+    """Outputs of an LSTM, computed step by step, with its gates saved; empty if not possible."""
     if node.op.provider != "cpu" or not _is_plain(node):
         return ()
     op, view = node.op, Directions(node)

@@ -22,7 +22,7 @@ _NORM_GUARD = 1e-6
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that lives across steps: the output of a step is the input of the next step.
+    """A value that one step passes to the next, as an output of the first and input of the second.
 
     ``role`` is "parameter", or "state" for everything else. ``initial`` "model" means that the
     first value is the model's (``graphs.parameters.materialise``), as for parameters and running

@@ -46,7 +46,7 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """The window with end padding such that ``out`` windows cover ``into`` elements exactly.
+        """Copy with the end padding for which ``out`` windows cover ``into`` elements exactly.
 
         An end is negative if the last elements are in no window.
         """
@@ -68,7 +68,7 @@ class Window:
 
 
 def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int) -> Value:
-    """Convolve x [N, C, ...] with kernels w [M, C/group, ...]: [N, M, *out]."""
+    """Convolve x [N, C, ...] with kernels w [M, C/group, ...]; the result is [N, M, *out]."""
     fitted = view.fitted(x.shape[2:], out)
     if any(-end >= stride for end, stride in zip(fitted.ends, view.strides, strict=True)):
         x = crop_uncovered(x, fitted)
@@ -106,10 +106,10 @@ def convolve_transposed(
 def _convolve_transposed_evenly(
     dy: Value, w: Value, fitted: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """The same with equal padding on both sides, as ONNX Runtime's CUDA kernel needs it.
+    """``convolve_transposed`` with equal padding on both sides, as ONNX Runtime on CUDA needs it.
 
-    A shorter end becomes ``output_padding``, which cuDNN takes below the stride. Elements that this
-    padding leaves too many are cut off; missing ones, which are in no window, are zeros.
+    If the end padding is shorter, ``output_padding`` makes up the difference, which cuDNN allows
+    below the stride. Surplus elements are cut off; elements in no window are zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
@@ -143,8 +143,8 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     """The window of a transposed convolution: it slides over y, with a window per element of x.
 
-    With ``output_shape`` or ``auto_pad`` SAME the shapes determine the padding. If it is odd, the
-    larger half comes first, except for SAME_UPPER.
+    With ``output_shape`` or ``auto_pad`` SAME the shapes determine the padding. If its sum is odd,
+    the larger half comes first, except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

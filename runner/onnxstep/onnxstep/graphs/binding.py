@@ -188,7 +188,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """The node of the operator that onnx's error names; None unless exactly one node has it."""
+    """Label of the only node with the operator that onnx's error names; None if several have it."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None

@@ -217,7 +217,7 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether a person typed the numbers: weights rarely start with or learn such numbers."""
+    """Whether a person probably typed the numbers: weights rarely have such values."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:

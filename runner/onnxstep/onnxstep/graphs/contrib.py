@@ -33,7 +33,7 @@ Attributes = Mapping[str, Any]
 
 
 def is_known(node: onnx.NodeProto) -> bool:
-    """Whether this module is responsible for the shapes of the node's operator."""
+    """Whether this module can infer the output shapes of the node's operator."""
     return node.domain == DOMAIN or (node.domain, node.op_type) in _RULES
 
 
@@ -149,7 +149,7 @@ def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Rows of a table [rows, ...] whose bytes each contain several numbers of the last axis."""
+    """Output: rows of a table [rows, ...] that stores several numbers of a row in each byte."""
     table, places, scales = (_input_type(inputs, place) for place in range(3))
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")

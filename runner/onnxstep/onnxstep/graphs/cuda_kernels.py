@@ -2,7 +2,8 @@
 
 ``cuda_kernels.csv`` lists the provider's kernels as the released package registers them;
 ``benchmarks/cuda_stand_in.py`` writes it. A kernel fits a node if it covers the version of the
-node's operator and the types of the node's values. That a kernel is right or fast is not checked.
+node's operator and the types of the node's values. Whether a kernel is correct or fast is not
+checked.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _Values = Mapping[str, onnx.TypeProto]
 class _Kernel:
     """A kernel for versions ``since`` to ``until`` of an operator.
 
-    Without ``until`` it serves only the version ``since``: ONNX Runtime does not assume that it
-    fits later ones. ``formals`` are the constraints of inputs and outputs, for operators without a
-    schema in onnx.
+    Without ``until`` it is used for version ``since`` only: ONNX Runtime does not assume that it
+    fits later versions. ``formals`` are the constraints of inputs and outputs, for operators
+    without a schema in onnx.
     """
 
     since: int
@@ -71,7 +72,7 @@ class HostNode:
 
 @dataclass(frozen=True, slots=True)
 class KernelCheck:
-    """Number of judged nodes of a graph, and those without a CUDA kernel."""
+    """Number of nodes that ``check_kernels`` looked up, and the nodes without a CUDA kernel."""
 
     nodes: int
     on_host: tuple[HostNode, ...]
@@ -89,12 +90,12 @@ class KernelCheck:
 
 
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
-    """Judge each node of a graph whose values have types.
+    """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
     Operators without a kernel that ONNX defines as functions are replaced by their bodies, as ONNX
-    Runtime does. Not judged are nodes that depend on constants only, which are computed when a
-    session opens, and shape arithmetic: nodes that read and write only integers and booleans of at
-    most one dimension and 1,024 bytes.
+    Runtime does. Nodes that depend on constants only are skipped, because they are computed when a
+    session opens. So is shape arithmetic: nodes that read and write only integers and booleans of
+    at most one dimension and 1,024 bytes.
     """
     judged = list(_judged(model))
     functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}
@@ -129,7 +130,7 @@ def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
 
 
 def _judged(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, bool, _Values]]:
-    """Yield each node to judge, whether it has a kernel, and the types of values."""
+    """Yield each node that needs a kernel, whether it has one, and the types of values by name."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
     values: dict[str, onnx.TypeProto] = {}
     constant = {""} | {tensor.name for tensor in model.graph.initializer}
@@ -161,7 +162,7 @@ def _types(
     kernels: Sequence[_Kernel],
     values: _Values,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name of each constraint, and the type of the values that it governs."""
+    """Yield each type constraint of the operator, and the type of the node's values under it."""
     if schema is not None:
         formals = [[(f.type_str, f.name) for f in side] for side in (schema.inputs, schema.outputs)]
     else:

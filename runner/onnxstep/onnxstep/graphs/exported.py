@@ -45,7 +45,7 @@ class Folded:
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kind of each input by name, as the dynamo exporter writes it, such as "PARAMETER".
 
-    If both an initializer and its declaration have a kind, the initializer's counts.
+    If both an initializer and its declaration have a kind, the initializer's kind is used.
     """
     graph = model.graph
     return {
@@ -117,8 +117,8 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
     Tensors that the module shares on purpose usually have one name, and are not listed. A scripted
     module, or parameters that share memory, can give a shared tensor several names. Such a name is
-    not listed if its readers differ from those of the replacement, as those of an embedding and a
-    tied last layer do.
+    not listed if its tensor and the replacement have different readers, as an embedding and a tied
+    last layer do.
     """
     if not is_traced(model):
         return {}

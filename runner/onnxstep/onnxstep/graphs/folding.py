@@ -55,29 +55,29 @@ _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 def fold_constants(
     model: onnx.ModelProto, fixed: Collection[str] = (), *, plain_sequences: bool = False
 ) -> onnx.ModelProto:
-    """Copy a model with bound dimensions, with its constant nodes evaluated.
+    """Copy a model with bound dimensions and replace its constant nodes by their values.
 
     ``fixed`` names the float initializers that are constants. With ``plain_sequences`` plain nodes
     replace those that read a sequence. Nodes whose shapes onnx infers wrongly are rewritten. A node
     that cannot be evaluated stays; this function raises no errors.
     """
     answer = copied(model)
-    values = _Known(answer, fixed, plain_sequences=plain_sequences)
+    values = _GraphValues(answer, fixed, plain_sequences=plain_sequences)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, values, outputs))
     if plain_sequences:
         nodes = list(behind_splits(live_nodes(nodes, outputs), values.copies))
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
-    if values.recounted:
+    if values.has_corrections:
         _declare_again(answer.graph, values.types)
     _declare(answer.graph, values.contributed)
     return answer
 
 
 def misfit(model: onnx.ModelProto) -> str | None:
-    """Text about the first node whose inputs ONNX refuses, with their shapes; None if all fit."""
-    values = _Known(model, ())
+    """Describe the first node whose inputs ONNX refuses, with their shapes; None if all fit."""
+    values = _GraphValues(model, ())
     for node in model.graph.node:
         if values.infer(node) is not None:
             shapes = (f"{n}{list(static_shape(values.types[n]) or [])}" for n in node.input if n)
@@ -112,19 +112,19 @@ def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> Non
 
 
 def _folded_nodes(
-    nodes: Iterable[onnx.NodeProto], values: _Known, outputs: set[str]
+    nodes: Iterable[onnx.NodeProto], values: _GraphValues, outputs: set[str]
 ) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         written_out = _written_out(node, values, outputs)
         if written_out is not None:
             yield from written_out
         else:
-            for part in values.recount(node):
+            for part in values.corrected(node):
                 yield _replaced(part, values, outputs)
 
 
 def _written_out(
-    node: onnx.NodeProto, values: _Known, outputs: set[str]
+    node: onnx.NodeProto, values: _GraphValues, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
     """The folded nodes that replace ``node``, which is an If or reads a sequence.
 
@@ -149,7 +149,7 @@ def _written_out(
         return None  # unknown, or unsuitable, which inference reports
 
 
-def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.NodeProto:
+def _replaced(node: onnx.NodeProto, values: _GraphValues, outputs: set[str]) -> onnx.NodeProto:
     values.infer(node)
     arrays = values.values_of(node)
     if arrays is None:
@@ -163,7 +163,7 @@ def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.N
     )
 
 
-class _Known:
+class _GraphValues:
     """The types and constant values of a graph's values, collected node by node."""
 
     def __init__(
@@ -172,7 +172,7 @@ class _Known:
         graph = model.graph
         self._imports = list(model.opset_import)
         self._versions = {entry.domain: entry.version for entry in self._imports}
-        self.recounted = False
+        self.has_corrections = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
         self.written_out = 0  # number of branches, which makes their value names unique
@@ -198,7 +198,7 @@ class _Known:
         self.written_out += 1
         return branch_nodes(node, bool(condition.item()), self.written_out)
 
-    def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
+    def corrected(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
         """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
 
         Other nodes are returned as they are, and so are nodes whose shapes are unknown or do not
@@ -214,7 +214,7 @@ class _Known:
             parts = rewrite_misinferred(node, shapes)
         except (ArithmeticError, LookupError, ValueError):
             return [node]  # its shapes or attributes do not fit, which inference reports
-        self.recounted |= parts != [node]
+        self.has_corrections |= parts != [node]
         return parts
 
     def infer(self, node: onnx.NodeProto) -> Exception | None:

@@ -21,8 +21,7 @@ _Key = tuple[str, str, str]
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of the model in which calls of local functions are replaced by their bodies.
 
-    Raises ModelError for a call that does not fit its function, and in the cases of
-    ``check_calls``.
+    Raises ModelError for a call that does not fit its function, and if ``check_calls`` does.
     """
     check_calls(model)
     try:

@@ -114,7 +114,7 @@ def _simplified_layer_normalization(parts: _Parts) -> None:
 
 
 def _layer_normalization(parts: _Parts) -> None:
-    """Emit (x - mean) / √(variance + ε) · scale + bias; further outputs: the mean, 1 / the root."""
+    """Emit (x - mean) · r · scale + bias with r = 1 / √(variance + ε); further outputs: mean, r."""
     x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)

@@ -110,7 +110,7 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 
 
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
-    """Give outputs that lack a type or shape those that onnx infers, in place.
+    """Add the type and shape that onnx infers to outputs that lack them, in place.
 
     A shape may stay unknown until the dimensions are bound. Declarations of intermediate values
     without a type are removed. ``check`` validates the model before onnx's inference, which crashes
@@ -185,7 +185,7 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
             node.input[_SCALES] = ""
 
 
-def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
+def drop_constant_shapes(model: onnx.ModelProto) -> None:
     """Remove the declared shapes of Constant nodes, in place.
 
     onnxruntime-genai's builder declares scalars for constants that are vectors of one number.

@@ -30,8 +30,8 @@ _AXES = range(-(2**31), 2**31)
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict the declared ones, in the cases of ``check_nodes``,
-    and with ``strict`` for every node that does not fit its inputs.
+    Raises ModelError for types that contradict the declared ones, if ``check_nodes`` does, and with
+    ``strict`` for every node that does not fit its inputs.
     """
     check_nodes(model)
     try:
@@ -51,7 +51,7 @@ def inferred_types(
     """Types of a node's outputs by name; raises InferenceError if its inputs do not fit.
 
     ``schema`` is that of the node's operator. ``types`` has the type of each input, ``constants``
-    the arrays of constant inputs. Raises ModelError in the cases of ``check_nodes``.
+    the arrays of constant inputs. Raises ModelError if ``check_nodes`` does.
     """
     _check([node])
     names = [name for name in node.input if name]
@@ -78,7 +78,7 @@ def _types_of_body(
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Output types of an operator that onnx defines only by a body: LessOrEqual before 16."""
+    """Output types of LessOrEqual before opset 16, which onnx defines only by a function body."""
     inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
     graph = helper.make_graph([node], "node", inputs, outputs)

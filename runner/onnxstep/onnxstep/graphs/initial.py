@@ -1,4 +1,4 @@
-"""First values of parameters: their list in a weightless file, and reproducible random numbers.
+"""First values of parameters: their list in a file without weights; reproducible random numbers.
 
 The file's metadata lists the distributions as JSON. This module validates the JSON; ``parameters``
 compares it with the graph:

@@ -21,7 +21,7 @@ from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import (
     complete_declarations,
     complete_header,
-    constants_speak_for_themselves,
+    drop_constant_shapes,
     initializers_apart,
     open_dimensions,
     sort_nodes,
@@ -117,7 +117,7 @@ def _check(model: onnx.ModelProto) -> None:
     complete_header(model)
     sort_nodes(model)
     open_dimensions(model)
-    constants_speak_for_themselves(model)
+    drop_constant_shapes(model)
     require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
     # onnx's checker demands a shape of every output; ONNX Runtime does not.
     complete_declarations(model, _check_by_onnx)
@@ -127,7 +127,7 @@ def _check(model: onnx.ModelProto) -> None:
 
 
 def _check_and_infer(model: onnx.ModelProto) -> None:
-    """Make all calls to onnx's C++ code that checking a file needs, ignoring their errors.
+    """Call onnx's checker and shape inference as ``load_model`` would, and ignore their errors.
 
     It runs in a copy of the process, to find calls that crash or do not end.
     """

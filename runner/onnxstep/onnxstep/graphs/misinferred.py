@@ -60,7 +60,7 @@ class _Axis:
         return not self.is_over and self._free % self.stride != 0
 
     def padded(self, padding: bytes, kernel: int) -> _Axis:
-        """Replace ``auto_pad`` by explicit pads; ONNX Runtime 1.31 ignores dilations for them."""
+        """Replace ``auto_pad`` by explicit pads that ignore dilation, as in ONNX Runtime 1.31."""
         if padding not in _SAME:
             return replace(self, begin=0, end=0)
         steps = (self.length - 1) // self.stride
@@ -107,7 +107,7 @@ def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[o
 
 
 def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """The Einsum, with operands expanded to the full length of each label before it."""
+    """Nodes that expand the operands of an Einsum to the full length of each label; the Einsum."""
     operands = (
         node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
     )
@@ -144,8 +144,8 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     """The pool in a form for which inference and runtimes agree on the shape.
 
     It has explicit pads. If no window needs ``ceil_mode``, the attribute is dropped, else the end
-    padding is reduced. A Slice replaces negative pads; the node stays as it is if the model uses
-    the indices of maxima, which a Slice would change.
+    padding is reduced. A Slice replaces negative pads. It would change the indices of maxima, so if
+    the model uses them, the node stays as it is.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])

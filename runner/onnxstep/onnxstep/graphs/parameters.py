@@ -1,8 +1,8 @@
 """Parameters, running statistics and data inputs of a model.
 
-A weightless file lists its parameters and state in its metadata (see ``initial``). In an ordinary
-file every float initializer is a parameter, except running statistics of BatchNormalization and
-tensors that ``constants`` recognises.
+A file without weights lists its parameters and state in its metadata (see ``initial``). In any
+other file every float initializer is a parameter, except running statistics of BatchNormalization
+and tensors that ``constants`` recognises.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Parameter:
 class DataInput:
     """A graph input that the caller feeds in each step.
 
-    A symbolic dimension is its name in ``shape``, or ``?`` if it has none. ``elem_type`` is the
+    ``shape`` has the name of a symbolic dimension, or ``?`` if it has none. ``elem_type`` is the
     ``TensorProto`` data type.
     """
 
@@ -76,9 +76,9 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 
 
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
-    """Names of an ordinary file's float tensors that are constants or buffers, with the reasons.
+    """Names of the stored float tensors that are constants or buffers, each with the reason.
 
-    Parameters and running statistics are left out. Empty for a weightless file.
+    Parameters and running statistics are left out. Empty for a file that lists its parameters.
     """
     if listed_parameters(model) is not None:
         return {}
@@ -223,10 +223,10 @@ STATISTICS = (3, 4)
 
 
 def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
-    """Names of the tensors that nodes read only as running mean or variance of a normalization.
+    """Names of the tensors that nodes read only as running mean or variance of BatchNormalization.
 
-    The normalization is BatchNormalization. Exporters write an Identity node for a merged tensor;
-    readers of its output count as readers of the tensor.
+    Exporters write an Identity node for a merged tensor; readers of its output count as readers of
+    the tensor.
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))

@@ -318,7 +318,7 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
 
 
 def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 constant in a node's attributes; None if it has none or another type."""
+    """The fp32 constant in a node's attributes; None if there is none or it has another type."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

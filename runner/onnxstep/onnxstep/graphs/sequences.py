@@ -50,7 +50,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """The nodes that replace a node which reads a sequence.
+    """Nodes that replace ``node``, which reads a sequence.
 
     Raises LookupError if the sequence's tensors are unknown.
     """
@@ -88,8 +88,8 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Move nodes that copy a part of a Split directly behind the Split.
 
-    ``copies`` are the names of these nodes' outputs. Earlier versions put them there, and the order
-    of nodes changes the digests of measured graphs.
+    ``copies`` are the names of these nodes' outputs. Another order would change the digests of
+    graphs that were measured with earlier versions.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

@@ -1,6 +1,6 @@
 """Replace some nodes of a forward pass by operators that are faster on the CPU.
 
-The modules that replace an operator decide for which of its nodes. The original nodes are still
+A replacement decides for which nodes of its operator it is used. The original nodes are still
 differentiated.
 """
 

@@ -40,7 +40,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
     if not cuts:
         return
     op.nodes = forward
-    again = _Again(op, passed, cuts)
+    again = _Recomputation(op, passed, cuts)
     for place, node in enumerate(backward):
         names = [again.value(name, place) for name in node.input]
         if names != list(node.input):
@@ -130,7 +130,7 @@ def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
     return x * scaled
 
 
-class _Again:
+class _Recomputation:
     """Emits the recomputed nodes of a segment when a backward node first needs them."""
 
     def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
@@ -214,9 +214,9 @@ class _Again:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """Newest float value before each backward node that this node or a later one reads.
+    """For each backward node: the newest float value that this node or a later one reads.
 
-    The recomputation waits for this value.
+    The recomputation of the node's operands waits for this value.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []

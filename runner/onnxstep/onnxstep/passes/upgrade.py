@@ -2,9 +2,9 @@
 
 onnx's converter changes the meaning of some operators; this module corrects that. Resize 10, to
 which Upsample is converted, uses asymmetric coordinates and rounds them towards the larger image;
-from 11 on both are attributes with other defaults. The bounds of Clip 6 are attributes, which onnx
-converts to float32 inputs for every input type. Hardmax before 13, which treats all axes from its
-axis on as one row, is refused.
+from opset 11 on both are attributes with other defaults. The bounds of Clip 6 are attributes, which
+onnx converts to float32 inputs for every input type. Hardmax before opset 13 flattens all axes from
+``axis`` on to one row; it is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
 def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """The model converted from opset ``version`` to 16, or itself if it is as new.
+    """The model converted from opset ``version`` to 16; a model of opset 16 or newer is unchanged.
 
     Raises ModelError if onnx cannot convert it.
     """

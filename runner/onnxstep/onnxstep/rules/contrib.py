@@ -35,7 +35,7 @@ def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @contributed("FastGelu")
 def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of Gelu's tanh approximation, of x or of x + b."""
+    """Gradient of Gelu's tanh approximation at x, or at x + b if the node has a bias b."""
     bias = node.optional_input(1)
     dx = dy * gelu_tanh_slope(node.x if bias is None else node.x + bias)
     return dx, dx
@@ -47,7 +47,7 @@ def skip_layer_normalization(
 ) -> Cotangents:
     """Gradient of LayerNormalization of input + skip (+ bias) over the last axis.
 
-    The sum is an output of the node too.
+    The node also returns the sum input + skip (+ bias).
     """
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
@@ -104,7 +104,7 @@ def group_query_attention(
     """Gradient of causal attention in which groups of query heads share keys and values.
 
     The runtime does not define the result of queries beyond a sequence's end. Their cotangents must
-    be zero, which they are if the loss ignores these targets.
+    be zero, and are if the loss ignores these targets.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
@@ -133,7 +133,7 @@ def group_query_attention(
 
 
 def _require_plain(node: Node) -> None:
-    """Raise ModelError for forms of GroupQueryAttention that have no derivative here."""
+    """Raise ModelError for options of GroupQueryAttention whose derivative is not implemented."""
     past = node.optional_input(3)
     if past is not None and past.shape[2]:
         raise ModelError(
@@ -146,13 +146,13 @@ def _require_plain(node: Node) -> None:
 
 
 def _require_fixed_angles(node: Node, *places: int) -> None:
-    """Raise ModelError if an input of cosines or sines, at one of ``places``, is trained."""
+    """Raise ModelError if a table of cosines or sines (inputs at ``places``) is trained."""
     if any(map(node.wants, places)):
         raise ModelError(f"{node.label}: its angles are not differentiated; freeze them")
 
 
 def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
-    """Rotate queries or keys [B, heads, L, E] by their positions; back again if ``sense`` is -1."""
+    """Rotate queries or keys [B, heads, L, E] by their positions; ``sense`` -1 rotates back."""
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))
@@ -165,7 +165,7 @@ def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Turn the cotangent's pairs back by the same angles, with ONNX Runtime's RotaryEmbedding."""
+    """Rotate the cotangent back by the same angles, with ONNX Runtime's RotaryEmbedding."""
     _require_fixed_angles(node, 2, 3)
     _, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto) | {"domain": DOMAIN}

@@ -123,7 +123,7 @@ def _extreme(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Share the cotangent of a maximum or minimum equally among ties.
+    """Divide the cotangent of a maximum or minimum equally among equal elements.
 
     PyTorch's scatter_reduce does the same.
     """

@@ -50,7 +50,7 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Cotangents of A and B from ``dy``, the cotangent of A B.
 
-    Their batch axes may still be broadcast; cotangents of vectors have no batch axes.
+    Cotangents of matrices may have batch axes that the operand lacks; those of vectors have none.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -85,7 +85,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Aᵀ dY, as a single product over all positions if b is one matrix for a whole batch of a."""
+    """Cotangent Aᵀ dY of b; a single product over all positions if a has a batch and b has none."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -94,7 +94,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """The cotangent; for a vector operand summed over the batch and without the added axis."""
+    """Sum a vector operand's cotangent over the batch and drop its added axis; pass others on."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))

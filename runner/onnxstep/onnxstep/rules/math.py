@@ -1,6 +1,6 @@
 """Gradients of elementwise operators: arithmetic, elementary functions, comparisons, choices.
 
-Cotangents may still be broadcast: the caller sums them to the operand's shape.
+If an operand was broadcast, the caller sums its cotangent to the operand's shape.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 
 def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹ for a constant b, computed from the result y if that saves a power."""
+    """The derivative b aᵇ⁻¹ for a constant b; uses the result y if that saves a Pow node."""
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:
@@ -254,7 +254,7 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Max", versions=(8, 12, 13))
 @gradient("Min", versions=(8, 12, 13))
 def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the operand that is the result; equal operands share it.
+    """Max and Min: the cotangent goes to the operand that is the result; equal operands share it.
 
     PyTorch does the same.
     """

@@ -55,7 +55,7 @@ def wide(x: Value) -> Value:
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """Normalize x [N, C, ...] by these statistics [C], or by its own mean and biased variance.
+    """Normalize x [N, C, ...] by these statistics [C], or by the mean and biased variance of x.
 
     The forward and the backward pass both call this function; they emit equal nodes, which runtimes
     compute once.
@@ -83,10 +83,11 @@ def batch_normalization(
     d_mean: Value | None = None,
     d_var: Value | None = None,
 ) -> Cotangents:
-    """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε), by fed or batch statistics.
+    """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε).
 
-    The cotangents are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and ``_by_batch`` have
-    the others. Shapes: X [N, C, ...], all others [C].
+    μ and σ² are inputs of the node or the statistics of the batch. The cotangents are d(scale) = r
+    Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and ``_by_batch`` have the others. Shapes: X [N, C,
+    ...], all others [C].
     """
     received = op.zeros(node.y.shape, node.y.elem_type) if dy is None else dy
     rule = _by_batch if is_training(node) else _by_given
@@ -145,7 +146,7 @@ def _by_batch(
 
 
 def _flat(like: Value, cotangent: Value) -> Value:
-    """Reshape and cast a cotangent with one number per channel to the form of ``like`` [C]."""
+    """Reshape and cast a cotangent, one number per channel, to the shape and type of ``like``."""
     return _as(like, cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape)))
 
 
@@ -154,7 +155,7 @@ def _as(like: Value, cotangent: Value) -> Value:
 
 
 def mean(op: Builder, value: Value, axes: list[int]) -> Value:
-    """Mean over axes, which stay with length 1."""
+    """Mean over axes, which remain with length 1."""
     return op.reduce("ReduceMean", value, axes, keepdims=True)
 
 

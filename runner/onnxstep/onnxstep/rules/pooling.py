@@ -39,7 +39,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether MaxUnpool can compute the gradient; the CPU provider only.
+    """Whether MaxUnpool can compute the gradient of this MaxPool, on the CPU provider only.
 
     It is faster than a scatter (benchmarks/rules/max_pool.py).
     """

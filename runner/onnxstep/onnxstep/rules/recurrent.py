@@ -178,11 +178,11 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """The candidate's bias of x Wᵀ (side 0) or of h Rᵀ (side 1), or their sum; may be None."""
+        """The candidate's bias of x Wᵀ (side 0), of h Rᵀ (side 1) or their sum; None if none."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
-        """Cotangents of a direction's inputs, given those of its gates' and candidate's arguments.
+        """Cotangents of a direction's inputs, from those of the arguments of gates and candidate.
 
         ``dh0`` is the cotangent of the first state, ``dq`` that of the candidate's product h Rᵀ.
         """
@@ -215,7 +215,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Cotangent of the hidden state before a step: dz R + ``direct`` + the loss's own cotangent."""
+    """Cotangent of the hidden state before a step: dz R + ``direct`` + that from the outputs."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -224,7 +224,7 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
 
 
 def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Cotangents of a direction from ``dz``, that of x Wᵀ + h Rᵀ + b.
+    """Cotangents of a direction from ``dz``, the cotangent of z = x Wᵀ + h Rᵀ + b.
 
     ``dh0`` is the cotangent of the first hidden state.
     """

@@ -1,6 +1,6 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-``_with_axes`` gives results and cotangents their reduced axes back with length 1, so that they
+``_with_axes`` reinserts the reduced axes with length 1 into results and cotangents, so that they
 broadcast to x.
 """
 
@@ -14,7 +14,7 @@ from onnxstep.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, counted from the front; an attribute in old versions, later an input."""
+    """The reduced axes, counted from the front: an attribute in old opsets, later an input."""
     listed = node.attribute("axes")
     if listed is None:
         listed = node.constant(1, "axes")
@@ -31,7 +31,7 @@ def _with_axes(op: Builder, node: Node, reduced: Value) -> Value:
 
 
 def _spread(op: Builder, node: Node, reduced: Value) -> Value:
-    """Copy the result's cotangent to each element that was reduced."""
+    """Copy the result's cotangent to each element that the reduction read."""
     reduced_dims = _with_axes(op, node, reduced)
     return (
         reduced_dims

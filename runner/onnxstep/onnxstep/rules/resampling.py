@@ -84,7 +84,7 @@ def _interpolation(op: Builder, node: Node, axis: int) -> Value:
 
 
 def _linear_attributes(node: Node) -> dict[str, Any]:
-    """The node's attributes for resizing the unit vectors, without those of axes and fill value."""
+    """The node's attributes except axes and fill value, for resizing the unit vectors."""
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
     return {
         entry.name: helper.get_attribute_value(entry)

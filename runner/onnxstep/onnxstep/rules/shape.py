@@ -91,7 +91,7 @@ for _op_type, _versions in {
 
 @gradient("Concat", versions=(4, 11, 13))
 def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the cotangent into the parts of the operands."""
+    """Cut the cotangent into one part for each operand."""
     axis = node.attribute("axis") % dy.rank
     lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
     indices = [index for index in range(len(lengths)) if node.wants(index)]
@@ -132,7 +132,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the cotangent; copies of elements are added to these elements."""
+    """Cut the padding off the cotangent; add the cotangents of copied elements to the originals."""
     if node.wants(2):
         raise ModelError(f"{node.label}: its fill value is not trained; freeze it")
     begins, ends = _pads(node)
@@ -143,7 +143,7 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """Index of the first selected element, counted from the front, and step of each axis."""
+    """For each axis: index of the first selected element, counted from the front, and the step."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
