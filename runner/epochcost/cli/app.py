@@ -188,7 +188,7 @@ def _warning_line(
 
 
 def _without_package(error: ModuleNotFoundError) -> str:
-    """The message if a package for measuring is missing; if a module of ours is, that is a bug."""
+    """The message if another package is missing; raises the error again if it is one of ours."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (

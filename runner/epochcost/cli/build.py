@@ -43,7 +43,7 @@ def build(
     config = _config()
     if pages_to is None:
         _require_new(site_dir)
-        # Nothing is lost, and an exception could be taken for a fault of a result that is read.
+        # Nothing is lost, and the reader of results would take an exception for an invalid result.
         end_at_signals()
         options = ("--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
         _mkdocs("build", "--config-file", str(config), *options)

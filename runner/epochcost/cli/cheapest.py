@@ -236,9 +236,9 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the cheapest candidate with a confirmed price, unless the choice's is confirmed.
+    """Yield the cheapest candidate with a confirmed price, unless the choice has one.
 
-    Nothing is yielded if that candidate costs more than the high end of the choice's cost.
+    Yields nothing if that candidate costs more than the high end of the choice's cost.
     """
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
@@ -306,7 +306,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe a changed input in percent, or as a factor if it doubles or more than doubles."""
+    """Describe the changed value of an input in percent, or as a factor from double upward."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:

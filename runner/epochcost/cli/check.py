@@ -26,7 +26,7 @@ from onnxstep.graphs.loading import external_files
 if TYPE_CHECKING:
     from epochcost.results.submissions import ResultsCheck
 
-# A remark on more files names only these.
+# A remark on several files names at most this number of them.
 _MOST_NAMED = 3
 _OBSERVATIONS, _REPLAYS = "observations", "replays"
 
@@ -122,7 +122,7 @@ def _stale_faults() -> Iterator[Fault]:
 
 
 def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
-    """Explain why an ONNX file cannot be read or contradicts the spec's [decoder], or None."""
+    """Explain why an ONNX file cannot be read or contradicts the spec's [decoder]; else None."""
     try:
         external_files(path)
         return next((Finding(*misfit) for misfit in file_misfits(path, table.get("decoder"))), None)

@@ -40,7 +40,7 @@ def _of_studies(names: list[str] | None) -> Sequence[str]:
 
 
 def _sound(names: Sequence[str]) -> Sequence[str]:
-    """Return the names of engines; raises InputError for a name that no study could declare."""
+    """Check names of engines; raises InputError for a name that is invalid in a study."""
     for name in names:
         try:
             TypeAdapter(EngineName).validate_python(name)

@@ -201,7 +201,7 @@ def _known_gpu(name: str, count: int) -> dict[str, Any]:
         return {"name": name, "count": count}
     shared = [key for key in Accelerator.model_fields if key != "name" and hasattr(device, key)]
     facts = {key: getattr(device, key) for key in shared}
-    return _stated(name=device.name, count=count, **facts)
+    return _without_none(name=device.name, count=count, **facts)
 
 
 def _owned_values(options: list[str]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _detected() -> dict[str, Any]:
     environment = detect_environment()
     rented = environment.instance
     name = rented.type if rented else (environment.cpu or "unnamed machine")
-    return _stated(
+    return _without_none(
         id=rented.type.lower() if rented else "this-machine",
         name=name,
         provider=rented.provider if rented else "own",
@@ -246,7 +246,7 @@ def _gpus(environment: Environment) -> list[dict[str, Any]]:
 
 def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
     limit = gpus[0].power_limit_watts
-    return _stated(
+    return _without_none(
         name=name,
         count=len(gpus),
         compute_capability=gpus[0].compute_capability,
@@ -255,8 +255,8 @@ def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
     )
 
 
-def _stated(**values: Any) -> dict[str, Any]:
-    """The values that are known."""
+def _without_none(**values: Any) -> dict[str, Any]:
+    """The keyword arguments that are not None."""
     return {key: value for key, value in values.items() if value is not None}
 
 

@@ -118,7 +118,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """The cells of a serving trial: its latency, an empty interval, rate, queries and p99."""
+    """The cells of a serving trial's row: latency, an empty interval, rate, queries and p99."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")
@@ -164,7 +164,7 @@ def limit_words(limit: BatchLimit) -> str:
 
 
 def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
-    """Print the cost of each measured job, the number of noisy results, and the next step."""
+    """Print the cost of each measured job, the number of noisy results, and what to do next."""
     measured = _measured(outcomes)
     if not measured:
         return

@@ -42,7 +42,7 @@ _OVERHEAD_SECONDS = 3.0
 class TimeLeft:
     """Estimate the remaining time of a run from time budgets and finished measurements.
 
-    A visit is the measurement of a trial in one round.
+    Each trial is measured in several rounds; a visit is its measurement in one round.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -19,7 +19,7 @@ _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
 class PlainCommand(TyperCommand):
-    """A command whose errors name all missing options together, and the expected form of values."""
+    """A command whose errors name all missing options together, and the valid form of values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments as typer does; raise its UsageError with another message."""

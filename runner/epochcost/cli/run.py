@@ -104,7 +104,9 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
             def on_event(event: Event) -> None:
                 if isinstance(event, Finished | Skipped | RoundStored):
                     latest[event.trial.id] = event
-                with contextlib.suppress(OSError):  # a full disk under its log costs no trial
+                with contextlib.suppress(
+                    OSError
+                ):  # the trials go on if the disk of the log is full
                     display(event)
                 interruption.require_none()
 

@@ -77,7 +77,7 @@ class WorkOptions:
 
     @property
     def aim(self) -> str:
-        """The target as a text, for the record."""
+        """The target as text, for the record of the training."""
         return self.target or "all epochs"
 
 

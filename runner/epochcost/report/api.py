@@ -59,7 +59,7 @@ class Choice(_Part):
 
 
 class JobAnswer(_Part):
-    """All machines that can do a job, cheapest first, and three recommended ones of these."""
+    """All machines that can do a job, cheapest first, and the three that the site recommends."""
 
     goal: ContestGoal = Field(
         description="one full training, one epoch, a million inferences, a million tokens of a "

@@ -30,7 +30,7 @@ _FIELD_TYPES: Mapping[ColumnType, str] = {
 
 
 def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the content of every file with its address."""
+    """Yield the address and content of every file of the table."""
     table = dataset_table(lines)
     comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)

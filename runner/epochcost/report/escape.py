@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """Flatten as `one_line`, but keep a blank at an end: templates print parts of sentences."""
+    """Make a text one line, but keep blanks at its ends: templates print parts of sentences."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 

@@ -91,7 +91,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """For each common GPU the machine with its cheapest hour; the dearest GPU comes first.
+    """For each common GPU, the machine on which its hour is cheapest; the dearest GPU comes first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """
@@ -107,7 +107,10 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and amounts of a machine's on-demand prices in the region of today's, oldest first."""
+    """Days and amounts of a machine's on-demand prices in the region of its current price.
+
+    The oldest comes first.
+    """
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

@@ -101,7 +101,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return config
 
     def _begin_folder(self, config: MkDocsConfig) -> None:
-        """Let MkDocs fill a folder next to the site's folder, which is replaced at the end."""
+        """Let MkDocs build in a new folder, which replaces the site's folder at the end."""
         self._place = Path(config.site_dir)
         try:
             self._folder = SiteFolder(self._place)
@@ -110,7 +110,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config.site_dir = str(self._folder.new)
 
     def _refuse_links(self, config: MkDocsConfig) -> None:
-        """Warn of links below the docs folder; a strict build ends before MkDocs follows a link."""
+        """Warn of symbolic links in the docs folder; a strict build ends before following them."""
         faults = tuple(link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
@@ -179,7 +179,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve the links in HTML, which MkDocs does not; let the search rank records lower."""
+        """Resolve links in HTML, which MkDocs does not; rank some folders lower in the search."""
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))

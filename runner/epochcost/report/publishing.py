@@ -1,8 +1,8 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
 A published file runs on the site's own origin. It has no content security policy unless it is one
-of the theme's pages. A link may lead to any file on the building machine. So files of the docs
-folder are published only if their kind or their name is allowed, and never through a link.
+of the theme's pages. A symbolic link may lead to any file on the building machine. So files of the
+docs folder are published only if their kind or their name is allowed, and never through a link.
 
 The content security policy allows only files of the site itself, and the theme's inline scripts, by
 their hashes. The policy is the same on all pages: with instant navigation, the first page's policy
@@ -62,7 +62,7 @@ KINDS = (".md", ".json", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif")
 
 
 def link_faults(docs: Path) -> Iterator[Fault]:
-    """Yield a fault for every link below a folder; no link is followed."""
+    """Yield a fault for every symbolic link below a folder; no link is followed."""
     for folder, folders, files in os.walk(docs):
         for path in (Path(folder, name) for name in sorted((*folders, *files))):
             if path.is_symlink():
@@ -73,8 +73,9 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
-    ``links`` has the links below the docs folder, ``named`` the files that the configuration names,
-    such as style sheets. In the folders ``results``, only the files in ``read`` are published.
+    ``links`` has the symbolic links below the docs folder, ``named`` the files that the
+    configuration names, such as style sheets. In the folders ``results``, only the files in
+    ``read`` are published.
     """
 
     links: frozenset[Path]

@@ -57,7 +57,7 @@ class Contender:
 
     @property
     def plan(self) -> str:
-        """The price plan: in one phrase, or the id of a price without a row."""
+        """Describe the price plan in a phrase, or by the price's id if there is no row."""
         return self.row.plan if self.row else self.price.id
 
     @property
@@ -79,7 +79,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """All machines for a goal of a workload, cheapest first; those that may not win come last.
+    """All machines for a goal of a workload, cheapest first; those that cannot be the answer last.
 
     ``beside`` has the rankings in other software for the same goal.
     """
@@ -165,7 +165,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class LogAxis:
-    """A logarithmic axis that covers some means; its ends are logarithms to base 10."""
+    """A logarithmic axis that covers the means of some values; its ends are decimal logarithms."""
 
     low: float
     high: float

@@ -85,7 +85,7 @@ def _line(tag: str, aligned: Iterable[str], cells: Iterable[str]) -> str:
 def as_csv(table: Table, *, guarded: bool = True) -> str:
     """Write the table as CSV with a header line; unknown values are empty.
 
-    No ``guarded`` text runs as a formula in a spreadsheet.
+    ``guarded`` changes texts that a spreadsheet would run as formulas.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -95,7 +95,7 @@ def as_csv(table: Table, *, guarded: bool = True) -> str:
 
 
 def as_json(table: Table) -> str:
-    """Write the table as JSON: the meaning of each column, and an object for each row, in a line.
+    """Write the table as JSON: the meaning of each column, then a line with an object for each row.
 
     Numbers are 64-bit floats; CSV has all their digits.
     """
@@ -107,7 +107,7 @@ def as_json(table: Table) -> str:
 
 
 def as_script(name: str, value: Any) -> str:
-    """Write JSON as a script that sets a variable; a page on the disk cannot fetch data."""
+    """Write JSON as a script that sets a variable, because a page on the disk cannot fetch data."""
     data = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return f'window["{name}"]={data};\n'
 

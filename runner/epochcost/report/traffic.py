@@ -1,10 +1,10 @@
 """Write the scripts from which the browser computes the cost of other traffic (`tokens.js`).
 
 For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
-of sequences. For a decoder with predicted times, it has a few times for each kind and number of
-devices, software and precision: to read prompts of some lengths, and to decode a token of some
-sequences, in a file for each precision. A program for all decoders adds these times, as the law of
-`predict.decoders` does, and computes the cost.
+of sequences. For a decoder with predicted times, there is a file for each precision. It has times
+for each kind and number of devices and each software: to read prompts of some lengths, and to
+decode a token for some numbers of sequences. A program for all decoders adds these times, as the
+law of `predict.decoders` does, and computes the cost.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """Make a program for a model copy's seconds to the first token and between two tokens.
+    """Make a program for the seconds of a model's copy to the first token and between two tokens.
 
     ``step`` is the time to decode a token of each sequence without a cache, ``alone`` that of a
     single sequence.
@@ -160,7 +160,7 @@ def _predicted_capacity() -> Json:
 
 
 def _request() -> Json:
-    """Make a program for a machine's seconds for a request, from seconds of its copies' phases."""
+    """Make a program for a machine's seconds for a request, from the times of its model copies."""
     first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
     with exact_arithmetic():
         shared = _OUTPUT * token / sequences

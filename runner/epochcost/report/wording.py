@@ -53,7 +53,7 @@ def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
 
 
 def cost_words(cost: Cost | None) -> str:
-    """Write the amount of a cost, or "no price"; a dash for a goal of the other mode."""
+    """Write the amount of a cost, or "no price"; a dash for None, if the goal has no cost."""
     if cost is None:
         return "—"
     if isinstance(cost, Unpriced):
@@ -95,7 +95,7 @@ def times_words(factor: Bounded | float) -> str:
 
 
 def times_range(factor: Bounded) -> str:
-    """Write the interval of a factor; empty without one, "uncertain" if it is uselessly wide."""
+    """Write the interval of a factor; empty without one, "uncertain" if it is too wide."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:

@@ -21,7 +21,7 @@ from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import time_words
 from epochcost.units import count_words, rounded
 
-# Plot on a phone, in pixels: names that fit there fit everywhere.
+# Size of the plot on a phone, in pixels: names that fit there fit everywhere.
 _PHONE = (260.0, 330.0)
 _CHARACTER, _LINE, _LONGEST, _MARK = 6.2, 15.0, 190, 4.0
 # No possible winner lies left of and below a machine of the frontier.
@@ -35,7 +35,7 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A machine at its cheapest price plan; its name, if it has room, is drawn on ``side``."""
+    """A machine at its cheapest price plan; ``side`` says where its name is drawn if it fits."""
 
     machine: MachineName
     price_plan: PlanName
@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class CostTime(Figure):
-    """Chart a mark for each machine over time and cost; ``job`` is a phrase ("full training")."""
+    """Chart each machine's cost against its time; ``job`` is a phrase such as "full training"."""
 
     job: str
     scripted = True
@@ -223,7 +223,7 @@ class CostRatio:
 
 
 class CostRatios(Figure):
-    """Chart a mark and an interval for each machine on a logarithmic axis; the choice is at 1."""
+    """Chart a mark and an interval for each machine; the axis is logarithmic, the cheapest at 1."""
 
     @property
     def height(self) -> int:

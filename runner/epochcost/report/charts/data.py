@@ -76,7 +76,7 @@ class ChartData(Generic[RowT]):
         return sum(None not in point for point in points)
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
-        """Add to a mark a tooltip with the fields that tables show too, in readable units."""
+        """Add a tooltip to a mark; it shows the fields that tables show too, in readable units."""
         shown = [field for field in self._fields if field.display.place == "both"]
         texts = {
             f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
@@ -134,7 +134,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """The suffixes that the field's columns add to its name and title."""
+        """The endings of the names and titles of the columns that the field takes in a table."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
@@ -146,7 +146,7 @@ def _drawn(value: Decimal | float) -> float:
 
 
 def clip(ends: Ends) -> Ends:
-    """Shorten an interval so wide that all other intervals would shrink to a line."""
+    """Shorten an interval if it is so wide that all others would shrink to a line beside it."""
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 

@@ -21,7 +21,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """The evaluations of all repeats after a step; ``measure`` has the lowest, mean and highest."""
+    """Evaluations after one step in all repeats; ``measure`` has the lowest, mean and highest."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -31,7 +31,7 @@ class LearningPoint:
 
 
 class LearningCurve(Figure):
-    """Chart a line for each training over the logarithm of time, in a band of its repeats."""
+    """Chart a line for each training, and the band of its repeats, over the logarithm of time."""
 
     def layers(self, alt: Any) -> list[Any]:
         """Bands, lines and points."""

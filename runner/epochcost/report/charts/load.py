@@ -23,15 +23,15 @@ from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.escape import one_line
 from epochcost.report.wording import per_second_words
 
-# Requests a second at which ways are compared: twelve in each factor of ten.
+# Requests a second at which machines and APIs are compared: twelve in each factor of ten.
 RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
 # The rates of the highest factor of ten.
 _HIGH = 12
-# More lines cannot be told apart; ways nearer than this share of their cost are one line.
+# More lines cannot be told apart; costs that differ by less than this share are one line.
 _MOST_MACHINES, _MOST_APIS, _ALIKE = 5, 3, 0.03
 # The height of the plot, and of a label.
 _HEIGHT, _LINE = 340, 16.0
-# Fewer ways, or fewer points that differ, are a sentence instead of a chart.
+# Fewer lines, or fewer points that differ, are a sentence instead of a chart.
 _LEAST = 2
 
 
@@ -44,7 +44,7 @@ class Way:
     is_api: bool = False
 
     def wins_over(self, rivals: Sequence[Way]) -> bool:
-        """Whether at some rate its cost is clearly lower than the costs of all rivals."""
+        """Whether it costs clearly less than all rivals at some rate."""
         least = [min(costs) for costs in zip(*(rival.costs for rival in rivals), strict=True)]
         pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
         return any(cost < (1 - _ALIKE) * lowest for cost, lowest in pairs)
@@ -113,7 +113,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield APIs and machines in a currency, but no machine that is dearer and not faster."""
+    """Yield the APIs, and the machines unless another is faster and no dearer, in one currency."""
     currency = _currency(answer.ways[0]) if answer.ways else ""
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
@@ -178,7 +178,7 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
     """State the cheapest machine or API at low and high load, without a full stop.
 
     At the highest loads, the cost jumps with each additional machine, so the machine or API that is
-    the cheapest at most of these loads counts.
+    the cheapest at most of these loads is named.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]

@@ -1,4 +1,4 @@
-"""Define the look of all charts: a Vega-Lite config, scales for series and kinds, and colours.
+"""Define the look of all charts: a Vega-Lite config, shapes of marks, and colours.
 
 Colours are one list per palette, published as CSS variables. Specs and SVGs contain only the
 variables, so one drawing serves light and dark pages and print. The eight colours of series come
@@ -36,9 +36,9 @@ SHAPES = {
     "estimated": "cross",
     "estimated, price assumed": _TRIANGLE_DOWN,
 }
-# A crossing or a miss.
+# The mark of a break-even point, and of an interval that misses the truth.
 CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
-# Series have no mark of a kind of figure.
+# Shapes of series differ from the shapes of kinds of evidence.
 _SERIES_SHAPES = (
     CROSS,
     "M0,-1L.3,-.3L1,0L.3,.3L0,1L-.3,.3L-1,0L-.3,-.3Z",

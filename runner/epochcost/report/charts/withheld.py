@@ -1,4 +1,4 @@
-"""Chart predicted / true time of withheld rates, with intervals, against the true time."""
+"""Chart predicted over true time, with intervals, of accelerators that the fit did not see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.units import count_words
 
 @dataclass(frozen=True, slots=True)
 class WithheldTime:
-    """The time of an example on a withheld accelerator.
+    """The true and predicted time of a workload on an accelerator that the fit did not see.
 
     ``interval`` says whether the 90 % interval contains the true time.
     """

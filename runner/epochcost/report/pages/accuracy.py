@@ -19,7 +19,7 @@ URI = "accuracy.md"
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A training whose figures are texts."""
+    """A training with its figures formatted as text."""
 
     training: AccuracyTraining
     aim: str

@@ -2,8 +2,9 @@
 
 The site publishes scripts with the times of each workload, and with a program that computes the
 bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
-`odds.js`). Times are seconds of an epoch or of a batch of inferences. Draws of a predicted time are
-published as weights, draws of a measured time as a seed.
+`odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
+times to find how likely a machine is the cheapest: predicted times from published weights, measured
+times from a seed.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """The facts that all timings on a machine share, so that each is published only once."""
+    """The facts that are equal in all timings on a machine, so that each is published only once."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -184,12 +185,12 @@ def _timed_jobs(rows: Sequence[Row]) -> str:
 
 
 def _places(rows: Sequence[Row]) -> int:
-    """Count the machines that have an answer for the training of a workload."""
+    """Count the machines whose training of a workload may be the answer."""
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Collect what the browser needs about a workload: timings by job, epochs, inputs of draws.
+    """Collect the data of a workload for the browser: timings by job, epochs, inputs of draws.
 
     ``stacks`` lists the software stacks of each job, the one with the surest answer first.
     """
@@ -210,13 +211,13 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
 
 
 def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
-    """The facts of a timing that are not those of its machine."""
+    """The facts of a timing that differ from the usual facts of its machine."""
     defaults = usual[timing["machine"]].items()
     return dict(pair for pair in timing.items() if pair not in defaults)
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """The inputs from which a predicted time is drawn: a seed, and its row in ``drawn``."""
+    """The seed of a predicted time's random draws, and the index of their weights in ``drawn``."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
@@ -243,7 +244,7 @@ def _timing(rows: Sequence[Row]) -> Json:
 
 
 def _ends(time: Time, parts: int = 1) -> list[float]:
-    """Low end, mean and high end of a part of a time, rounded to keep the script small."""
+    """Low end, mean and high end of a time over ``parts``, rounded to keep the script small."""
     return [float(f"{end / parts:.9g}") for end in (time.low, time.mean, time.high)]
 
 

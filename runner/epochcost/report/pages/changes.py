@@ -80,7 +80,7 @@ def _listed(changes: Difference) -> dict[str, Any]:
 def changelog(report: Report) -> str:
     """Read CHANGELOG.md below its first heading; empty if there is no such file.
 
-    Raises InputError for a link, which may lead anywhere on the building machine.
+    Raises InputError for a symbolic link, which may lead anywhere on the building machine.
     """
     path = report.catalogue.models_folder.parent / "CHANGELOG.md"
     if path.is_symlink():

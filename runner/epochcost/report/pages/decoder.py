@@ -70,7 +70,7 @@ def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
 
 
 def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
-    """The machines that cannot answer, by the reason."""
+    """The machines that cannot process the requests, by the reason."""
     refused = group_by(answer.refused if answer else (), lambda refusal: refusal.reason)
     return {
         reason: tuple(refusal.machine for refusal in refusals)

@@ -117,9 +117,10 @@ def script(report: Report) -> str:
 
 
 def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
-    """The answers for a model and a job, equal ones on one card; ``about`` states its size.
+    """The answers for a model and a job, equal ones on one card.
 
-    ``own`` is the address where readers can enter their own numbers.
+    ``about`` states the size of the job; ``own`` is the address where readers can enter their own
+    numbers.
     """
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
@@ -163,7 +164,7 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards of a machine at the stated load, the cheapest API, and a machine never idle."""
+    """Yield cards of the best machine at the stated load, an API, and ``busy`` at full load."""
     best, api = answer.cheapest_machine, answer.cheapest_api
     turn = answer.turn
     cheaper = "The API costs less, even at full load" if api else ""

@@ -135,7 +135,7 @@ def _unable(hardware: Hardware) -> str:
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
-    """Explain why no job is compared: because of the machine's prices, or a remark on a job."""
+    """Explain why the machine is in no ranking: its prices or its times have reservations."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]

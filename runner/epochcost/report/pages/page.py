@@ -106,12 +106,12 @@ class Report:
 
     @cached_property
     def served_decoders(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
-        """Decoders that were measured behind an engine, by model id."""
+        """Decoders whose speed in a serving engine was measured, by model id."""
         return group_by(served_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property
     def trust(self) -> Trust | None:
-        """The errors of predictions; None if the file of errors is missing or invalid."""
+        """The errors of predictions; None if the file that lists them is missing or invalid."""
         with contextlib.suppress(ResultError):
             return read_trust(self.inputs.docs)
         return None
@@ -173,7 +173,7 @@ class Report:
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """Answers about usual fine-tunings that any machine can do, by decoder's id and method."""
+        """Answers about the usual fine-tunings that machines can do, by decoder's id and method."""
         market, models = TuningMarket(self.inputs), self.catalogue.models.values()
         return {model.id: dict(_by_method(market, model.id)) for model in models if model.decoder}
 

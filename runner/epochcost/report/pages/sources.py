@@ -25,7 +25,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of a source, with its figures checked; ``measured`` is the number of our results."""
+    """A source's table and our checks of its figures; ``measured`` counts our results for it."""
 
     spec: Published
     rows: tuple[RowChecks, ...]
@@ -206,7 +206,7 @@ def _time_words(timing: Timing) -> str:
 
 
 def _spread(value: Decimal | None, spread: Decimal | None) -> str | None:
-    """Write the digits as the source prints them, including trailing zeros."""
+    """Write a value and its spread with the source's digits, including trailing zeros."""
     if value is None:
         return None
     return f"{value:,f} ± {spread:f}" if spread else f"{value:,f}"

@@ -155,5 +155,5 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def _ratio(trial: Observation) -> Decimal:
-    """The time over PyTorch's at a batch size within a factor of 2; 0 if there is none."""
+    """Our time over PyTorch's at a batch size within a factor of 2; 0 if there is none."""
     return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
