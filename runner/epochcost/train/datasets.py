@@ -219,7 +219,7 @@ def verify(path: Path, declared: DataFile) -> str:
 
 
 def _contents(path: Path, declared: DataFile) -> list[bytes]:
-    """The contents of the archive's members that the spec names, in its order, or of the file."""
+    """The contents of a plain file, or of the members of an archive in the order of the spec."""
     if not declared.members:
         content = path.read_bytes()
         return [gzip.decompress(content) if content.startswith(_GZIP) else content]
@@ -233,7 +233,7 @@ def _contents(path: Path, declared: DataFile) -> list[bytes]:
 
 
 def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
-    """The path of each member that the spec names, inside the archive."""
+    """The path inside the archive of each member that the spec names."""
     by_name = {path.rpartition("/")[2]: path for path in paths}
     missing = [name for name in declared.members if name not in by_name]
     if missing:

@@ -125,7 +125,7 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
-    """Make the error to raise if a training's files cannot be written to a folder."""
+    """Make the error for files of a training that cannot be written to a folder."""
     expected = "room for" if is_full(error) else "a folder that takes"
     return CapabilityError(
         f"{folder}: expected {expected} the saved state of a training, got "

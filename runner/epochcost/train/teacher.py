@@ -252,7 +252,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """Map each key to a class; if there are enough keys, all classes have nearly equally many."""
+    """Map each key to a class; with enough keys, classes have nearly equal numbers of keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
