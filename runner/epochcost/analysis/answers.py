@@ -125,7 +125,7 @@ class Demand:
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probabilities that a candidate meets each limit, and all; None if its time is exact."""
+        """Probabilities that a candidate meets each limit, and meets all; None if it is exact."""
         job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
@@ -167,7 +167,7 @@ class CheapestAnswer:
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
-        """All candidates, the best by the demand's quantity first."""
+        """All candidates, the cheapest first, or the fastest first if the demand is for speed."""
         candidates = self.offers.candidates
         if not self.demand.limits.fastest:
             return candidates
@@ -241,7 +241,7 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 
 
 def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """The offers of each software stack, and the machines without a time.
+    """The priced candidates of each software stack, and the machines without a time.
 
     The demanded stack comes first, otherwise the stack with the best evidence.
     """

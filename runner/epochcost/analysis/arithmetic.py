@@ -1,7 +1,7 @@
-"""Count the operations of a model on one example, and estimate the memory of its work.
+"""Count the operations of a model on one example, and estimate the memory that it needs.
 
-Operations are counted in the graph, for which onnx is necessary but no runtime. The memory of a
-step can only be counted in a differentiated graph; `epochcost plan --verbose` shows it.
+Operations are counted in the graph, which needs onnx but no runtime. The memory of a step can only
+be counted in a differentiated graph; `epochcost plan --verbose` shows it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare the budgets of studies with costs: each limit is kept, exceeded or undecided.
+"""Compare the budgets of studies with costs: each limit is kept, exceeded or unknown.
 
 The mean cost decides; if the high end of the cost is above the limit, the message says so. A limit
 is unknown if the work was not measured or has no price. An unknown limit does not pass.
@@ -104,7 +104,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the model's source or a published table states the accuracy of the limit."""
+    """Whether a source states an accuracy, at the row's batch size, that meets the limit."""
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)

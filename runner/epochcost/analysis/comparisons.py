@@ -1,8 +1,8 @@
 """Compare measurements of the same job by speed and cost.
 
 Two questions are answered for each batch size. How does a variant (another precision, runtime,
-session option, or a CUDA graph) compare with the plain trial? How does the job scale with the
-number of vCPUs: does a larger machine cost less?
+session option, or a CUDA graph) compare with the plain trial, which has none of these? How does the
+job scale with the number of vCPUs: does a larger machine cost less?
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _cost(
 class VariantRow:
     """A variant of a trial, with the cost of its job.
 
-    ``speedup`` is relative to the plain trial. It is None for the plain trial itself, or if the two
-    were not compared.
+    ``speedup`` is relative to the trial with default settings. It is None for that trial itself, or
+    if the two were not compared.
     """
 
     observed: Observation
@@ -96,7 +96,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class VariantComparison:
-    """The variants of a job on a machine; if there is a plain trial, it comes first."""
+    """The variants of a job on a machine; a trial with default settings comes first."""
 
     machine: Machine
     mode: Mode
@@ -110,7 +110,7 @@ class VcpuPoint:
 
     ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs. If a cost is unknown, vCPUs
     × seconds replace it. ``efficiency`` is the speed-up divided by the ratio of the numbers of
-    vCPUs. ``whole`` marks the plain trial on all CPUs.
+    vCPUs. ``whole`` marks a trial that was not pinned: it uses all CPUs.
     """
 
     vcpus: int
@@ -155,7 +155,7 @@ class Scaling:
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
-    """Compare each job's variants, except those in vCPUs only, with its plain trial."""
+    """Compare each job's variants with its default settings; ``scalings`` compares vCPUs."""
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))
@@ -177,7 +177,7 @@ def scalings(
 
 
 def only_vcpus(observed: Observation) -> bool:
-    """Whether a trial differs from the plain trial only in the number of vCPUs."""
+    """Whether a trial differs from the default settings only in the number of vCPUs."""
     return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
 
 
@@ -186,7 +186,7 @@ def _key(observed: Observation) -> _Key:
 
 
 def _order(observed: Observation) -> tuple[object, ...]:
-    """Sort by machine, training first, then batch size; the plain trial precedes its variants."""
+    """Sort by machine, training first, then batch size; default settings precede variants."""
     machine = observed.machine
     work = (machine.name, machine.hardware, machine.host, machine.device)
     variant = (observed.vcpus or 0, observed.variant, observed.software)
@@ -196,7 +196,7 @@ def _order(observed: Observation) -> tuple[object, ...]:
 def _by_work(
     plain: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield the variants of each job together with its measured plain trial, if any."""
+    """Yield the variants of each job together with its trial in default settings, if any."""
     keys = {_key(trial) for trial in variants}
     references = [trial for trial in plain if trial.kind == "measured" and _key(trial) in keys]
     for key, trials in groupby(sorted([*references, *variants], key=_order), key=_key):
@@ -213,7 +213,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """Trials by number of vCPUs. If no trial was pinned to all, the plain trial takes its place."""
+    """Trials by number of vCPUs; without a trial pinned to all, the unpinned trial is used."""
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus

@@ -42,7 +42,7 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class StepShares(BaseModel):
-    """Parts of a measured training step, if they ran at the machine's peak rates.
+    """Shares of a measured training step that parts of it would take at the machine's peak rates.
 
     ``products`` is the share of the matrix products and convolutions, ``update`` that of moving
     gradients, parameters and optimizer states once.
@@ -192,7 +192,7 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
-    Records of the kind "machine at hand" are moved to the machine that was declared for their host.
+    If a host's machine was declared later, its earlier records (``local``) count as that machine's.
     By file, ``limits`` has the largest batches of sweeps, ``trainings`` the trainings to an
     accuracy, and ``reported`` the imported runs. ``cache`` is a folder of computations that many
     builds share; None disables it. ``folders`` contain the results, and ``docs`` the computed
@@ -287,8 +287,8 @@ def read_inputs(
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
     """The declared machine of each host, by fingerprint, if the host's results name only one.
 
-    Results that a host stored as "machine at hand" are moved to this machine, so that no host
-    competes with itself.
+    Results of the host without a declared machine are moved to it, so that no host competes with
+    itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
@@ -298,7 +298,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
 
 
 def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
-    """Move the record of a host to its declared machine, if there is one."""
+    """Copy a record with the machine that was declared for its host later, if there is one."""
     machine = declared.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
@@ -309,7 +309,7 @@ def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
 def _records(
     folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
 ) -> dict[Path, SidecarT]:
-    """Read the records of a kind that are sound and name known specs; list the others."""
+    """Read the valid records of a kind whose specs exist; add the others to ``problems``."""
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]
     sound: dict[Path, SidecarT] = {}

@@ -1,9 +1,10 @@
-"""Order cells of a launch by the regret that their measurement is expected to save per dollar.
+"""Order trials on machines by the regret that measuring them is expected to save per dollar.
 
 The regret of an answer is the extra cost of the machine that it chooses over the machine that is
 really cheapest, as a share of the latter's cost. A measurement reveals a part of the error of the
 predicted ratio between two costs. It saves regret if the error is large enough to exchange the two
-machines. The next cell is the best after those before it.
+machines. A trial on a machine is called a cell; each next cell is chosen as if those before it had
+been measured.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class MeasurableCell:
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """The mean regret, as a share, that one or two cells save together in ``answers`` answers.
+    """The mean regret, as a share, that measuring one or two cells saves in ``answers`` answers.
 
     The cells before them in the order count as measured.
     """
@@ -90,7 +91,7 @@ class Ways:
 
 
 class Step(NamedTuple):
-    """The indices of one or two times to measure next, and the regret that each job saves."""
+    """Indices of one or two times to measure next, and the regret that this saves in each job."""
 
     times: tuple[int, ...]
     saved: Vector
@@ -125,13 +126,13 @@ class _Rivals:
         self.known = np.zeros(len(rivals))
 
     def pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """The measurable times of each rival and of the way that it would replace."""
+        """Pairs of measurable times: that of a rival, and that of the way that it would replace."""
         pairs = zip(self.best.tolist(), self.times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 
 
 def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """Expected saving by an exchange if the error of a gap has a variance.
+    """Expected saving by measuring a gap between two costs, whose error has this variance.
 
     The error has a logistic distribution, whose expectation has a closed form.
     """

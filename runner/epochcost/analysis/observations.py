@@ -93,7 +93,7 @@ class Observation:
     were timed, or None. ``peak_memory_bytes`` is the worker's peak memory on the host, or on the
     GPU for CUDA.
 
-    ``variant`` describes how the trial differs from the plain trial. ``vcpus`` is the number of
+    ``variant`` describes settings other than the defaults. ``vcpus`` is the number of
     CPUs to which the trial was pinned, None for all. ``agreement`` describes how far its outputs
     are from fp32. ``stack`` is our runtime or the published software; times of different stacks
     never compete. ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples
@@ -169,13 +169,13 @@ class Observation:
         return ("epoch", "full") if self.mode == "training" else ("million",)
 
     def time(self, goal: Goal) -> Time | None:
-        """The time for a goal; None if one is a training and the other an inference."""
+        """The time for a goal; None if the goal is for the other mode (training or inference)."""
         if goal == "million":
             return self.million
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Time to bill for a goal; a full training is a job, other goals are shares of a job."""
+        """Machine time to bill for a goal: a job for a full training, else a share of a job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -206,10 +206,11 @@ _KEPT = Keep(
 
 
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
-    """Make an observation of every measured or published time of a plain trial, in file order.
+    """Make an observation of every time that was published or measured in default settings.
 
-    Variants, such as trials pinned to some CPUs, come from ``observe_variants``; scenarios of
-    LoadGen come from `serving`. ``workloads`` are ids; None means all workloads.
+    They are in the order of the files. Variants, such as trials pinned to some CPUs, come from
+    ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
+    means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published
@@ -276,7 +277,7 @@ def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
 
 
 def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time | None:
-    """The time of an epoch, which has only whole batches, as the models' sources train."""
+    """The time of an epoch of whole batches, as the models' sources train; None for inference."""
     if training is None:
         return None
     return step.scaled(max(1, training.examples_per_epoch // batch_size))

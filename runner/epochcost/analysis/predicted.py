@@ -97,7 +97,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """Published rates of GPUs or of CPUs, and the scales of the process that learns from them."""
+    """Published rates of GPUs or of CPUs, and scales of the Gaussian process for these rates."""
 
     rates: tuple[Placed, ...]
     devices: Devices
@@ -116,7 +116,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Tasks on GPUs or on CPUs, and the reasons for models and machines ``without`` a task."""
+    """Tasks on GPUs or on CPUs; ``without`` has models and machines without a task, and why."""
 
     tasks: Sequence[_Task]
     forecaster: Forecaster

@@ -45,7 +45,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of rows that were withheld together, or that belong to one class."""
+    """Errors of predictions for rows that were withheld together, or that belong to one class."""
 
     name: str
     errors: Errors
@@ -77,7 +77,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """All figures of the file; ``digest`` covers all of their inputs except prices.
+    """The errors of predictions in their file; ``digest`` covers all inputs except prices.
 
     ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
     the errors by withheld accelerator, model or source. ``classes`` has errors by source and mode,
@@ -109,7 +109,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """The figures that other pages quote, over all rows; accelerators are withheld by default."""
+    """Summarize the errors of all predictions for pages; by default of withheld accelerators."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -117,7 +117,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file in the docs folder, if there is one; raises ResultError for another format."""
+    """Read the file with the errors of predictions; None without one, ResultError if invalid."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -130,12 +130,12 @@ def read_trust(docs: Path) -> Trust | None:
 
 
 def as_text(trust: Trust) -> str:
-    """Write the figures as the content of the file."""
+    """Write the errors of predictions as the text of their file."""
     return _FILE.dump_json(trust, indent=1).decode() + "\n"
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """A fault if the file was computed from other data or code than today's; None otherwise.
+    """A fault if the errors of predictions were computed from older data or code, else None.
 
     ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no such file.
     """
@@ -239,7 +239,7 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
 
 
 def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
-    """Yield the extra cost of choices, on the rows of the learnt rates and on tuned programs."""
+    """Yield the extra cost of predicted choices: among ``rows``, and among tuned programs."""
     hourly = hourly_prices(catalogue, devices)
     choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
     for table in catalogue.tables_of("examples"):

@@ -36,7 +36,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe a number of vCPUs of a make as a device, whose rates depend on the number only."""
+    """Describe vCPUs of a kind of CPU as a device, whose rates depend on their number only."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -75,9 +75,9 @@ def cpu_rates(
 ) -> tuple[tuple[Placed, ...], Devices]:
     """The fp32 rates of each workload on each number of vCPUs, and these CPUs as devices.
 
-    There are no rates if fewer than three makes have any. ``profiles`` has the graphs' profiles by
-    model id; ``software`` names the runtime of our own results. Raises InputError for a table that
-    cannot be read.
+    There are no rates if fewer than three kinds of CPU have any. ``profiles`` has the graphs'
+    profiles by model id; ``software`` names the runtime of our own results. Raises InputError for a
+    table that cannot be read.
     """
     rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):

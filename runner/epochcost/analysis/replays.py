@@ -38,7 +38,7 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcome of a replay; ``results`` has the policies of staying in a zone, then the others.
+    """The outcome of a replay; ``results`` has first the policies that stay in one zone.
 
     ``time`` is the training's time without interruptions; ``kind`` says whether that time is
     measured, published or predicted. A saved state has ``state_gb`` gigabytes.

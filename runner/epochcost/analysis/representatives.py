@@ -45,7 +45,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether the later result has another version, or at least as many rounds.
+    """Whether the later result replaces the earlier: another version, or at least as many rounds.
 
     The width of the interval does not decide. If it did, the chosen intervals would contain the
     true mean less often than claimed.

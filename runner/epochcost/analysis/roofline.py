@@ -86,7 +86,7 @@ class AchievedRate:
 
     @property
     def of_peak(self) -> float | None:
-        """The achieved share of the spec's peak operations; None if the spec has no peak."""
+        """The achieved share of the spec's peak operations; None if not stated."""
         return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
 
     @property
@@ -103,7 +103,7 @@ class AchievedRate:
 
     @property
     def of_bandwidth(self) -> float | None:
-        """The least share of the spec's bandwidth that the workload used; None if it has none."""
+        """The least share of the spec's bandwidth that the workload used; None if not stated."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 

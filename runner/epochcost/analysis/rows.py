@@ -308,7 +308,7 @@ def _fastest_first(choice: Choice) -> tuple[Decimal, Decimal]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row as a job whose bill can be recomputed; it has its cost and its uncertain inputs."""
+    """A row as a job whose bill can be recomputed, with its cost and its uncertain inputs."""
 
     row: Row
     job: PricedJob

@@ -1,9 +1,9 @@
 """Price inference that LoadGen measured, at the rates that it reached in each scenario.
 
 These rows are separate from rows of full batches, because requests at random times or with a bound
-on latency are another question than the cheapest million. For decoders behind a serving engine,
-requests arrived at random times and the engine batched them. In contrast, times of phases only say
-what a machine could reach.
+on latency are another question than the cheapest million inferences. For decoders behind a serving
+engine, requests arrived at random times and the engine batched them. In contrast, times of phases
+only say what a machine could reach.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class ServingRow:
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """Make a row for each scenario, machine and current price, in the order of the files.
 
-    Only plain trials have rows, because a price is for a whole machine. Requests to decoders are
-    priced by their tokens (``served_decoders``).
+    Only trials in default settings have rows, because a price is for a whole machine. Requests to
+    decoders are priced by their tokens (``served_decoders``).
     """
     loads = [
         stored

@@ -261,7 +261,7 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Widen an interval by the spread of rates at full load; ends are relative to the mean."""
+    """Widen an interval at full load: move an end (relative to the mean) away from the mean."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 

@@ -128,7 +128,7 @@ class TokenAnswer:
     def turn(self) -> tuple[Decimal, ServingOffer] | None:
         """Fewest requests a second at which a machine beats the cheapest API; and that machine.
 
-        None without an API, or if it costs less than every machine, even machines never idle.
+        None without an API, or if the API costs less than every machine, even if never idle.
         """
         api = self.cheapest_api
         rates = [
@@ -178,7 +178,7 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """Forecaster of phases on any device; it needs published tables."""
+        """Forecasts the times of reading prompts and decoding; needs tables of published rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 
@@ -292,7 +292,7 @@ def _nothing(answer: TokenAnswer) -> str:
 
 
 def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
-    """Explain why a machine with timed phases cannot answer; all it ``reached`` is too slow."""
+    """Explain why a machine with timed phases cannot answer; all ``reached`` are too slow."""
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:
         first = seconds(float(min(capacity.first.mean for capacity in reached)))

@@ -130,7 +130,7 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
-    """Number of tokens before the middle of an answer, when a step takes the mean step time."""
+    """Length of the context at the middle of an answer, where a step takes the mean time."""
     return prompt + output / 2
 
 
@@ -196,7 +196,7 @@ class ServingOffer:
 
     @property
     def load_words(self) -> str:
-        """Describe the share of busy time; warn if so busy ``machines`` would have long queues."""
+        """Describe the share of busy time; warn if it is so high that queues become long."""
         queue = ": requests queue, plan for more machines" if self.busy > _QUEUED else ""
         return f"{share(float(self.busy))} busy{queue}"
 

@@ -95,7 +95,7 @@ def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_when_lost() -> Iterator[None]:
-    """Hide the traceback of a lost KeyboardInterrupt, which is raised again later."""
+    """Hide Python's message about a KeyboardInterrupt that it lost; callers raise it again."""
     before = sys.unraisablehook
 
     def show(lost: UnraisableHookArgs) -> None:

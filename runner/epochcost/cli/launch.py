@@ -123,7 +123,7 @@ def _measure(
     reached: Sequence[_Reached],
     interrupted: Callable[[], bool],
 ) -> int:
-    """Measure the cells on the targets, and show the end; the exit code."""
+    """Measure the cells on the targets and print the outcome; return the exit code."""
     build_payload(parts.folder / "payload")
     reach = functools.partial(_reach, catalogue)
     stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
@@ -157,7 +157,7 @@ def _require_cap(reached: Iterable[_Reached], most: Decimal | None) -> None:
 def _cells(
     catalogue: Catalogue, targets: Iterable[Target], studies: Sequence[str], *, quick: bool
 ) -> list[Cell]:
-    """The cells of each kind of machine; raises InputError with the reasons if there are none."""
+    """The trials and sweeps to measure on each kind of machine; InputError if there are none."""
     cells: list[Cell] = []
     reasons: dict[str, None] = {}
     for target in {target.kind: target for target in targets}.values():
@@ -197,7 +197,7 @@ def _reach_all(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[_R
 
 
 def _checked(catalogue: Catalogue, target: Target) -> tuple[_Reached, str]:
-    """A target at the engine's own price if it states one, and why it is unusable."""
+    """A target with its price (the engine's own, if it states one), and why it is unusable."""
     tariff, engine = _reach(catalogue, target)
     for name in target.secrets:
         if name not in os.environ:
@@ -217,7 +217,7 @@ def _by_value(
     results: Path,
     most: int,
 ) -> list[Cell]:
-    """The cells that help the answers most for their money, in that order; prints the reasons."""
+    """Order cells by the expected use of their measurement per dollar; print the reasons."""
     dollars, currency = _most_of_a_cell(reached)
     measurable: dict[MeasurableCell, Cell] = {}
     for cell in cells:
@@ -246,7 +246,7 @@ def _most_of_a_cell(
 def _show_plan(
     reached: Iterable[_Reached], cells: Sequence[Cell], done: int, most: Decimal | None
 ) -> None:
-    """Print the targets and the most that their cells may cost; targets alike share cells."""
+    """Print the targets and the highest cost of their cells; targets of a kind share cells."""
     worst, currency = _most_of_a_cell(reached)
     counts = Counter(cell.kind for cell in cells)
     rows = []

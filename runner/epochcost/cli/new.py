@@ -43,7 +43,7 @@ def _new() -> None:
 
 
 def _with_keys(kind: str, *keys: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command so that each of these keys of a kind of spec becomes an option.
+    """Decorate a command so that keys of a kind of spec become options of the command.
 
     The key's description becomes the help. The command receives the texts by key as ``texts``.
     """
@@ -239,7 +239,7 @@ def _gib(size_bytes: int | None) -> Decimal | None:
 
 
 def _gpus(environment: Environment) -> list[dict[str, Any]]:
-    """Make a table of a spec for each kind of GPU, in the order of detection."""
+    """Make an accelerator table of a spec for each kind of GPU, in the order of detection."""
     kinds = group_by(environment.gpus, lambda gpu: gpu.name or "unnamed GPU")
     return [_accelerator(name, gpus) for name, gpus in kinds.items()]
 
@@ -256,7 +256,6 @@ def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
 
 
 def _without_none(**values: Any) -> dict[str, Any]:
-    """The keyword arguments that are not None."""
     return {key: value for key, value in values.items() if value is not None}
 
 

@@ -172,7 +172,7 @@ def plan(
 
 
 def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> None:
-    """Print which nodes a machine with a GPU would run on its CPU, for a machine without one."""
+    """On a machine without a GPU, print which nodes would run on the CPU of a machine with one."""
     trials = plan_elsewhere(catalogue, selection.request()).trials
     checks = list(check_trials(catalogue, trials))
     if output == "json":

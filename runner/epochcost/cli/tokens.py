@@ -298,7 +298,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _kept(served: ServedDecoder) -> str:
-    """Describe a served decoder: the highest rate within the bounds, its start, and its energy."""
+    """Describe a served decoder: the highest rate within the bounds, start-up time and energy."""
     load, highest = served.requests, served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))

@@ -1,6 +1,7 @@
-"""Measure one study on many machines, through engines that people already run.
+"""Measure one study on many machines, through engines (ssh, Slurm, SkyPilot) that people run.
 
-``engine`` is the seam: the calls of a launch to an engine. ``ssh``, ``slurm`` and ``sky`` are the
-engines; ``launch`` and ``station`` own the order of the cells, and ``ledger`` the money. The
-command that runs on a target is `epochcost run`; its result files are the only truth about a cell.
+``engine`` declares the calls that a launch makes. ``ssh``, ``slurm`` and ``sky`` are the engines;
+``launch`` and ``station`` decide the order of the cells, and ``ledger`` counts the money. The
+command that runs on a target is `epochcost run`; only its result files say that a cell was
+measured.
 """

@@ -27,7 +27,7 @@ from epochcost.specs.target import Target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """A trial, or a sweep with the trial of its smallest batch size, on a machine."""
+    """A trial, or a sweep with the trial of its smallest batch, to measure on a kind of machine."""
 
     hardware: str
     id: str
@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """The cell's work for people."""
+        """A title of the cell's work for people."""
         return f"{self.trial.title}{' and larger' if self.swept else ''}"
 
     @property
@@ -91,7 +91,7 @@ class Queue:
 
 
 class Intake:
-    """A project's results: finds those of cells, and takes in collected files that are valid."""
+    """A project's results: finds the results of cells, and adds collected files that are valid."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
         self.results = results
@@ -119,9 +119,9 @@ class Intake:
         return None
 
     def take_in(self, staged: Path, cell: Cell | None) -> str:
-        """Copy new valid files of a cell (None: all files); returns a fault of another new file.
+        """Copy a cell's new valid files (all new files if None) into the project's results.
 
-        Equal files are not written again.
+        Returns the fault of a new file that is invalid, or "". Equal files are not written again.
         """
         patterns = ["*/*.json", "*/*/*.json"]
         if cell is not None and not cell.swept:

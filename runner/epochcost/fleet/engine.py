@@ -1,4 +1,4 @@
-"""The seam between a launch and an engine, and the work that all engines share.
+"""The interface between a launch and an engine, and the work that all engines share.
 
 An engine reaches one target. It needs a folder there, where each job has a folder ``jobs/NAME``
 with its ``log`` and, after its end, its ``exit`` code. So a job's state outlives a connection.
@@ -48,7 +48,7 @@ _STATES = {
 
 
 class Engine:
-    """One target, as an engine reaches it. A job's name has letters, digits and hyphens only."""
+    """Access to one target. A job's name has letters, digits and hyphens only."""
 
     tools: ClassVar[tuple[str, ...]]
 
@@ -68,7 +68,7 @@ class Engine:
         return None
 
     def start(self) -> None:
-        """Bring the machine up and install this checkout there; sets and verifies its autostop."""
+        """Start the machine, install this code on it, and set the time at which it ends itself."""
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
@@ -85,7 +85,7 @@ class Engine:
         return JobState("starting" if word == "CONFIGURING" else "running")
 
     def _state_text(self, job: str) -> str:
-        """The exit code of a job, "lost", or the engine's word and reason while it is in work."""
+        """A job's exit code, "lost", or the engine's state and reason while it waits or runs."""
         raise NotImplementedError
 
     def logs(self, job: str) -> str:

@@ -33,7 +33,7 @@ def measure_all(
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
     A target has a station for each job that it may have at once. Machines that a killed launch left
-    are given back first; their stations come first in the answer.
+    running are given back first; their stations come first in the answer.
     """
     left = [
         (Station(name, launch, *reach(lease.target)), lease)
@@ -59,7 +59,7 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Do all works in threads; at an interruption, they end early.
+    """Run all ``works`` in threads; at an interruption, they end early.
 
     Threads are daemons, so that a second interruption ends the program at once; the ledger then
     names the machines that are up.

@@ -1,7 +1,7 @@
 """The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
-The ledger is written before a machine or a job is started, so that a killed launch leaves nothing
-unknown: the next launch ends its machines and jobs. Money for the longest time of a cell and of its
+This file, the ledger, is written before a machine or a job is started. So if the launch is killed,
+the next launch can end its machines and jobs. Money for the longest time of a cell and of its
 retries is reserved before the cell starts. Bills and reservations never exceed the cap together.
 """
 
@@ -43,7 +43,7 @@ class Tariff:
 
     @classmethod
     def of(cls, catalogue: Catalogue, target: Target) -> Tariff:
-        """The tariff of a target by the specs."""
+        """The tariff of a target according to the specs."""
         return cls(target, catalogue.machine(target.hardware), catalogue.price(target.price))
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
@@ -108,11 +108,11 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether no machine is up whose reserved money will become free."""
+        """Whether no machine is up; each holds reserved money that becomes free at its end."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
-        """Write a lease instead of the station's earlier one, unless it exceeds the cap."""
+        """Replace a station's lease; False, without a change, if the cap does not allow it."""
         with self._lock:
             leases = {**self.entries.leases, station: lease}
             total = sum((each.reserved for each in leases.values()), Decimal(0))

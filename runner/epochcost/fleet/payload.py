@@ -106,7 +106,7 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
 
 
 def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
-    """The bash script that runs `epochcost` on a target, in the shell that it becomes.
+    """The bash script that runs `epochcost` on a target; the program replaces the shell.
 
     ``options`` are more arguments, in bash's own syntax.
     """

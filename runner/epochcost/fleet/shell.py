@@ -66,7 +66,7 @@ class EngineError(EpochcostError):
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Scripts and copies on the machine of a target; on this machine if ``host`` is None.
+    """Runs scripts and copies files on a target's machine; ``host`` None is this machine.
 
     ``secrets`` are names of environment variables, which scripts get; output and errors never
     contain their values.
@@ -113,7 +113,7 @@ class Shell:
         self._copy(_COPY_SECONDS, *only, place, f"{destination.absolute()}/")
 
     def error(self, sentence: str, *, passing: bool = False) -> EngineError:
-        """An error of this target."""
+        """Make an error that names this target."""
         machine = f" ({self.host})" if self.host else ""
         text = self._without_secrets(f"target {self.target}{machine}: {sentence}")
         return EngineError(text, passing=passing)
@@ -121,7 +121,7 @@ class Shell:
     def call(
         self, command: Sequence[str], text: str = "", *, seconds: float = _CALL_SECONDS
     ) -> str:
-        """The output of a program on this machine that reads a text; raises EngineError."""
+        """Run a program on this machine with ``text`` as input; its output, or an EngineError."""
         try:
             process = subprocess.run(
                 command, input=text.encode(), capture_output=True, cwd=Path.home(), timeout=seconds,
@@ -141,7 +141,6 @@ class Shell:
         return output
 
     def _without_secrets(self, text: str) -> str:
-        """A text with each secret replaced by its name."""
         for name in self.secrets:
             if value := os.environ.get(name):
                 text = text.replace(value, f"${name}")

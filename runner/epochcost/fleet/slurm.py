@@ -44,7 +44,7 @@ _HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "laun
 
 
 class SlurmEngine(Engine):
-    """Nodes of a Slurm cluster; a job pays for its node only while it runs."""
+    """Nodes of a Slurm cluster; a node is paid only while a job runs on it."""
 
     tools = ("sbatch", "squeue", "scancel", "timeout")
 
@@ -68,7 +68,7 @@ class SlurmEngine(Engine):
         self._run(_SUBMIT.format(job=job, options=self._options, script=shlex.quote(script)))
 
     def poll(self, job: str) -> JobState:
-        """The state of a job; it has failed if waiting cannot help."""
+        """The state of a job; a job that would wait for ever counts as failed."""
         state = super().poll(job)
         if not state.reason.startswith(_HOPELESS):
             return state
@@ -83,7 +83,7 @@ class SlurmEngine(Engine):
 
     @property
     def _options(self) -> str:
-        """Options of sbatch for a node of the target, alone, and not started again by Slurm."""
+        """Options of sbatch: a node of the target for this job alone, and no restart by Slurm."""
         minutes = math.ceil((self.limit_seconds + GRACE_SECONDS) / 60) + 1
         fixed = ("--nodes=1", "--exclusive", "--mem=0", "--no-requeue", f"--time={minutes}")
         return shlex.join((*fixed, *self._own_options))

@@ -1,6 +1,6 @@
 """A station measures cells on a target, one after the other: start, submit, follow, collect.
 
-A cell whose machine was lost waits again. Every way out of a station ends its job, collects its
+A cell whose machine was lost waits again. However a station ends, it ends its job, collects its
 results and gives the machine back.
 """
 
@@ -55,7 +55,7 @@ class Launch:
 
 @dataclass(eq=False)
 class Station:
-    """A machine of a target at work, and the outcome of its cells.
+    """A machine of a target that measures cells, and the outcome of these cells.
 
     ``problem`` is the reason why it takes no more cells; empty if there is none. Stations of the
     same target share the lock ``starting``.
@@ -77,7 +77,7 @@ class Station:
     _failures: int = 0
 
     def measure(self) -> Waits:
-        """Measure cells of the queue; yields seconds to wait before the next look.
+        """Measure cells of the queue; yields the seconds to wait before continuing the iterator.
 
         Closing the iterator ends the job and gives the machine back.
         """
@@ -98,7 +98,7 @@ class Station:
         self._leave()
 
     def _next(self) -> Generator[float, None, Cell | None]:
-        """Take a cell and reserve its money, and wait while others hold money."""
+        """Take a cell and reserve its money; wait while other stations hold the money."""
         queue, ledger = self.launch.queue, self.launch.ledger
         while cell := queue.take(self.tariff.target):
             no_more = ledger.is_idle(self.launch.clock())
@@ -123,7 +123,7 @@ class Station:
         return self._write(Lease(target=target, since=since, until=until, reserved=most))
 
     def _write(self, lease: Lease | None, **changes: object) -> bool:
-        """Write a lease with some changes; a machine that is not held is paid from now on."""
+        """Write a changed lease; a machine that is paid by the job is paid from now on."""
         assert lease is not None, "a machine is reserved"
         now, target = self.launch.clock(), self.tariff.target
         if not target.held:
@@ -208,7 +208,7 @@ class Station:
         return self.launch.intake.take_in(staged, cell) or reason
 
     def _tried(self, call: Callable[[], None], *, at_all_costs: bool = False) -> str:
-        """Call an engine, again while its errors may pass; returns the reason if it fails."""
+        """Call an engine, again if its error may be temporary; return its last error, or ""."""
         for number in range(_TRIES):
             try:
                 call()
@@ -222,7 +222,6 @@ class Station:
         return reason
 
     def _last_line(self) -> str:
-        """The last line that the job printed."""
         with suppress(EngineError):
             lines = self.engine.logs(self._lease.job if self._lease else "").splitlines()
             return next(filter(None, map(str.strip, reversed(lines))), "")
@@ -243,7 +242,7 @@ class Station:
             self.problem = f"{_MOST_FAILURES} cells in a row failed, the last: {reason}"
 
     def _pay(self, cell: Cell, result: Result | BatchLimit) -> None:
-        """Record the price paid for a result, and the start-up of a machine that was requested."""
+        """Record the price paid for a result, and the start-up time of a machine just started."""
         tariff, target, now = self.tariff, self.tariff.target, self.launch.clock()
         assert self._lease is not None, "a result comes from a machine"
         startup: float | None = None
@@ -267,7 +266,7 @@ class Station:
         write_sidecar(self.launch.intake.results, payment)
 
     def _give_back(self) -> None:
-        """End the machine, or a job that pays for its node alone; then pay the lease."""
+        """End the machine, or on Slurm the job, and pay the bill of the lease."""
         lease, self._lease = self._lease, None
         if lease is None:
             return

@@ -34,7 +34,7 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A published rate on a device of the catalogue; ``profile`` is its workload's, if known."""
+    """A published rate on a device of the catalogue; ``profile`` is None for an unknown graph."""
 
     rate: Rate
     device: Device
@@ -113,7 +113,10 @@ def group_of(device: Device) -> tuple[str, str]:
 
 
 def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
-    """Build the process's arrays: rows of ``learnt``, then of ``queries``; rates are per device."""
+    """Build arrays for the Gaussian process: rows of ``learnt``, then of ``queries``.
+
+    Rates are per device.
+    """
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])

@@ -1,8 +1,8 @@
 """Forecast the rates of workloads on devices without measurements, or say why that fails.
 
-One process learns from all published rates. Until rates of the question's software are measured,
-the process assumes that this software differs from the others as much as they differ from each
-other. Machines, memory and prices belong to ``analysis``.
+One Gaussian process learns from all published rates. Until rates of the question's software are
+measured, the process assumes that this software differs from the others as much as they differ from
+each other. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The software whose published results are nearest to a workload; ``rate`` is one of them.
+    """The software whose published results are nearest to a workload; ``rate`` is one of these.
 
     ``same`` has the published rates of that workload by all sources, in this mode and precision;
     those of this software come first.
@@ -354,7 +354,7 @@ class Program:
 
 
 def software_of(rate: Rate) -> str:
-    """The framework of a rate, and the source that published it."""
+    """The framework of a published rate, and the source that published it."""
     return f"{rate.software} ({rate.source})"
 
 

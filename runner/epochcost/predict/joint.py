@@ -1,10 +1,10 @@
 """Draw predicted times of several machines together, so that shared errors cancel.
 
-The process gives the covariance of all predictions. The error of one job on several machines is
-split into the mean over the machines, which is an error of the job and its software, and the
-departure of each machine from it. The departures are scaled so that 90 % of the intervals of ratios
-between machines contain the true ratio. The mean is scaled so that the same holds for the interval
-of each machine.
+The Gaussian process gives the covariance of all predictions. The error of one job on several
+machines is split into the mean over the machines, which is an error of the job and its software,
+and the departure of each machine from it. The departures are scaled so that 90 % of the intervals
+of ratios between machines contain the true ratio. The mean is scaled so that the same holds for the
+interval of each machine.
 
 Each draw is a weighted sum of standard normals from a seed. The site publishes the weights instead
 of the draws, and ``site_templates/assets/odds.js`` computes the same draws.
@@ -51,7 +51,7 @@ class Draws:
     least: float = -np.inf
 
     def bounded(self, shift: float, least: float) -> Draws:
-        """Add ``shift`` to the draws, and raise those below ``least`` to it."""
+        """Add ``shift`` to the draws, and replace draws below ``least`` by ``least``."""
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
         values = np.maximum(self.values + shift, least)
         return replace(self, values=values, shift=shift, least=least)
@@ -76,7 +76,8 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make forecasts of times from their logarithms ``levels`` [m].
 
-    Forecast i has the error of cell ``cells[i]``; the other arguments are as in ``joint_draws``.
+    ``cells[i]`` is the row of ``covariance`` that has the error of forecast i; the other arguments
+    are as in ``joint_draws``.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))

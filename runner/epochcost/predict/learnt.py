@@ -62,7 +62,7 @@ def learnt_rates(
         row
         for table in catalogue.tables_of("examples")
         if not table.tuned
-        for row in _undoubted(placed_tables(catalogue, [table], devices), devices, cache)
+        for row in _plausible_rows(placed_tables(catalogue, [table], devices), devices, cache)
     ]
     profiles = {
         (row.rate.model, row.rate.size): row.profile for row in rows if row.profile is not None
@@ -81,8 +81,9 @@ def framework_of(software: str) -> str:
     return next((name for name in _FRAMEWORKS if name.casefold() in text), software)
 
 
-def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) -> Iterator[Placed]:
-    """Plausible rows of a table."""
+def _plausible_rows(
+    table: Sequence[Placed], devices: Devices, cache: Path | None
+) -> Iterator[Placed]:
     content = content_of(table, devices) if cache else None
     doubted = _KEPT.value(cache, content, lambda: tuple(doubted_rows(table, devices)))
     return (row for at, row in enumerate(table) if at not in doubted)
@@ -220,7 +221,7 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row that differs most from its prediction by the others, and the factor of this.
+    """Find the row that differs most from its prediction by the others, and by which factor.
 
     The row is None if all rows are plausible. Both arrays contain zeros for rows that were removed
     earlier.

@@ -36,7 +36,7 @@ _WITHIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast from rows with another ``name`` (of the device, say).
+    """A published rate, and its forecast from rows whose ``name`` (of the device, say) differs.
 
     ``forecast`` is None if no forecast is possible. ``roofline`` is the logarithm of the published
     rate divided by the roofline's rate, NaN or infinite if the roofline gives no rate.

@@ -107,10 +107,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and amounts of a machine's on-demand prices in the region of its current price.
-
-    The oldest comes first.
-    """
+    """Days and amounts of on-demand prices in the region of a machine's current price, by day."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

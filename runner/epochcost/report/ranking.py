@@ -67,7 +67,7 @@ class Contender:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The reservation and the doubts."""
+        """Reasons to doubt the figures; a reservation, if any, comes first."""
         return tuple(filter(None, (self.reservation, *self.doubts)))
 
     @property

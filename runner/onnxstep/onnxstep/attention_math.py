@@ -17,12 +17,11 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Operands of attention with H query heads and K key heads.
+    """Operands of attention: H / K consecutive query heads share one of the K key heads.
 
-    H / K consecutive query heads share a key head. Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E],
-    ``v`` [B, K, S, F]. ``cap`` limits the scores by c · tanh(s / c); 0 means no limit. ``bias``
-    (float) is added to the scores; ``allowed`` (bool) is True for the keys that a query may use, at
-    least one. Both broadcast to [B, H, L, S].
+    Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` limits the scores by
+    c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores; ``allowed`` (bool)
+    is True for the keys that a query may use, at least one. Both broadcast to [B, H, L, S].
     """
 
     q: Value

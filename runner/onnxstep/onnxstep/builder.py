@@ -186,7 +186,7 @@ class Builder:
         return self.append(node)
 
     def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
-        """Append a node without outputs; return its output, of this shape and ``like``'s type."""
+        """Append a node and return its output, which gets this shape and the type of ``like``."""
         node.output.append(self.fresh(node.op_type))
         self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
         return self.append(node)[0]

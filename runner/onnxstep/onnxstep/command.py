@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The printed report of a written step; ``kernels`` is the check of a step for CUDA."""
+    """The report that the command prints; ``kernels`` is the check of the step's CUDA kernels."""
 
     step: TrainingStep
     source: Path

@@ -61,7 +61,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _is_product_faster(value: Value, leading: int) -> bool:
-    """Whether sums over leading axes are faster as a product: fp32 on ONNX Runtime's CPU."""
+    """Whether a product sums over leading axes faster: for fp32 on ONNX Runtime's CPU provider."""
     is_fp32_on_cpu = value.op.provider == "cpu" and value.elem_type == TensorProto.FLOAT
     return is_fp32_on_cpu and math.prod(value.shape[:leading]) <= _MOST_ONES
 

@@ -48,7 +48,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under a price plan, ``before`` and ``after``; None if it did not exist then.
+    """A job's cost under a price plan, ``before`` and ``after``; None in a revision without it.
 
     If the job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the
     job was measured again without a significant change.
@@ -181,7 +181,7 @@ def _days(earlier: Price, later: Price) -> str:
 def price_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
-    """Yield a sentence for each changed price, unless one of ``costs`` has it."""
+    """Yield a sentence for each changed price that none of the changed ``costs`` mentions."""
     listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
     for name in sorted({*before.prices, *after.prices} - listed):
         yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))

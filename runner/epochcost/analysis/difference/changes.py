@@ -79,7 +79,7 @@ class Difference:
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
     """Read, price and compare the files of two revisions; raises InputError for their faults.
 
-    ``cache`` is the folder `Inputs.cache`. Without it, results on equal content are still shared
+    ``cache`` is the folder `Inputs.cache`. Without it, computations on equal files are still shared
     between the two revisions.
     """
     if before.files == after.files:
@@ -120,7 +120,6 @@ def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
 
 
 def _order(change: ChangedCost) -> tuple[str, ...]:
-    """Sort changes by workload, goal and machine."""
     job = change.figure.job
     size = f"{job.batch_size or 0:09}"
     place = (job.hardware, job.host or "", size, str(job))

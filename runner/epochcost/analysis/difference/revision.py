@@ -63,7 +63,7 @@ class Revision:
 
     @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
-        """Every stored result, by the address on the site that lines state as evidence."""
+        """Every stored result, by the address on the site that the table names as evidence."""
         return {result.uri: result for result in self.inputs.stored}
 
 

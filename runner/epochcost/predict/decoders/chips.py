@@ -241,7 +241,7 @@ def _threads_of_core(chip: str) -> int:
 
 
 def is_processor(chip: str) -> bool:
-    """Whether a chip is a processor, by its name."""
+    """Whether a chip is a processor (CPU) instead of an accelerator, by its name."""
     return _PROCESSOR.match(chip) is not None
 
 

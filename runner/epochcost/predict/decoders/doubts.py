@@ -109,7 +109,7 @@ def _why(row: TokenRow) -> str | None:
 
 
 def _count(row: TokenRow) -> int:
-    """Number of devices, including those that have copies of the model."""
+    """Number of devices in a row, including those with further copies of the model."""
     return row.line.count_of("count", 1)
 
 

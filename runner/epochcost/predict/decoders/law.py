@@ -51,7 +51,7 @@ _PRODUCTS_AN_OPERATION = 10
 
 
 class Case(NamedTuple):
-    """A question, and the rates of the chip at the question's precision."""
+    """A question for the time of a model, and the chip's rates at the question's precision."""
 
     question: ServingQuestion
     chip: Chip
@@ -67,14 +67,14 @@ class Efficiencies(NamedTuple):
     The following are fixed seconds: ``layer`` for each layer in a decoding step, ``prompt_layer``
     for each layer in a prefill, ``start`` for each prefill, ``sequence`` for each sequence in a
     decoding step, ``hop`` for each link, and ``threads`` for each core in a layer, in which cores
-    wait for each other. On devices, those of layers and sequences are divided by the power
+    wait for each other. On devices, the seconds of layers and sequences are divided by the power
     ``clock`` of the ordinary units' operations a second.
 
     The matrix units reach half of their rate if a prompt has ``warm`` tokens, or if the hidden
     state has ``narrow`` numbers. ``between`` is the share of other requests' prompts that tokens
     wait for. If processors have n sockets, their bandwidth is divided by n to the power ``socket``.
-    Their reached rate of products is proportional to the peak rate of all cores to the power
-    ``core``.
+    The processors' reached rate of products is proportional to the peak rate of all cores to the
+    power ``core``.
     """
 
     read: float
@@ -153,7 +153,7 @@ class Law:
 
     @property
     def columns(self) -> list[Vector]:
-        """All numbers of the steps."""
+        """All attributes that are arrays."""
         return [value for value in vars(self).values() if isinstance(value, np.ndarray)]
 
     def _column(self, number: Callable[[ServingQuestion, Chip], float]) -> Vector:

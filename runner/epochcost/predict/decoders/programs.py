@@ -95,7 +95,7 @@ def _fit(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to the cases with indices ``at``; n cases of one group together weigh √n."""
+    """Fit efficiencies to the cases with indices ``at``; a group of n cases has the weight √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([cases[i] for i in at])

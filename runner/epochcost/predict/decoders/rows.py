@@ -173,7 +173,7 @@ def columns_of(table: ObservationTable) -> Mapping[str, str]:
 def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
     """Read the lines of a table; ``columns`` has values for columns that the table omits.
 
-    Without ``names`` no line has model dimensions.
+    If ``names`` is None, the lines have no model dimensions.
     """
     demanded = [name for name in REQUIRED if name not in columns]
     blank = dict.fromkeys((*REQUIRED, *OPTIONAL), "") | dict(columns)

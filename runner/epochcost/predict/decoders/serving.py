@@ -186,7 +186,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """A forecaster for devices only or for processors only, which learns from such rows only."""
+    """A forecaster for devices only or for processors only; it learns from rows of this kind."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[Case], Vector, Vector]:
-        """Cases of distinct traits, each with the median departure and the number of its rows."""
+        """A case for each set of traits, its median departure from the law, its number of rows."""
         departures = self._observed - self._fit.programs.law(self._cases)
         cases: dict[Hashable, Case] = {}
         rows: dict[Hashable, list[float]] = defaultdict(list)
@@ -263,7 +263,7 @@ class _Side:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _predicted(self, cases: Sequence[Case]) -> tuple[Vector, Matrix]:
-        """Predicted departures of cases, and the covariance of the errors, noise included."""
+        """Predicted departures of cases from the law; covariance of their errors with noise."""
         noise = (_FLOOR**2 + _ROW**2) * np.eye(len(cases))
         traits = _traits(cases)
         if not self._cases:

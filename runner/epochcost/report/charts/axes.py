@@ -54,7 +54,7 @@ def log_scaled(
     form: Form = "number",
     currency: str = "USD",
 ) -> Any:
-    """A logarithmic axis from one end of ``domain`` to the other, with the ticks of a form."""
+    """A logarithmic axis from one end of ``domain`` to the other; ``form`` decides its ticks."""
     ticks = time_ticks(domain) if form == "seconds" else log_ticks(domain)
     label = readable(form, "datum.value", currency).replace("days'", "d'").replace("years'", "y'")
     return channel(

@@ -178,7 +178,7 @@ def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
     for row in named:
         for side, box in _name_boxes(row.machine, *marks[row.machine]):
             free = box[0] >= 0 and box[1] <= width
-            if row.machine not in sides and free and not any(_meets(box, each) for each in boxes):
+            if row.machine not in sides and free and not any(_overlap(box, each) for each in boxes):
                 sides[row.machine] = side
                 boxes.append(box)
     return sides
@@ -188,8 +188,7 @@ def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
 _Box = tuple[float, float, float, float]
 
 
-def _meets(box: _Box, other: _Box) -> bool:
-    """Whether two rectangles overlap."""
+def _overlap(box: _Box, other: _Box) -> bool:
     beside = box[1] < other[0] or other[1] < box[0]
     return not (beside or box[3] < other[2] or other[3] < box[2])
 

@@ -44,7 +44,7 @@ class Way:
     is_api: bool = False
 
     def wins_over(self, rivals: Sequence[Way]) -> bool:
-        """Whether it costs clearly less than all rivals at some rate."""
+        """Whether this machine or API costs clearly less than all rivals at some rate."""
         least = [min(costs) for costs in zip(*(rival.costs for rival in rivals), strict=True)]
         pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
         return any(cost < (1 - _ALIKE) * lowest for cost, lowest in pairs)
@@ -113,7 +113,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield the APIs, and the machines unless another is faster and no dearer, in one currency."""
+    """Yield the APIs, and the machines that no other beats in price and speed, in one currency."""
     currency = _currency(answer.ways[0]) if answer.ways else ""
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):

@@ -91,7 +91,7 @@ class Report:
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
-        """Every measured variant of a trial."""
+        """Every measured trial whose settings differ from the defaults."""
         return observe_variants(self.inputs)
 
     @cached_property
@@ -101,7 +101,7 @@ class Report:
 
     @cached_property
     def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
-        """Decoders whose phases were timed on a machine in a precision, by model id."""
+        """Decoders whose prompt reading and decoding were timed on a machine, by model id."""
         return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property

@@ -98,7 +98,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count how many figures of each kind (printed, drawn, derived) agree how well."""
+    """For each kind of figure (printed, drawn, derived), count how well our checks agree."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)

@@ -69,7 +69,7 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """Outputs: the result, each row's mean and inverse standard deviation, and input plus skip."""
+    """Output types of a normalized sum: result, each row's mean and inverse deviation, sum."""
     x = _input_type(inputs, 0)
     statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]
@@ -104,7 +104,7 @@ def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int
 
 
 def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Inputs: queries [B, L, D], keys and values [B, S, D]. Outputs: result, keys and values."""
+    """Output types of MultiHeadAttention of queries [B, L, D], keys and values [B, S, D]."""
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
@@ -117,7 +117,7 @@ def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Inputs: x [B, L, D] and weights [D, 3 · hidden] for queries, keys and values."""
+    """Output types of Attention for x [B, L, D] and packed weights [D, 3 · hidden]."""
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
@@ -127,10 +127,9 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Inputs: queries [B, L, D], which may contain keys and values, and a cache [B, heads, S, D].
+    """Output types of GroupQueryAttention: result [B, L, D] and caches [B, heads, S, D].
 
-    The output cache has the length of the input cache; without one, or with an empty one, it has
-    the new keys and values.
+    The output caches have the length of the input cache, or of the queries if it is empty.
     """
     query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape
@@ -149,7 +148,7 @@ def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output: rows of a table [rows, ...] that stores several numbers of a row in each byte."""
+    """Output type of GatherBlockQuantized; its table stores several numbers in each byte."""
     table, places, scales = (_input_type(inputs, place) for place in range(3))
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")
@@ -163,7 +162,7 @@ def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Input: a row of features for each example. Output: a number for each example and target."""
+    """Output type of LinearRegressor: a number for each example and target."""
     batch, _ = _input_type(inputs, 0).shape
     return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 

@@ -37,10 +37,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename values of a node and of its nested graphs.
-
-    ONNX forbids nested graphs to redefine names of the outer graph.
-    """
+    """Rename values of a node and of its nested graphs; these cannot redefine outer names."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(node):

@@ -56,7 +56,7 @@ def doubts(
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Parameters that probably replace equal ones of several layers, with the number of layers.
+    """Parameters that several layers share, probably by a merge, with the number of layers.
 
     A tensor counts if its numbers are all equal or an optimizer that merges tensors ran, and if the
     layers read it with the same operator.

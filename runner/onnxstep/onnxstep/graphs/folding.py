@@ -57,9 +57,9 @@ def fold_constants(
 ) -> onnx.ModelProto:
     """Copy a model with bound dimensions and replace its constant nodes by their values.
 
-    ``fixed`` names the float initializers that are constants. With ``plain_sequences`` plain nodes
-    replace those that read a sequence. Nodes whose shapes onnx infers wrongly are rewritten. A node
-    that cannot be evaluated stays; this function raises no errors.
+    ``fixed`` names the float initializers that are constants. With ``plain_sequences`` nodes that
+    read a sequence are replaced by nodes that read its tensors. Nodes whose shapes onnx infers
+    wrongly are rewritten. A node that cannot be evaluated stays; this function raises no errors.
     """
     answer = copied(model)
     values = _GraphValues(answer, fixed, plain_sequences=plain_sequences)

@@ -107,7 +107,7 @@ def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[o
 
 
 def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """Nodes that expand the operands of an Einsum to the full length of each label; the Einsum."""
+    """Expand the operands of an Einsum to the full length of each label; return all nodes."""
     operands = (
         node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
     )

@@ -1,4 +1,4 @@
-"""Replace nodes that read a sequence by plain nodes, if the sequence's tensors are known.
+"""Replace nodes that read a sequence by nodes that read its tensors, if these are known.
 
 PyTorch's exporter without optimization writes ``chunk`` and ``split`` as SplitToSequence and
 SequenceAt.
@@ -50,7 +50,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """Nodes that replace ``node``, which reads a sequence.
+    """Nodes on tensors that replace ``node``, which reads a sequence.
 
     Raises LookupError if the sequence's tensors are unknown.
     """

@@ -45,10 +45,7 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of LayerNormalization of input + skip (+ bias) over the last axis.
-
-    The node also returns the sum input + skip (+ bias).
-    """
+    """Gradient of LayerNormalization of the sum input + skip (+ bias), which is an output too."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 

@@ -24,10 +24,10 @@ def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _weights(node: Node, dy: Value) -> Value:
-    """The weights (code - zero point) · scale, as N rows of K numbers.
+    """The weights (stored integer - zero point) · scale, as N rows of K numbers.
 
-    Blocks within a row share a zero point and a scale. The codes are read only after ``dy`` has
-    been computed: otherwise the runtime would dequantize them once and store the weights.
+    Blocks within a row share a zero point and a scale. The stored integers are read only after
+    ``dy`` has been computed: otherwise the runtime would dequantize them once and keep the weights.
     """
     op, bits = node.op, int(node.attribute("bits", 4))
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:
@@ -46,7 +46,7 @@ def _weights(node: Node, dy: Value) -> Value:
 
 
 def _digits(packed: Value, bits: int, elem_type: int, zero: int = 0) -> Value:
-    """Unpack the numbers in each byte along a new last axis, lowest bits first, minus ``zero``."""
+    """Unpack the integers in each byte along a new last axis, lowest bits first, minus ``zero``."""
     op, places = packed.op, np.arange(0, _BYTE, bits)
     table = (np.arange(2**_BYTE)[:, None] >> places & (2**bits - 1)) - zero
     numbers = op.constant(table.astype(helper.tensor_dtype_to_np_dtype(elem_type)))
