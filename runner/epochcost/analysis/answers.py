@@ -125,7 +125,7 @@ class Demand:
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probabilities that a candidate meets each limit, and meets all; None if it is exact."""
+        """Probability that a candidate meets each limit, and all limits; None for an exact time."""
         job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]

@@ -76,7 +76,7 @@ class Replayed:
         return low
 
     def cost_at(self, per_hour: float) -> float:
-        """The expected cost of staying on spot at a rate of interruptions, with Young's rule."""
+        """Expected cost of staying on spot at a rate of interruptions; saves as by Young's rule."""
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
         job = replace(self.job, interval_seconds=interval)

@@ -111,7 +111,7 @@ class AchievedRate:
 def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> tuple[AchievedRate, ...]:
-    """The best rate of each counted workload in each mode on each device, the highest first."""
+    """The best rate of each workload with counted operations, by mode and device, highest first."""
     best: dict[tuple[object, ...], AchievedRate] = {}
     for achieved in _achieved(inputs, hardware, observations):
         observed = achieved.observed

@@ -153,7 +153,7 @@ class Layout:
     room: float
 
     def deployment(self, precision: str) -> Deployment:
-        """The whole machine with as many such copies of the model as it has room for."""
+        """The whole machine, filled with copies of the model like this one."""
         copies = self.place.count // self.devices
         capability = self.place.capability
         if precision == "bf16" and capability is not None and capability < LEAST_BF16:
@@ -163,7 +163,7 @@ class Layout:
         )
 
     def sequences(self, requests: Requests) -> Iterator[int]:
-        """Yield the powers of two of sequences whose tokens fit into the cache."""
+        """Yield the numbers of sequences (powers of two) whose tokens fit into the cache."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
         number = 1
         while number <= most:
@@ -261,7 +261,7 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Widen an interval at full load: move an end (relative to the mean) away from the mean."""
+    """Move an interval's end (relative to the mean) outward by the spread at full load."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 

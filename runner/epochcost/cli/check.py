@@ -41,7 +41,9 @@ def check(
     ] = None,
     results: Annotated[
         bool,
-        typer.Option("--results", help="Check stored results; named files as submissions."),
+        typer.Option(
+            "--results", help="Check stored results; named files by the rules of submissions."
+        ),
     ] = False,
     budgets: Annotated[
         bool,

@@ -63,7 +63,7 @@ def import_(
 
 @app.command("list")
 def list_datasets(*, data: _Folder = _FOLDER) -> None:
-    """List the data sets, and those of their files that are here.
+    """List the data sets, and which of their files are present.
 
     Example: epochcost data list
     """

@@ -68,7 +68,9 @@ def finetune(
     tokens_total: Annotated[
         str | None, typer.Option(help="Number of tokens, instead of --examples: 10B.")
     ] = None,
-    precision: Annotated[Literal["bf16", "fp8"], typer.Option(help="Of most products.")] = "bf16",
+    precision: Annotated[
+        Literal["bf16", "fp8"], typer.Option(help="Precision of most matrix products.")
+    ] = "bf16",
     rank: Annotated[int, typer.Option(min=1, help="Rank of adapters.")] = DEFAULT_RANK,
     machines: Annotated[int, typer.Option(min=1, help="Machines that share the work.")] = 1,
     deadline: Deadline = None,

@@ -58,12 +58,13 @@ def launch(
         str | None, typer.Option(metavar="NAME", help="An accelerator such as L4, for --cheapest.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
+        bool,
+        typer.Option("--quick", help="A few seconds per trial; the interval of the mean is wider."),
     ] = False,
     plan_by_value: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Only the N cells whose results help the answers most."
+            min=1, metavar="N", help="Only the N trials whose results help the answers most."
         ),
     ] = None,
     cap: Annotated[
@@ -73,7 +74,7 @@ def launch(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the cells and the most that they may cost.")
+        bool, typer.Option("--dry-run", help="Show the trials and the most that they may cost.")
     ] = False,
     results: ResultsFolder = RESULTS,
 ) -> None:
@@ -123,7 +124,7 @@ def _measure(
     reached: Sequence[_Reached],
     interrupted: Callable[[], bool],
 ) -> int:
-    """Measure the cells on the targets and print the outcome; return the exit code."""
+    """Measure the cells (trials or sweeps) and print the outcome; return the exit code."""
     build_payload(parts.folder / "payload")
     reach = functools.partial(_reach, catalogue)
     stations = measure_all(parts, reached, reach, functools.partial(run_all, interrupted))
@@ -217,7 +218,7 @@ def _by_value(
     results: Path,
     most: int,
 ) -> list[Cell]:
-    """Order cells by the expected use of their measurement per dollar; print the reasons."""
+    """Order cells by the expected gain of measuring them, per dollar; print the reasons."""
     dollars, currency = _most_of_a_cell(reached)
     measurable: dict[MeasurableCell, Cell] = {}
     for cell in cells:

@@ -63,7 +63,8 @@ class Selection:
     ] = None
     hardware: HardwareId = "local"
     quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
+        bool,
+        typer.Option("--quick", help="A few seconds per trial; the interval of the mean is wider."),
     ] = False
     as_is: AsIs = False
     device: Annotated[

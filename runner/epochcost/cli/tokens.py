@@ -83,7 +83,7 @@ def tokens(
         str, typer.Option(help="Share of a prompt cached from earlier requests: 60%.")
     ] = "0%",
     cache_write: Annotated[
-        str, typer.Option(help="Share of a prompt that an API keeps for later ones: 10%.")
+        str, typer.Option(help="Share of a prompt that an API caches for later prompts: 10%.")
     ] = "0%",
     batch: Annotated[
         bool, typer.Option("--batch", help="Answers may take a day: batch prices of APIs.")

@@ -123,7 +123,7 @@ class Station:
         return self._write(Lease(target=target, since=since, until=until, reserved=most))
 
     def _write(self, lease: Lease | None, **changes: object) -> bool:
-        """Write a changed lease; a machine that is paid by the job is paid from now on."""
+        """Write a changed lease; if only jobs are paid for (Slurm), payment starts now."""
         assert lease is not None, "a machine is reserved"
         now, target = self.launch.clock(), self.tariff.target
         if not target.held:

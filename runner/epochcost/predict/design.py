@@ -113,10 +113,7 @@ def group_of(device: Device) -> tuple[str, str]:
 
 
 def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
-    """Build arrays for the Gaussian process: rows of ``learnt``, then of ``queries``.
-
-    Rates are per device.
-    """
+    """Arrays for the Gaussian process: rows of ``learnt``, then ``queries``; rates per device."""
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])

@@ -22,7 +22,7 @@ from onnxstep.losses import LOSSES, Loss, LossFunction
 
 @dataclass(frozen=True)
 class Term:
-    """A loss of one output of the model, times ``weight``; None means the only float output."""
+    """A loss of ``output`` (None: the only float output of the model), times ``weight``."""
 
     loss: str | LossFunction = "softmax_cross_entropy"
     output: str | None = None

@@ -190,7 +190,7 @@ def _places(rows: Sequence[Row]) -> int:
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Collect the data of a workload for the browser: timings by job, epochs, inputs of draws.
+    """Collect data of a workload for the browser: timings by job, epochs, data for random draws.
 
     ``stacks`` lists the software stacks of each job, the one with the surest answer first.
     """
