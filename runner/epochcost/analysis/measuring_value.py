@@ -147,8 +147,8 @@ def steps(
     """Yield steps with at most ``most`` times together; ends when no measurement saves regret.
 
     ``dollars`` has the prices of measurements by the index of the time; ``noise`` is the variance
-    of a measurement. If a job's times share an unknown level, only two of them show a ratio, so the
-    times of two rivals are tried together, too.
+    of a measurement. If all times of a job share an unknown error, measuring a single time does not
+    show which machine is cheaper. So the times of two rivals are also tried together.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
     sets = [(time, time) for time in dollars] + rivals.pairs(dollars.keys())

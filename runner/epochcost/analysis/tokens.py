@@ -288,13 +288,13 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def api_offers(apis: Iterable[ApiPrice], requests: Requests) -> tuple[ApiOffer, ...]:
-    """Price a million tokens of such requests at each API, cheapest first."""
+    """Price a million tokens of these requests at each API, cheapest first."""
     offers = [ApiOffer(api, api_per_million(api, requests)) for api in apis]
     return tuple(sorted(offers, key=lambda offer: offer.per_million))
 
 
 def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
-    """The cost of a million tokens (read and written together) of such requests at an API."""
+    """The cost of a million tokens (read and written together) at an API, for these requests."""
     return api_request(api, requests) * MILLION / requests.tokens
 
 

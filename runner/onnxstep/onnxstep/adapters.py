@@ -2,8 +2,8 @@
 
 An adapter changes the product y = x W of a chosen weight W into y + (x A) B · alpha / rank. A
 [inner, rank] is drawn as in PyTorch's ``peft``; B [rank, features] starts at zero. With
-``wrt=ADAPTERS`` a step trains only A and B. W may be stored as floats, or as codes that MatMulNBits
-or DequantizeLinear reads.
+``wrt=ADAPTERS`` a step trains only A and B. W may be stored as floats, or quantized for MatMulNBits
+or DequantizeLinear.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reverse-mode differentiation of a list of nodes.
 
 ``pull_back`` visits the nodes from last to first, applies the rule of each operator (see ``rules``)
-and adds up the cotangents. It skips nodes that no requested value reaches.
+and adds up the cotangents. It skips nodes that depend on no requested value.
 """
 
 from __future__ import annotations

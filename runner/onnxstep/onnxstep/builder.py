@@ -326,7 +326,7 @@ class Builder:
         return self.schema(node).since_version
 
     def _kinds(self, node: onnx.NodeProto) -> _Kinds:
-        """Shape and element type of each output; nodes with equal inputs are inferred once."""
+        """Shape and element type of a node's outputs; nodes with equal inputs are inferred once."""
         key = (
             node.domain,
             node.op_type,

@@ -116,7 +116,7 @@ def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message
 
 
 def _codes() -> tuple[Array, Array, Array]:
-    """Codes [features, inner] around 8, a scale for each block, and the weights they encode."""
+    """Quantized weights [features, inner] around 8, a scale for each block, and float weights."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
     scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)

@@ -67,7 +67,7 @@ def test_constants_however_they_are_written(constant: str) -> None:
 
 @pytest.mark.parametrize("split", ["int64 s = {2}", "int64[2] s = {2, 1}"])
 def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
-    """A sequence, as PyTorch exports chunk and split, is differentiated as a Split."""
+    """PyTorch exports chunk and split as a sequence, which is differentiated like a Split."""
     model = model_of_text(
         f"g (float[1,3] x) => (float[1,2] y, float[1,1] z) <{split}, int64 a = {{0}}, "
         "int64 b = {-1}> { p = SplitToSequence <axis = 1> (x, s) "

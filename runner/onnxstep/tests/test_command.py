@@ -101,7 +101,7 @@ def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
 
 
 def test_nodes_without_a_cuda_kernel_are_counted(tmp_path: Path) -> None:
-    """The report of a step for CUDA names them; the report of another step does not."""
+    """Only the report of a step for CUDA counts the nodes without a CUDA kernel."""
     source, out = tmp_path / "m.onnx", tmp_path / "step.onnx"
     text = "g (float[9,4] x) => (float[9,4] y) <float[4] w = {1, 1, 1, 1}> { s = Mul(x, w) "
     onnx.save(model_of_text(text + "i = Cast <to = 6> (x) b = BitwiseAnd(i, i) "

@@ -46,7 +46,7 @@ def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
 
 @pytest.mark.parametrize("precision", ["fp16", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) -> None:
-    """Losses agree with fp32 within 2 % for convolutions, batch statistics and pooling too."""
+    """Losses of a convolutional network with batch statistics agree with fp32's within 2 %."""
     exact = losses("fp32", convolutional(), "sgd", 0.02)
     half = losses(precision, convolutional(), "sgd", 0.02)
     assert exact[-10:].mean() < exact[:10].mean() / 2

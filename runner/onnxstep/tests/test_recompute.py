@@ -126,7 +126,7 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """Weights of four bits are recomputed from delayed scales: ONNX Runtime reshapes no codes."""
+    """Weights of four bits are recomputed from delayed scales, as 4-bit codes have no Reshape."""
     width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"

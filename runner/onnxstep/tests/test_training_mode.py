@@ -62,7 +62,7 @@ TRAINING_FORM = (
 
 
 def drawn() -> tuple[dict[str, Array], Array, Array]:
-    """First values, data and labels, drawn as in that script."""
+    """First values, data and labels, drawn as in the script that wrote the reference numbers."""
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.1, 0.6, shape) for name, shape in SHAPES.items()}
     return values, rng.standard_normal((6, 2, 5, 5)), rng.integers(0, 3, 6)
@@ -83,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """The losses of as many steps as in that script, and the final carried values."""
+    """Losses of as many steps as in that benchmark's script, and the final carried values."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}

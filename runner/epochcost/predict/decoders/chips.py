@@ -160,7 +160,7 @@ class Chip:
 
 
 def chip_of(device: Device | CpuForm, precision: str) -> Chip:
-    """The rates of a device, or of all processors of a machine, at a precision."""
+    """The peak rates of a device, or of all processors of a machine, at a precision."""
     if isinstance(device, CpuForm):
         return _processor_chip(device)
     linked = _LINKED.search(device.id) is not None

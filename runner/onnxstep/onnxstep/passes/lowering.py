@@ -1,6 +1,6 @@
 """Replace some nodes of a forward pass by operators that are faster on the CPU.
 
-A replacement decides for which nodes of its operator it is used. The original nodes are still
+Each replacement has its own condition for the nodes that it replaces. The original nodes are still
 differentiated.
 """
 

@@ -178,7 +178,7 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """The candidate's bias of x Wᵀ (side 0), of h Rᵀ (side 1) or their sum; None if none."""
+        """The candidate's bias of x Wᵀ (side 0), h Rᵀ (side 1) or their sum; None if no biases."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:

@@ -145,7 +145,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A folded tensor is a constant if no parameter, or only repeated numbers of one, are in it."""
+    """A tensor folded from no parameter, or from repeated numbers of one, is a constant."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

@@ -17,7 +17,7 @@ TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
 
 
 def functions(count: int, body: str) -> onnx.ModelProto:
-    """A model with functions f0, f1, … of one body, in which NEXT stands for the next function."""
+    """A model with functions f0, f1, … that all have this body; NEXT in it means the next one."""
     texts = [
         f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
         + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")
@@ -35,7 +35,7 @@ def test_calls_become_nodes() -> None:
 
 @pytest.mark.parametrize("count", [15, 31])
 def test_calls_that_multiply_are_refused_unbuilt(count: int) -> None:
-    """A small file whose functions call the next twice would have up to 2**31 nodes."""
+    """A small file is refused if its functions each call the next twice, up to 2**31 nodes."""
     with pytest.raises(ModelError, match="functions expand to"):
         check_calls(functions(count, "{ c = NEXT(a) b = NEXT(c) }"))
 
@@ -65,7 +65,7 @@ def test_functions_that_call_themselves_are_refused(count: int) -> None:
 
 
 def test_calls_in_branches_count() -> None:
-    """Calls in both branches of an If count."""
+    """Calls in both branches of an If count towards the limit."""
     branch = "{{ {0} = NEXT(a) }}"
     body = (
         "{ k = Constant<value = bool {1}>() b = If(k) <"

@@ -48,7 +48,7 @@ def test_seeds_give_independent_values(distribution: str) -> None:
 
 
 def test_uniform_fills_its_range_evenly() -> None:
-    """Uniform values lie within ±scale, with mean 0, and each tenth of the range has a tenth."""
+    """Uniform values lie within ±scale, have mean 0 and are equally dense in its ten parts."""
     values = draw(Initial("uniform", 2.0, 0), (COUNT,), np.dtype(np.float64))
     assert -2 <= values.min() < values.max() < 2
     assert abs(values.mean()) < 5 * 2 / np.sqrt(3 * COUNT)

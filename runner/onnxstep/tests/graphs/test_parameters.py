@@ -1,4 +1,4 @@
-"""Parameters, data inputs and first values of weightless and of ordinary files."""
+"""Parameters, data inputs and first values of files with and without stored weights."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class DisagreementError(Exception):
 
 
 def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
-    """Raise DisagreementError if float outputs differ by more than half types round."""
+    """Raise DisagreementError if float outputs differ by more than rounding in half precision."""
     for name, y in expected.items():
         if is_float(y):
             same = got[name].shape == y.shape and np.allclose(

@@ -135,7 +135,7 @@ def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The version of ONNX's default domain."""
+    """The version of ONNX's default domain that a model uses."""
     return next((entry.version for entry in model.opset_import if not entry.domain), _OLDEST_OPSET)
 
 
