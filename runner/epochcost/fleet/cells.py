@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """A title of the cell's work for people."""
+        """A title of the cell for people: its trial, or the sweep."""
         return f"{self.trial.title}{' and larger' if self.swept else ''}"
 
     @property

@@ -97,16 +97,16 @@ class Shell:
         return output.partition(f"{_BEGIN}\n")[2]
 
     def send(self, paths: Sequence[Path], folder: str, seconds: float = _COPY_SECONDS) -> None:
-        """Copy files and folders into a folder there, and make it if it is missing.
+        """Copy files and folders into a folder on the target, and make that folder if missing.
 
-        Files that a copied folder lacks here are removed there.
+        Files in a copied folder that exist only on the target are removed from it.
         """
         self.run(f"mkdir -p {shlex.quote(folder)}")
         sources = (str(path.absolute()) for path in paths)
         self._copy(seconds, "-L", "--delete", *sources, f"{self._place(folder)}/")
 
     def fetch(self, folder: str, destination: Path) -> None:
-        """Copy JSON files from a folder there that are missing here or differ."""
+        """Copy JSON files from a folder on the target, if they are missing here or differ."""
         destination.mkdir(parents=True, exist_ok=True)
         only = ("--include=*/", "--include=*.json", "--exclude=*", "--prune-empty-dirs")
         place = f"{self._place(folder)}/"
