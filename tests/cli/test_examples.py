@@ -16,7 +16,6 @@ import pytest
 
 from built_decoders import built_decoder, save_built
 from epochcost.cli.app import COMMANDS, load_command
-from fake_engines import use_index, write_index
 from revisions import commit, git
 from tiny_project import linear_model
 from tool_exports import VLLM, write_export
@@ -37,12 +36,10 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SPECS = ("hardware", "prices", "grids", "datasets", "devices")
 MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m", "llama-3.1-8b")
-# It serves until it is stopped; another test checks its options.
-ENDLESS = {"serve"}
-# It needs the network; tested with a local server elsewhere.
-FETCHING = {"data fetch"}
-# Slow commands, or those that need another machine; all have quick tests elsewhere.
-LONG = {"build", "ceilings", "launch", "plan", "run", "trust", "engine"}
+# Other tests run these: `serve` does not end, two need the network, `launch` needs a target.
+ELSEWHERE = {"serve", "data fetch", "engine", "launch"}
+# Slow commands; all have quick tests elsewhere.
+LONG = {"build", "ceilings", "plan", "run", "trust"}
 LISTED = "InstanceType,Region,Price,SpotPrice\ng4dn.xlarge,us-east-1,0.526,0.2104\n"
 # Answers for prompts without a default.
 ANSWERS = b"\nmade up for a test\n" * 9
@@ -51,8 +48,7 @@ ANSWERS = b"\nmade up for a test\n" * 9
 @pytest.fixture(scope="module", name="project")
 def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Our machines and prices with three of our models, in a repository, and a short study."""
-    folder = tmp_path_factory.mktemp("examples")
-    project = folder / "project"
+    project = tmp_path_factory.mktemp("examples") / "project"
     for kind in SPECS:
         shutil.copytree(ROOT / "specs" / kind, project / "specs" / kind)
     for name in ("site_templates", "models"):
@@ -60,7 +56,8 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copytree(
         ROOT / "docs", project / "docs", ignore=shutil.ignore_patterns("data", "images")
     )
-    shutil.copyfile(ROOT / "mkdocs.yml", project / "mkdocs.yml")
+    _copy(project, "mkdocs.yml")
+    _copy(project, "CHANGELOG.md")
     for model in MODELS:
         _copy(project, f"specs/models/{model}.toml")
     # Few enough to withhold each in seconds.
@@ -95,7 +92,6 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     git(project, "init", "--quiet", "--initial-branch", "main")
     commit(project)
     with pytest.MonkeyPatch.context() as patch:
-        use_index(patch, write_index(folder / "index"), folder / "cache")
         patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
         yield project
 
@@ -117,7 +113,7 @@ def _copy(project: Path, name: str) -> None:
     "name",
     [
         pytest.param(name, marks=[pytest.mark.slow] if name in LONG else [])
-        for name in sorted(set(EXAMPLES) - ENDLESS - FETCHING)
+        for name in sorted(set(EXAMPLES) - ELSEWHERE)
     ],
 )
 def test_example_runs(project: Path, name: str) -> None:

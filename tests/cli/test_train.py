@@ -74,13 +74,13 @@ def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, paths: tuple
         messages = process.stderr.read()
     assert process.returncode == 130
     assert f"the state is saved in {tmp_path / 'to'}" in messages
-    assert "the same command goes on" in messages
+    assert "the same command continues" in messages
     done = subprocess.run([*command, *paths], capture_output=True, text=True, check=True)
     assert "continues at step" in done.stderr
     stopped, *_ = repeats(tmp_path)
     assert stopped.sessions == 2
     whole = subprocess.run([*command, *paths, "--anew"], capture_output=True, text=True, check=True)
-    assert "goes on" not in whole.stderr
+    assert "continues" not in whole.stderr
     assert repeats(tmp_path)[0].sessions == 1
     assert repeats(tmp_path)[0].weights_sha256 == stopped.weights_sha256
 
