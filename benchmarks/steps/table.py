@@ -107,7 +107,7 @@ def _origin(records: Records, compared: Compared) -> str:
     as_of, machine = days(compared), records["machine"]
     between = " to ".join(dict.fromkeys((as_of[0], as_of[-1]))) if as_of else ""
     return (
-        f"**Our step and its ratios to others.** {between}, {machine['logical_cpus']} vCPUs of an "
+        f"**Time of our step, and its ratio to others.** {between}, {machine['logical_cpus']} vCPUs of an "
         f"{machine['cpu']}, {machine['runtime']}, {PACKAGES['torch'][0]}: "
         "`python benchmarks/training_step.py`"
     )
@@ -143,15 +143,16 @@ def _ceilings(records: Records, compared: Compared) -> str:
         for session in record["sessions"]:
             by_day.setdefault(session["as_of"], {})[case.threads] = session["ceilings"]
     days_rates = (
-        f"{day}: "
+        f"On {day}: "
         + ", ".join(
-            f"on {count} thread{'s' * (count != 1)} {rates['flops'] / 1e9:.0f} GFLOP/s and "
-            f"{rates['copy_bytes'] / 1e9:.1f} GB/s"
+            f"{rates['flops'] / 1e9:.0f} GFLOP/s and {rates['copy_bytes'] / 1e9:.1f} GB/s "
+            f"on {count} thread{'s' * (count != 1)}"
             for count, rates in sorted(counts.items())
         )
         for day, counts in sorted(by_day.items())
     )
-    return f"Ceilings of an {records['machine']['cpu']}: {'; '.join(days_rates)}."
+    cpu = records["machine"]["cpu"]
+    return f"Ceilings of an {cpu}, for matrix products and copies. {'. '.join(days_rates)}."
 
 
 def _demand_table(compared: Compared, catalogue: Catalogue) -> str:
@@ -212,16 +213,18 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def _remarks(compared: Compared) -> Iterator[str]:
-    """Render failures of contenders and their other optimizers, once for each model."""
-    lines: dict[str, None] = {}
+    """Render failures of contenders and their other optimizers, each with its models."""
+    models: dict[tuple[str, str], dict[str, None]] = {}
     for case, record in compared:
         for name, note in record.get("notes", {}).items():
-            lines[f"- \\* {CONTENDERS[name]}, {case.subject.model}: {note}."] = None
+            remark = (f"- \\* {CONTENDERS[name]} used {note} for", "")
+            models.setdefault(remark, {})[case.subject.model] = None
         for name, reason in record["failed"].items():
             shown = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
-            lines[f"- {CONTENDERS[name]} cannot, {case.subject.model}: `{shown}`"] = None
-    if lines:
-        yield "\n".join(lines)
+            remark = (f"- {CONTENDERS[name]} could not run", f" Its error: `{shown}`")
+            models.setdefault(remark, {})[case.subject.model] = None
+    if models:
+        yield "\n".join(f"{head} {', '.join(who)}.{tail}" for (head, tail), who in models.items())
 
 
 def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:
