@@ -53,14 +53,15 @@ def _counts(verdicts: Sequence[Verdict]) -> str:
     lines = [
         "## ONNX's backend test suite",
         "",
-        f"All {len(verdicts)} node tests of the onnx package went through `vjp_graph`.",
+        f"All {len(verdicts)} tests of single operators in the onnx package went through "
+        "`vjp_graph`.",
         "",
         "| answer | tests |",
         "|---|--:|",
         *rows,
         "",
-        f"Of the gradients, {reference} were evaluated in float64 by onnx's reference evaluator "
-        f"and {runtime} by ONNX Runtime on the CPU.{_exceptions(verdicts)}",
+        f"onnx's reference evaluator computed {reference} of the gradients in float64, and ONNX "
+        f"Runtime computed {runtime} on the CPU.{_exceptions(verdicts)}",
     ]
     return "\n".join(lines)
 
@@ -70,7 +71,7 @@ def _exceptions(verdicts: Sequence[Verdict]) -> str:
     for answer in (Answer.WRONG, Answer.UNDEFINED, Answer.UNJUDGED):
         names = [f"`{v.case.name}`" for v in verdicts if v.answer is answer]
         if names:
-            sentences.append(f"Answer “{answer.value}”: {', '.join(names)}.")
+            sentences.append(f"Tests with the answer “{answer.value}”: {', '.join(names)}.")
     return "\n\n".join(["", *sentences])
 
 
