@@ -221,7 +221,7 @@ def _remarks(compared: Compared) -> Iterator[str]:
             models.setdefault(remark, {})[case.subject.model] = None
         for name, reason in record["failed"].items():
             shown = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
-            remark = (f"- {CONTENDERS[name]} could not run", f" Its error: `{shown}`")
+            remark = (f"- {CONTENDERS[name]} could not run", f" The error: `{shown}`")
             models.setdefault(remark, {})[case.subject.model] = None
     if models:
         yield "\n".join(f"{head} {', '.join(who)}.{tail}" for (head, tail), who in models.items())
