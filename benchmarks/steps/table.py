@@ -107,9 +107,9 @@ def _origin(records: Records, compared: Compared) -> str:
     as_of, machine = days(compared), records["machine"]
     between = " to ".join(dict.fromkeys((as_of[0], as_of[-1]))) if as_of else ""
     return (
-        f"**Time of our step, and its ratio to others.** {between}, {machine['logical_cpus']} vCPUs of an "
-        f"{machine['cpu']}, {machine['runtime']}, {PACKAGES['torch'][0]}: "
-        "`python benchmarks/training_step.py`"
+        f"**Time of our step, and its ratio to others.** {between}, "
+        f"{machine['logical_cpus']} vCPUs of an {machine['cpu']}, {machine['runtime']}, "
+        f"{PACKAGES['torch'][0]}: `python benchmarks/training_step.py`"
     )
 
 
