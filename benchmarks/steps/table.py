@@ -217,11 +217,11 @@ def _remarks(compared: Compared) -> Iterator[str]:
     models: dict[tuple[str, str], dict[str, None]] = {}
     for case, record in compared:
         for name, note in record.get("notes", {}).items():
-            remark = (f"- \\* {CONTENDERS[name]} used {note} for", "")
+            remark = (f'- \\* "{CONTENDERS[name]}" used {note} for', "")
             models.setdefault(remark, {})[case.subject.model] = None
         for name, reason in record["failed"].items():
             shown = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
-            remark = (f"- {CONTENDERS[name]} could not run", f" The error: `{shown}`")
+            remark = (f'- "{CONTENDERS[name]}" could not run', f" The error was: `{shown}`")
             models.setdefault(remark, {})[case.subject.model] = None
     if models:
         yield "\n".join(f"{head} {', '.join(who)}.{tail}" for (head, tail), who in models.items())
