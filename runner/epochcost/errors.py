@@ -1,4 +1,4 @@
-"""Error classes whose messages users read, and the exit code of a command that ends with each.
+"""Error classes, whose messages are for users, and the exit codes of commands that raise them.
 
     EpochcostError
     ├── InputError             exit 1   wrong specs, models, results or values of arguments

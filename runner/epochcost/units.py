@@ -85,7 +85,7 @@ def parse_duration_seconds(text: str) -> Decimal:
 
 
 def parse_decimal(text: str, name: str) -> Decimal:
-    """Parse a text as a finite Decimal; for any other text, the InputError mentions ``name``."""
+    """Parse a text as a finite Decimal; raises InputError that contains ``name`` for others."""
     try:
         with localcontext(_CONTEXT):
             value = Decimal(text)
@@ -121,7 +121,7 @@ def plain(value: Decimal) -> str:
 
 
 def count_words(number: int | Decimal, noun: str) -> str:
-    """Format a number with its noun, such as "2 runs"; only after 1 is the noun singular."""
+    """Format a number with its noun, in the plural unless the number is 1, such as "2 runs"."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
 
@@ -129,8 +129,8 @@ def count_words(number: int | Decimal, noun: str) -> str:
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
     """Format an amount of money for people, rounded to ``places`` decimals.
 
-    Without ``places``: two decimals from 1 upward, two significant digits below 1, and "under
-    $0.000001" below a millionth.
+    Without ``places``, an amount of at least 1 has two decimals, a smaller amount has two
+    significant digits, and an amount below a millionth is "under $0.000001".
     """
     if places is None and 0 < amount.copy_abs() < _MILLIONTH:
         return f"under {symbol(currency)}{_MILLIONTH:f}"
@@ -166,7 +166,7 @@ def _rounded(size: Decimal, places: int | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """Format a time in seconds with three significant digits and a fitting unit."""
+    """Format a time in seconds with three significant digits and a suitable unit, such as ms."""
     if 0 < value < _NANOSECOND:
         return "under 1 ns"
     scale, unit = next((scale, unit) for limit, scale, unit in TIME_UNITS if value < limit)
@@ -227,14 +227,14 @@ def software_words(software: str, precision: str) -> str:
 
 
 def today() -> dt.date:
-    """Today's date in UTC; builds are reproducible if SOURCE_DATE_EPOCH sets the date."""
+    """Today's date in UTC, or the date in SOURCE_DATE_EPOCH, for reproducible builds."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
     return now.date()
 
 
 def price_age(day: dt.date) -> str:
-    """The age of a price of this date, such as ``61 days old``; empty for at most 60 days."""
+    """The age of a price, such as ``61 days old``; empty if it is at most 60 days old."""
     if today() - day <= FRESH:
         return ""
     days = (today() - day).days

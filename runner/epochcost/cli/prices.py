@@ -14,7 +14,7 @@ import typer
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
-from epochcost.specs.prices.api_table import Stated, renewed
+from epochcost.specs.prices.api_table import Commit, renewed
 from epochcost.specs.prices.importing import (
     ImportRequest,
     ImportResult,
@@ -109,7 +109,7 @@ def renew_apis(
         raise InputError(f"{demand}, got {describe(table)}{choices}")
     path = catalogue.files[f"api-tables/{table}"].with_name(spec.table)
     apis = () if accept else catalogue.apis.values()
-    renewal = renewed(path, folder, Stated(commit, as_of.date()), apis)
+    renewal = renewed(path, folder, Commit(commit, as_of.date()), apis)
     for name, reason in renewal.doubted.items():
         typer.echo(f"doubted: {name}: {reason}: its row stays unchanged, --accept writes it")
     for name in renewal.gone:

@@ -53,7 +53,7 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that a run exceeds with a probability of only 1 - ``probability``.
+    """The bill at a quantile: a share ``probability`` of all runs costs no more.
 
     Runs differ in their random interruptions; without interruptions all have the same bill. Free
     credit is left out. Raises InputError as ``quote`` does, and for a probability that is not
@@ -89,7 +89,7 @@ def _job(
 
 
 def _credited(bill: Quote, terms: Credit) -> Quote:
-    """The bill with the free credit as a negative line; the credit pays before the customer."""
+    """The bill with the plan's free credit as a negative line."""
     credit = quantized(terms.amount)
     used, lines = min(credit, bill.total), bill.lines
     if used > 0:

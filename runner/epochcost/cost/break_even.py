@@ -95,8 +95,8 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """The time after which buying is cheaper than renting, for a number of hours of use a month.
 
-    Within the machine's life, renting has cost as much after ``years`` as buying and running. None
-    if buying is never cheaper, or becomes cheaper only by the sale at the end (``by_resale``).
+    ``years`` is None if buying is not cheaper within the machine's life, or only because of the
+    sale at its end (``by_resale``).
     """
 
     years: Decimal | None
@@ -148,8 +148,8 @@ def compare(
 ) -> Comparison:
     """Compare an owned plan with rented plans for a number of hours of use a month.
 
-    The default are the hours of the plan's spec. Raises InputError if the plan is not owned, and as
-    the functions below do.
+    By default, the hours are those of the plan's spec. Raises InputError if the plan is not owned,
+    and as the functions below do.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -303,7 +303,7 @@ def rent_at(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """Current rented plans of equal machines, in the owned plan's currency."""
+    """Current rented plans, in the same currency, of machines equal to the owned plan's machine."""
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.doubt
         if rented and _are_alike(catalogue, owned, price):

@@ -90,7 +90,7 @@ Formula = Callable[[Claim, Work, Mapping[str, Work]], Figures]
 
 
 def _ai21_2020() -> Figures:
-    """The cost of a project is twenty runs: two configurations with ten runs each.
+    """The cost of a project is that of twenty runs: two configurations with ten runs each.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
     trillion tokens (Kaplan et al. 2020). An operation costs the same as in the run of 1.5 billion
@@ -293,7 +293,7 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The recomputed number of a claim, with its range over all times that the source may round.
+    """The recomputed number of a claim, with its range over times that are rounded to the source's.
 
     None if the source's function does not compute it.
     """

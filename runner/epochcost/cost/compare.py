@@ -110,7 +110,7 @@ class Limits:
 
     @property
     def fastest(self) -> bool:
-        """Whether the best candidate is the fastest one: there is a budget but no deadline."""
+        """Whether to choose the fastest candidate: there is a budget but no deadline."""
         return self.budget is not None and self.deadline_seconds is None
 
     @property

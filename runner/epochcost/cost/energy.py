@@ -76,7 +76,7 @@ class EnergyUse:
 def energy_use(
     power: Power, machine_seconds: Decimal, grid: Grid, pue: Decimal | None = None
 ) -> EnergyUse:
-    """The energy and emissions of a use; ``machine_seconds`` is the sum over all machines.
+    """The energy and emissions of machines that run for ``machine_seconds`` in all.
 
     If ``pue`` is None, the function uses the PUE of the grid, or 1 (the machines without the
     building) if the grid's source states none. Raises InputError for a PUE below 1.

@@ -44,7 +44,7 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Program for the calculator: cost of a training and of a month's trainings, and machines.
+    """Program for the calculator: a training's cost, a month's cost, and the machines needed.
 
     Failed runs are included. Inputs are the cost ``total`` and the ``elapsed`` seconds of a
     successful run, the share ``failed`` of runs, and the number ``times`` of trainings in a month.

@@ -65,7 +65,7 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program for the bill of a separate job: the bill of ``cost.quote`` without credit.
+    """The program that computes the bill of a separate job, as ``cost.quote`` does without credit.
 
     Raises InputError if the plan can never be billed.
     """
@@ -88,7 +88,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program for the bill of a part of a longer job: the bill of ``cost.share``.
+    """The program that computes the bill of a part of a longer job, as ``cost.share`` does.
 
     Raises InputError if the plan has no hourly charge.
     """

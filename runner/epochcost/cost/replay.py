@@ -135,7 +135,7 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: also move at a checkpoint if the remaining work is then cheaper at current prices."""
+    """Policy: move if interrupted, or at a checkpoint if the rest is cheaper at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # A zone without machines has an infinite price; the difference of two is invalid.
@@ -196,7 +196,7 @@ def replay(
 
 
 class _Runs:
-    """The state of the replayed job for each time of start; ``active`` are the unfinished ones."""
+    """The state of the replayed job for each start; ``active`` has indices of unfinished runs."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts

@@ -134,7 +134,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule of a run that is longer than a share ``probability`` of all runs.
+    """The schedule at a quantile: a share ``probability`` of all runs takes no longer.
 
     The expected time that interruptions cost is scaled to a quantile of simulated runs. Without
     interruptions all runs have the same schedule. Raises InputError as ``expected_schedule`` does.

@@ -105,7 +105,7 @@ def is_certain(condition: bool | Condition) -> bool:
 
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
-    """``then`` if the condition holds, else ``otherwise``; for symbols, a formula of both."""
+    """``then`` if the condition holds, else ``otherwise``; symbols give a formula with ``if``."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return cast("Decimal", _either(condition, then, otherwise))

@@ -305,14 +305,14 @@ def is_out_of_memory(error: EpochcostError) -> bool:
 
 
 def measured_point(result: Result) -> MeasuredSize:
-    """The outcome of a batch size that ran."""
+    """Batch size and mean step time of a sweep's result, with the time's interval."""
     summary = summary_of(result.measurement)
     low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
     return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
 
 
 def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
-    """The outcome of a batch size whose trial failed."""
+    """A batch size of a sweep that failed, with the reason."""
     return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 

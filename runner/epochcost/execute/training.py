@@ -267,7 +267,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of the data and settings that decide weights and end; the seed is left out."""
+    """A digest of the data and settings, except the seed, that decide the weights and the end."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

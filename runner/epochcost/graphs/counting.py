@@ -177,7 +177,7 @@ def expert_weights(node: onnx.NodeProto) -> list[str]:
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of attention, and of the product that projects x [B, L, width] for it."""
+    """Operations of attention and of projecting x [B, L, width] to queries, keys and values."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
@@ -188,7 +188,7 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """Number of cached positions in input ``place`` [..., heads, positions, D]; 0 without it."""
+    """Number of cached positions, from the shape of input ``place``; 0 if the input is absent."""
     name = node.input[place] if len(node.input) > place else ""
     return shapes[name][-2] if name else 0
 

@@ -55,7 +55,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """For each node, the carried outputs that depend on it, as a bit mask."""
+        """For each node, the outputs in ``carried`` that depend on it, as a bit mask."""
         leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
@@ -67,8 +67,8 @@ class _Step:
     def frees(self, before: str, after: str) -> bool:
         """Whether the node that writes ``after`` may overwrite ``before``.
 
-        Each other reader of ``before`` must lead to that node, so that it runs earlier in any
-        order.
+        Every other reader of ``before`` must be an ancestor of that node, so that it runs earlier
+        in any order.
         """
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):

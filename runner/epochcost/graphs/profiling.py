@@ -37,7 +37,7 @@ _FREE = VIEWS | frozenset(
 
 
 def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
-    """Count the operations of an ONNX file; None if it cannot be loaded, bound or counted.
+    """Count the operations of an ONNX file; None if it cannot be loaded or counted.
 
     ``dimensions`` has the sizes of all symbolic dimensions except the batch.
     """

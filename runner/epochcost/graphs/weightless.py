@@ -1,8 +1,8 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
 Each parameter becomes a graph input; trials draw its values at random with the same standard
-deviation. If all its numbers are equal, they stay. Other constants, such as a table of angles,
-stay.
+deviation. A parameter whose numbers are all equal keeps them. Other constants, such as a table of
+angles, stay.
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """The placement of the model's nodes: all run on the CPU, since the engine reports none.
+    """The placement of the model's nodes: all on the CPU, since the engine does not report it.
 
     Raises CapabilityError if the engine's runtime has another provider than the CPU's.
     """

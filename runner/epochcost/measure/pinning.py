@@ -81,9 +81,9 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """Choose CPUs as a smaller instance has them: whole cores on the fewest NUMA nodes.
 
-    They are on the first node with enough CPUs, else on the largest nodes. Within a node, cores all
-    of whose threads are allowed come first. If the topology is unknown, the first CPUs are chosen.
-    Returns the CPUs in ascending order.
+    They are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
+    come first if this process may use all their threads. If the topology is unknown, the first CPUs
+    are chosen. Returns the CPUs in ascending order.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])

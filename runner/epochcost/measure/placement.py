@@ -154,7 +154,7 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """Names of the nodes, except casts, that read an input in half precision by the graph's types.
+    """Names of the nodes, except casts, that have an input of half precision in the graph.
 
     Empty if ``precision`` is neither fp16 nor bf16.
     """
@@ -193,7 +193,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """Within this context, make ONNX Runtime's error about a missing kernel name the operator."""
+    """A context that replaces an error about a missing kernel by one that names the operator."""
     try:
         yield
     except JobError as error:

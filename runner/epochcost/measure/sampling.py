@@ -1,4 +1,4 @@
-"""Time the steps of a trial: warm up, then sample until the mean is precise. Pure.
+"""Time the steps of a trial: warm up, then sample until the mean is precise.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
 and reporting happen between steps. ``stepping`` takes a step, ``statistics`` computes the interval
@@ -45,7 +45,7 @@ class _Looks:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to compute the interval now; if so, the next time is ``_GROWTH`` times later."""
+        """Whether to compute the interval now; the next time is at ``_GROWTH`` times the count."""
         if count < self._next:
             return False
         self._next = max(count + 1, int(count * _GROWTH))

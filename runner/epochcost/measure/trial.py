@@ -115,7 +115,7 @@ def _release(process: subprocess.Popen[str]) -> None:
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
     """The error for a worker that ended without a measurement.
 
-    If this process killed the worker because it did not respond, the error is not one of memory.
+    If this process killed the worker because it did not respond, the cause is not lack of memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):

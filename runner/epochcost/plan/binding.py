@@ -1,7 +1,7 @@
 """Fit a graph to a trial: give sizes to its dimensions, and find its carried state.
 
-Carried state are inputs whose value is an output of the previous step. A decoder's graph is also
-checked against the sizes in its spec's ``[decoder]``. Sizes and names are those of
+Carried state consists of inputs whose value is an output of the previous step. A decoder's graph is
+also checked against the sizes in its spec's ``[decoder]``. Sizes and names are those of
 onnxruntime-genai's model builder. The check reads no weights, so that it works without an ONNX
 file's external data.
 """

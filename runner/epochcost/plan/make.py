@@ -341,7 +341,7 @@ def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
 
 
 def _quick(trial: Trial) -> Trial:
-    """The trial with the limits of a quick run on samples and time, unless its own are lower."""
+    """The trial with fewer samples, less time and a wider interval, as in a quick run."""
     sampling = {
         "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
         "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),

@@ -1,4 +1,4 @@
-"""Decide the order in which a run measures its trials, each in several rounds. Pure.
+"""Decide the order in which a run measures its trials, each in several rounds.
 
 A machine's speed drifts: it warms up, other programs come and go, clocks change. So a run measures
 all trials in several rounds, each in a different random order: then all these conditions affect

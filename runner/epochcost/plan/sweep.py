@@ -1,4 +1,4 @@
-"""Search over batch sizes (a sweep): the next size to try, or the reason to stop. Pure.
+"""Search over batch sizes (a sweep): the next size to try, or the reason to stop.
 
 The size doubles until memory runs out, throughput falls, a step takes too long, or no larger batch
 exists. Bisection then finds the largest size that fits in memory. ``execute.sweep`` reports the

@@ -1,4 +1,4 @@
-"""A trial: a piece of work to be timed. Trials of equal work have equal ids. Pure.
+"""A trial: a piece of work to be timed. Trials of equal work have equal ids.
 
 ``plan.work`` defines the kinds of work.
 """

@@ -1,4 +1,4 @@
-"""Variants of trials that a study names: numbers of CPUs and precisions. Pure.
+"""Variants of trials that a study names: numbers of CPUs and precisions.
 
 Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
 not support a variant; ``plan.make`` excludes variants that the machine does not support. For each

@@ -85,13 +85,13 @@ class Ceilings(HostSidecar):
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """The highest FLOP/s in fp32 over all numbers of threads."""
+        """FLOP/s in fp32 with the fastest number of threads."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """The highest bytes per second of the memory copy over all numbers of threads."""
+        """Bytes per second of the memory copy with the fastest number of threads."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")

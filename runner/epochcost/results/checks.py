@@ -1,7 +1,7 @@
 """Checks that refuse an implausible result; each detects one kind of mistake.
 
 They detect honest mistakes: a file under another machine's name, an edited number, a wrong unit or
-a wrong clock. A careful forgery passes; only measuring again reveals it. ``format`` and
+a wrong clock. A careful forgery passes; only measuring again reveals it. ``records`` and
 ``submissions`` check the form of a file; ``sidecar_faults`` checks other records.
 """
 
@@ -108,7 +108,7 @@ def _fingerprint(claim: Claim) -> str | None:
 
 
 def edited_environment(environment: Environment) -> str | None:
-    """A message if the fingerprint does not fit the stored CPU, memory and GPUs, else None."""
+    """A message if the fingerprint is not the hash of CPU, memory and GPUs, else None."""
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
         return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"

@@ -1,4 +1,4 @@
-"""Join the rounds of a trial into one measurement, and summarise it. Pure.
+"""Join the rounds of a trial into one measurement, and summarise it.
 
 The top-level fields of a measurement cover all its rounds, so that readers need not consider
 rounds; ``Round`` keeps the details of each. All pages take mean, interval and percentiles from

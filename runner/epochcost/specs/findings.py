@@ -65,7 +65,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The required key that an unknown key probably misspells, so that both make a single fault."""
+    """The missing key that an unknown key probably misspells; a single fault reports both."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)

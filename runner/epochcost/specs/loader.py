@@ -80,7 +80,7 @@ def _tree_of(path: Path) -> Path:
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
     """Yield the spec files below a folder in the order of their names.
 
-    For each other file or folder that should not be there, the function yields a fault.
+    Yields a fault for each file or folder that should not be there.
     """
     for entry in _entries(tree):
         if isinstance(entry, Fault):
@@ -243,7 +243,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Add the reason to each price that is implausible because other prices contradict it."""
+    """Mark the prices that other prices contradict as implausible, with the reason."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)

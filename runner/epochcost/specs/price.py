@@ -129,7 +129,7 @@ class Price(PricedSpec):
     """The price of a machine under one plan, from one date on.
 
     A rented plan has an ``amount`` per hour or a ``commitment``; its ``components`` are added to
-    that or replace it; an owned machine has the table ``owned``.
+    this price or replace it. An owned machine has the table ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
@@ -313,7 +313,7 @@ class Price(PricedSpec):
 
 
 def key_path(text: str) -> KeyPath:
-    """Parse a text into keys and array positions; raises ValueError if it is no key path."""
+    """Parse a key path such as ``components[0].amount``; raises ValueError for other texts."""
     if not _PATH.fullmatch(text):
         raise ValueError("should be a key path, such as owned.utilisation or components[0].amount")
     return tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(text))

@@ -149,7 +149,7 @@ class Timing(Spec):
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
         """The least and the greatest time of the whole work, in seconds.
 
-        Every time between them rounds to the time that the source states.
+        All times between them are rounded to the time that the source states.
         """
         half = half_unit(self._source_time)
         return self._total(self._source_time - half), self._total(self._source_time + half)

@@ -89,10 +89,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename pydantic's bounds to JSON Schema's.
-
-    If a value has an exclusive bound, its inclusive bound is dropped if it says nothing more.
-    """
+    """Rename pydantic's bounds to JSON Schema's, and drop redundant inclusive bounds."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)

@@ -72,7 +72,7 @@ EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
 
 
 class Target(NamedSpec):
-    """A machine on which `epochcost launch` measures cells of a study."""
+    """A machine on which `epochcost launch` measures trials and sweeps of a study."""
 
     engine: EngineTable = key("How to reach the machine.")
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
@@ -112,7 +112,7 @@ class Target(NamedSpec):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The machine and the provider, which decide the cells that the target measures."""
+        """The machine and the provider, which decide the trials that the target can measure."""
         return self.hardware, self.provider
 
     @property

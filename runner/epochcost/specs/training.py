@@ -143,7 +143,7 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """A key that is set although only the loss softmax_cross_entropy supports it, by name.
+        """The name of a key that is set but only supported by the loss softmax_cross_entropy.
 
         None if there is no such key.
         """

@@ -1,4 +1,4 @@
-"""Half width of the interval of a mean of step times that may drift slowly.
+"""Half width of the confidence interval of a mean of step times that may drift slowly.
 
 Resampling a series shows only the drift within the series. If a clock drifts for seconds, or if a
 process got good or bad places in memory, the mean is wrong by more than the samples show. How much
@@ -68,7 +68,7 @@ class _Choices:
     variance: Series
 
     def residual(self, means: Series) -> Series:
-        """Residual sum of squares of the blocks' means about their best mean, for each choice."""
+        """For each choice, the residual sum of squares of the blocks' means about their mean."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:

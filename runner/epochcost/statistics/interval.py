@@ -1,9 +1,9 @@
 """Intervals for the mean of dependent step times, and for the ratio of two means.
 
-A circular block bootstrap gives the interval of the mean its shape: bursts of slow steps and rare
-long steps make it asymmetric. ``correlated_noise`` gives its width, which includes drift that
-resampling cannot show. Two measurements of the same work on a host differ if the interval of their
-ratio excludes 1 and the change is large enough to matter.
+The interval of the mean is asymmetric if there are bursts of slow steps or rare long steps; a
+circular block bootstrap gives this shape. ``correlated_noise`` gives its width, which includes
+drift that resampling cannot show. Two measurements of the same work on a host differ if the
+interval of their ratio excludes 1 and the change is large enough to matter.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
 
 
 def percentile_holds(count: int, percent: float) -> bool:
-    """Whether at least three of ``count`` values lie beyond a percentile; else it is unreliable."""
+    """Whether at least three of ``count`` values lie beyond a percentile, so it is reliable."""
     tail = count * (100 - Decimal(repr(percent))) / 100
     return tail >= _FEWEST_BEYOND
 

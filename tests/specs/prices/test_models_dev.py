@@ -9,14 +9,14 @@ import pytest
 
 from epochcost.errors import InputError
 from epochcost.specs.api import ApiPrice
-from epochcost.specs.prices.api_table import Stated, renewed
+from epochcost.specs.prices.api_table import Commit, renewed
 
 _HEADER = (
     "provider,name,input_per_million,cached_input_per_million,output_per_million,"
     "long.above_tokens,long.input_per_million,long.output_per_million,as_of,source\n"
 )
 _ROW = 'They,{0},1,,2,,,,2026-07-02,"anomalyco/models.dev@old, providers/they/models/{0}.toml"\n'
-_STATED = Stated("c0ffee", dt.date(2026, 11, 22))
+_SOURCE = Commit("c0ffee", dt.date(2026, 11, 22))
 
 
 @pytest.fixture(name="table")
@@ -36,7 +36,7 @@ def table_fixture(tmp_path: Path) -> Path:
 
 def test_only_changed_prices_change(table: Path) -> None:
     """Tiers and cached input are compared; digits of binary fractions are no change."""
-    renewal = renewed(table, table.parent, _STATED)
+    renewal = renewed(table, table.parent, _SOURCE)
     assert (renewal.changed, renewal.gone) == (("they-new",), ("they-gone",))
     row = (
         "They,new,1.5,0.15,2,200000,3,4,2026-11-22,"
@@ -52,20 +52,20 @@ def test_a_doubted_change_is_left_out(table: Path) -> None:
     prices = {"input_per_million": 1, "output_per_million": 2, "as_of": "2026-07-02"}
     texts = dict.fromkeys(("name", "provider", "source"), "elsewhere")
     other = ApiPrice.model_validate({"id": "other", **texts, **prices}, strict=False)
-    renewal = renewed(table, table.parent, _STATED, [other])
+    renewal = renewed(table, table.parent, _SOURCE, [other])
     assert renewal.changed == ()
     assert renewal.text == table.read_text()
     assert renewal.doubted["they-new"].startswith("0.003 for input and output is 0.001 times its")
-    assert renewed(table, table.parent, _STATED).changed == ("they-new",)
+    assert renewed(table, table.parent, _SOURCE).changed == ("they-new",)
 
 
 def test_a_checkout_is_demanded(table: Path) -> None:
     """Another folder, or a file that is no TOML, ends it before anything is written."""
     with pytest.raises(InputError, match="expected a checkout"):
-        renewed(table, table.parent / "providers", _STATED)
+        renewed(table, table.parent / "providers", _SOURCE)
     (table.parent / "providers/they/models/new.toml").write_text("input: 1")
     with pytest.raises(InputError, match=r"new\.toml: expected a model's TOML"):
-        renewed(table, table.parent, _STATED)
+        renewed(table, table.parent, _SOURCE)
 
 
 def test_a_price_of_writing_to_the_cache_of_zero_is_none(table: Path) -> None:
@@ -75,4 +75,4 @@ def test_a_price_of_writing_to_the_cache_of_zero_is_none(table: Path) -> None:
     new = table.parent / "providers/they/models/new.toml"
     for written, cell in ((0, ""), (1.25, "1.25")):
         new.write_text(f"[cost]\ninput = 1\noutput = 3\ncache_write = {written}\n")
-        assert f"They,new,1,,{cell},3," in renewed(table, table.parent, _STATED).text
+        assert f"They,new,1,,{cell},3," in renewed(table, table.parent, _SOURCE).text

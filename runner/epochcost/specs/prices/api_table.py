@@ -155,17 +155,17 @@ class Renewal:
     doubted: Mapping[str, str]
 
 
-class Stated(NamedTuple):
+class Commit(NamedTuple):
     """A commit of models.dev and its date: the source of the new prices."""
 
-    commit: str
+    digits: str
     day: dt.date
 
 
-def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
+def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] = ()) -> Renewal:
     """Update a table with the prices in ``folder``; rows with unchanged prices stay as they are.
 
-    The folder is a checkout of models.dev at the commit ``stated``. Each new price is compared with
+    The folder is a checkout of models.dev at the commit ``source``. Each new price is compared with
     the prices ``apis``; without them, every new price is accepted. Raises InputError if the folder
     has no providers, or one of its files cannot be read.
     """
@@ -184,8 +184,8 @@ def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] 
         new = row | {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
         if new == row:
             continue
-        source = f"{_REPOSITORY}@{stated.commit[:10]}, {place}"
-        new |= {"as_of": str(stated.day), "source": source}
+        address = f"{_REPOSITORY}@{source.digits[:10]}, {place}"
+        new |= {"as_of": str(source.day), "source": address}
         if reasons := _reasons(market, header, row, new):
             doubted[name] = reasons
         else:
@@ -243,14 +243,14 @@ def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
 
 
 def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
-    """Implausible prices of APIs: the reason by the API's id."""
+    """The reasons why prices of APIs are implausible, by the API's id."""
     market = ApiMarket(apis)
     reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
 def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
-    """Reasons why an API's new price is implausible after its previous price."""
+    """Reasons why an API's new price is implausible, given its previous price."""
     last, now = _total(before), _total(after)
     if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
         times = f"{short(now / last)} times its last {short(last)}"

@@ -48,7 +48,7 @@ _SHORT = Context(prec=4)
 def rented_doubts(
     prices: Iterable[Price], hardware: Mapping[str, Hardware], judged: Collection[str] | None = None
 ) -> dict[str, str]:
-    """Implausible prices of rented machines: the reason by the price's id.
+    """The reasons why prices of rented machines are implausible, by the price's id.
 
     ``judged`` are the ids of the prices to judge, None for all. If two prices contradict each
     other, the price with more contradictions is wrong. If both have equally many, the newer price
@@ -257,7 +257,7 @@ def _nearest_by(
 def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
     """The smallest and the largest plausible ratio of two hourly prices.
 
-    The ratio is the price under the plan of ``cheap`` divided by the price under that of ``dear``.
+    The price under the plan of ``cheap`` is divided by the price under the plan of ``dear``.
     """
     (plan, currency, months), (second_plan, second_currency, shorter) = cheap.plan, dear.plan
     if currency == second_currency and second_plan == "on-demand" and plan in PLAN_SHARES:

@@ -175,7 +175,7 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price whose spec is copied for a row, and the row's region; or the reason for none.
+        """The price whose spec is copied for a row, with the row's region; or why there is none.
 
         It is the newest price of the same plan and region. If there is none, it is the newest of
         another plan or region.
@@ -226,8 +226,8 @@ def sort_rows(
 ) -> ImportResult:
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
-    Raises UsageError if the table's day is in the future, and InputError if the catalogue has no
-    row's machine.
+    Raises UsageError if the table's day is in the future, and InputError if no row names a machine
+    of the catalogue.
     """
     if request.as_of > request.today:
         raise UsageError(f"--as-of: expected a day in the past, got {request.as_of}")
@@ -312,7 +312,7 @@ class NewSpec:
 
     @property
     def state(self) -> str:
-        """The outcome of the row in a word or two: new, dated anew, or doubted."""
+        """The outcome of the row in a word or two, such as "new"."""
         return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
 
 

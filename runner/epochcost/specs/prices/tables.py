@@ -66,7 +66,7 @@ class ListedPrice:
 
 
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
-    """Read the prices of a table row by row; yields a fault for a row whose columns do not fit.
+    """Read the prices of a table row by row; yields a fault for a row that does not fit the header.
 
     Raises InputError if the file cannot be read, is no UTF-8 CSV, or lacks a column.
     """
