@@ -279,8 +279,8 @@ def _check_constants(graph: onnx.GraphProto) -> None:
         for name in node.output:
             if (size := math.prod(shapes.get(name, ()))) > MAX_CONSTANT_ELEMENTS:
                 raise ModelError(
-                    f"tensor {name!r}: expected at most 2**27 elements of what depends on no "
-                    f"input; {node.op_type} makes {size} of constants alone"
+                    f"tensor {name!r}: expected at most 2**27 elements, because it depends on no "
+                    f"input; {node.op_type} makes {size}"
                 )
         room -= _work(node, shapes)
         if room < 0:

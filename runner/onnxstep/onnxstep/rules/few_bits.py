@@ -19,7 +19,7 @@ _BYTE = 8
 def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x Wᵀ + b) = dx Wᵀ + db; the weights W [N, K] are dequantized for each product."""
     if node.wants(2):
-        raise ModelError(f"{node.label}: scales of codes are not trained; freeze them")
+        raise ModelError(f"{node.label}: scales of quantized weights are not trained; freeze them")
     return op.MatMul(dy, _weights(node, dy)), None, None, None, None, dy
 
 
@@ -31,7 +31,7 @@ def _weights(node: Node, dy: Value) -> Value:
     """
     op, bits = node.op, int(node.attribute("bits", 4))
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:
-        raise ModelError(f"{node.label}: expected codes of 2, 4 or 8 bits, their groups in order")
+        raise ModelError(f"{node.label}: expected weights of 2, 4 or 8 bits, without g_idx")
     rows, columns, size = (int(node.attribute(key)) for key in ("N", "K", "block_size"))
     blocks, zeros = -(-columns // size), node.optional_input(3)
     zero = 2 ** (bits - 1) if zeros is None else 0

@@ -68,7 +68,7 @@ for _op_type, _versions in {
 refused(
     "DequantizeLinear",
     (10, 13, 19, 21, 23, 24, 25, 28),
-    reason="scales of codes are not trained; freeze them",
+    reason="scales of quantized weights are not trained; freeze them",
 )
 refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)
 refused("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS)
