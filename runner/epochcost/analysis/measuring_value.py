@@ -194,7 +194,7 @@ def _revealed(
 def order_by_value(
     inputs: Inputs, cells: Sequence[MeasurableCell], most: int
 ) -> tuple[CellsValue, ...]:
-    """Name at most ``most`` cells to measure, those that save the most regret per dollar first.
+    """Choose at most ``most`` cells to measure; most saved regret per dollar comes first.
 
     The answers are the machines where each model and mode of ``cells`` costs least. Cells without a
     predicted time are left out, and so are those that save nothing, such as all cells of a time
@@ -227,9 +227,9 @@ def order_by_value(
 def _cheapest_cells(
     inputs: Inputs, cells: Sequence[MeasurableCell], times: JointTimes, rows: Sequence[Row]
 ) -> Mapping[int, MeasurableCell]:
-    """The cheapest cell that measures each predicted time, by the index of the time.
+    """The cheapest trial and machine to measure each predicted time, by the time's index.
 
-    Cells with the precision of the prediction come first.
+    Trials with the precision of the prediction come first.
     """
     predicted = {
         (row.observed.machine.hardware, row.observed.workload.id, row.mode): row.observed

@@ -20,7 +20,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_signals() -> None:
-    """From now on, let a signal end the process at once, with the exit code of an interruption."""
+    """Let a signal end the process at once from now on, with the exit code of an interruption."""
     for number in _ENDINGS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)

@@ -173,7 +173,7 @@ def plan(
 
 
 def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> None:
-    """On a machine without a GPU, print which nodes would run on the CPU of a machine with one."""
+    """Print which nodes would run on the CPU of a machine with a GPU, if this one has no GPU."""
     trials = plan_elsewhere(catalogue, selection.request()).trials
     checks = list(check_trials(catalogue, trials))
     if output == "json":

@@ -91,7 +91,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """For each common GPU, the machine on which its hour is cheapest; the dearest GPU comes first.
+    """The machine on which an hour of each common GPU is cheapest; the dearest GPU comes first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """

@@ -330,11 +330,11 @@ class Directions:
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
     def _outputs(self, index: int, y: Value) -> Value:
-        """One direction's part of Y, or of the cotangent of Y: [T, B, H] in time order."""
+        """Part of Y, or of Y's cotangent, of one direction: [T, B, H] in time order."""
         return _selected(y, 1, index)
 
     def ordered(self, index: int, y: Value) -> Value:
-        """One direction's part of Y, or of the cotangent of Y: [T, B, H] in processing order."""
+        """Part of Y, or of Y's cotangent, of one direction: [T, B, H] in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:

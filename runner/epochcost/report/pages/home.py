@@ -45,7 +45,7 @@ _LEFT_OUT = " Loading the libraries and the data is not included."
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One of the three answers as text; ``page`` is the page about its machine or model."""
+    """A card with one of the three answers as text; ``page`` is about its machine or model."""
 
     title: str
     cost: str

@@ -98,7 +98,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """For each kind of figure (printed, drawn, derived), count how well our checks agree."""
+    """Count how well our checks agree, by kind of figure (printed, drawn, derived)."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)

@@ -214,7 +214,7 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node: the newest float value that this node or a later one reads.
+    """The newest earlier float value that each backward node, or a later node, reads.
 
     The recomputation of the node's operands waits for this value.
     """

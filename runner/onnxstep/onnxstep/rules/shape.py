@@ -143,7 +143,7 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """For each axis: index of the first selected element, counted from the front, and the step."""
+    """First selected index, counted from the front, and step along each axis."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
