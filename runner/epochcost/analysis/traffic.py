@@ -43,10 +43,10 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on a number of devices of one kind, in a software.
 
-    ``step`` is the time to decode a token, without a cache, for 1, 2, 4, ... sequences; each cached
+    To decode a token of each of 1, 2, 4, ... sequences takes ``step`` without a cache; each cached
     token of a sequence adds ``cached``. If prompts are read in between, all of them together add
-    ``once``, and each adds a polynomial of its length with the coefficients ``read`` (of the powers
-    0, 1 and 2). The time to the first token is ``first[0]`` plus ``first[1]`` times this
+    ``once``, and each prompt adds a polynomial of its length, with the coefficients ``read`` of the
+    powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]`` times this
     polynomial. ``spread`` has the ends of intervals relative to the mean: for the first token, for
     a token of a single sequence, and for a token of several. These times apply to all ``layouts``.
     """

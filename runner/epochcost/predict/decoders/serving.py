@@ -147,7 +147,7 @@ class ServingForecaster:
 def _timed(row: TokenRow) -> TokenRow | None:
     """The row with ``seconds`` set; None if the row does not determine the seconds.
 
-    For a rate at full load, the row gets the largest power of two of sequences that fit into
+    For a rate at full load, the number of sequences becomes the largest power of two that fits into
     memory.
     """
     question = row.question
