@@ -4,7 +4,7 @@ An interrupted training continues from its checkpoint in another zone with a che
 idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot instances
 for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not read the
 paper, so these rules are our own. Each second costs the price at that time, nothing is rounded, and
-no policy uses future prices. The job is replayed from many times of start at once, stretch by
+no policy uses future prices. The job is replayed from many start times at once, stretch by
 stretch; a stretch is the work up to a checkpoint. If the job does not end within the trace, that
 start gives no cost.
 """
@@ -170,7 +170,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Arrays with cost, time and events of the replayed job, with an item for each time of start.
+    """Arrays with cost, time and events of the replayed job, with an item for each start time.
 
     ``elapsed`` is in seconds. If ``finished`` is False, the trace ended before the job.
     """
@@ -266,7 +266,7 @@ class _Runs:
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """Evenly spaced times of start; without interruptions the job ends within the trace.
+    """Evenly spaced start times from which a job without interruptions ends within the trace.
 
     Raises InputError if the trace is shorter than the job.
     """
@@ -314,7 +314,7 @@ def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: flo
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean, 10th and 90th percentile, and maximum of a value over all times of start."""
+    """Mean, 10th and 90th percentile, and maximum of a value over all start times."""
 
     mean: float
     p10: float
@@ -323,14 +323,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: Floats) -> Spread:
-        """The spread of one or more values, one for each time of start."""
+        """The spread of one or more values, one for each start time."""
         p10, p90 = np.percentile(values, (10, 90))
         return cls(float(values.mean()), float(p10), float(p90), float(values.max()))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """Costs and times of a policy over all times of start that are compared.
+    """Costs and times of a policy over all start times that are compared.
 
     ``zone`` is the zone in which the policy stays, None if it moves. ``saved`` is, for each start,
     the saving as a share of the cost in the best single zone. ``interruptions`` and ``moves`` are
@@ -347,7 +347,7 @@ class PolicyResult:
 
 
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
-    """Replay a job under each policy from at most ``count`` evenly spaced times of start.
+    """Replay a job under each policy from at most ``count`` evenly spaced start times.
 
     The first result is for staying in the zone that turns out best. The comparison uses only starts
     from which the job ends within the trace under every policy. The policy that falls back on

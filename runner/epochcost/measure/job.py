@@ -75,8 +75,8 @@ class WarmUpRule(_Frozen):
 class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
-    ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of ``batches``
-    (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name. Values of
+    ``graph`` has static shapes and the scalar output ``loss``. Its inputs, by name, are the arrays
+    of ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs. Values of
     ``carried`` start at zero and pass from one held-out batch to the next.
     """
 

@@ -42,7 +42,7 @@ class Visit:
 
     @property
     def expected_seconds(self) -> Decimal:
-        """Expected duration of this round's timing, in seconds."""
+        """Expected duration of this round, in seconds."""
         return self.trial.expected_seconds / (self.rounds - self.extra)
 
     @property

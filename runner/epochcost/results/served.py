@@ -66,7 +66,7 @@ class TokenRun(Record):
     further_nanoseconds: tuple[NonNegativeInt, ...] = ()
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether both latencies, at the percentile of ``requests``, are within their bounds."""
+        """Whether first and further tokens are within the latency bounds of ``requests``."""
         return all(
             latency.percentile(requests.percentile) <= bound_ms * _NANOSECONDS_A_MS
             for latency, bound_ms in (

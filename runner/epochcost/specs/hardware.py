@@ -34,7 +34,7 @@ Capability = Annotated[
 class Accelerator(Spec):
     """Identical GPUs in a machine; memory, peak rates and power are those of a single GPU."""
 
-    name: Text = key("Make and form of the device.", "V100 SXM2 (16 GB)")
+    name: Text = key("Model and form factor of the device.", "V100 SXM2 (16 GB)")
     count: PositiveInt = key("Devices in the machine.", 8, default=1)
     compute_capability: Capability | None = optional(
         "NVIDIA's compute capability, which decides the packages of ONNX Runtime that support "
@@ -59,7 +59,7 @@ class Hardware(NamedSpec):
     provider: Text = key("Company that rents it out, or its place.", "AWS EC2")
     vcpus: PositiveInt | None = optional("Logical CPUs.", 8)
     memory_gib: Positive | None = optional("Main memory, in GiB.", 61)
-    cpu: Text | None = optional("Make of the CPU.", "Intel Xeon E5-2686 v4")
+    cpu: Text | None = optional("Model of the CPU.", "Intel Xeon E5-2686 v4")
     cores: PositiveInt | None = optional("Physical cores.", 4)
     peak_fp32_tflops: Positive | None = optional(
         "Peak of all cores together in fp32, in TFLOP/s.", 0.6

@@ -149,7 +149,7 @@ class Price(PricedSpec):
         "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
     )
     billing: BillingNameOrTable = key(
-        "Rule from used time to billed time: the name of a rule, or a table.",
+        "Rule that rounds used time to billed time: its name, or a table.",
         "per-second",
         default="per-second",
     )

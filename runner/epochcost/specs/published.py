@@ -76,7 +76,7 @@ class Claim(Spec):
     unit: Unit = key("The unit of the value.")
     price: Identifier | None = optional("Price that replaces the row's, by id in prices/.")
     relation: Literal["equal", "at-least"] = key(
-        "Whether our figure should be equal, or at least as large.", default="equal"
+        "Whether our number should be equal, or at least as large.", default="equal"
     )
     shown: Literal["printed", "drawn", "derived"] = key(
         "Whether the source prints the value, shows it in a chart, or prints figures from "
@@ -84,9 +84,7 @@ class Claim(Spec):
         default="printed",
     )
     confirmed: bool = key("False if we could not check the value in a source.", default=True)
-    differs: Text | None = optional(
-        "Reason if our figure differs at the printed precision, else left out."
-    )
+    differs: Text | None = optional("The reason if our number differs at the printed precision.")
 
     @property
     def value(self) -> Decimal:
@@ -177,12 +175,12 @@ class Remark(Spec):
     """A statement that the source makes outside its table, and how we interpret it."""
 
     said: Text = key("The source's statement, in our words.")
-    ours: Text | None = optional("Our reading of it.")
-    price: Identifier | None = optional("The price plan made from it, by id in prices/.")
+    ours: Text | None = optional("Our interpretation of the statement.")
+    price: Identifier | None = optional("The price plan that follows from it, by id in prices/.")
     hardware: Identifier | None = optional(
-        "The machine that it is about, if no price is known, by id in hardware/."
+        "The machine of the statement, if no price is known, by id in hardware/."
     )
-    model: Identifier | None = optional("The model that it is about, by its id in models/.")
+    model: Identifier | None = optional("The model of the statement, by id in models/.")
     confirmed: bool = key("False if we could not check it in a source.", default=True)
 
 

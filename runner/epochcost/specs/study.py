@@ -98,7 +98,7 @@ class Sampling(Spec):
     """
 
     relative_half_width: Annotated[Positive, Field(lt=1)] = key(
-        "Demanded precision of the mean step time: half its 95 % interval over the mean.",
+        "Demanded precision of the mean step time: half its 95 % interval divided by the mean.",
         0.02,
         default=Decimal("0.02"),
     )

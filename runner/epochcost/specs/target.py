@@ -31,7 +31,7 @@ class Ssh(Spec):
 
     name: Literal["ssh"] = key("The system's `ssh` and `rsync`.")
     host: Text = key(
-        "The host as `ssh` knows it; an alias of its configuration, too.",
+        "The host for `ssh`: an address, or an alias in its configuration.",
         "alice@gpu-box",
         pattern=HOST,
     )
@@ -42,7 +42,7 @@ class Slurm(Spec):
 
     name: Literal["slurm"] = key("A Slurm cluster.")
     login: Text | None = optional(
-        "The login node, as `ssh` knows it; by default, this machine submits jobs.",
+        "The login node for `ssh`: an address or alias; by default, this machine submits jobs.",
         "alice@login",
         pattern=HOST,
     )
@@ -52,7 +52,7 @@ class Slurm(Spec):
         default=(),
     )
     jobs: Annotated[int, Field(ge=1, le=1000)] = key(
-        "Most jobs in the queue at once; each has its node alone.", 2, default=1
+        "Most jobs in the queue at once; each job has a whole node.", 2, default=1
     )
 
 
@@ -60,9 +60,9 @@ class Sky(Spec):
     """A machine that SkyPilot rents or finds."""
 
     name: Literal["sky"] = key("SkyPilot.")
-    infra: Text = key("SkyPilot's infrastructure: cloud, region and zone.", "aws/us-east-1")
+    infra: Text = key("Where SkyPilot rents: cloud, region and zone.", "aws/us-east-1")
     instance_type: Text | None = optional("The provider's instance type.", "g6.xlarge")
-    accelerators: Text | None = optional("Accelerators by SkyPilot's name.", "L4:1")
+    accelerators: Text | None = optional("SkyPilot's name for the accelerators.", "L4:1")
     spot: bool = key(
         "Whether to rent a spot machine; the price must be of such a plan, too.", default=False
     )
@@ -77,25 +77,25 @@ class Target(NamedSpec):
     engine: EngineTable = key("How to reach the machine.")
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     price: Identifier = key(
-        "The price plan that the use costs, by id; a spot plan rents a spot machine.",
+        "The price plan of the machine, by id; with a spot plan, a spot machine is rented.",
         "g6.xlarge-on-demand-2026-07",
     )
     provider: Provider = key("The execution provider.", "cuda", default="cpu")
     limit_minutes: Minutes = key(
-        "Time after which a cell is ended on the machine, in minutes.", default=60
+        "Longest time of a trial or sweep on the machine, in minutes.", default=60
     )
     setup_minutes: Minutes = key(
-        "Most time to start and install the machine, in minutes.", default=15
+        "Longest time to start the machine and install epochcost, in minutes.", default=15
     )
     retries: Annotated[int, Field(ge=0, le=10)] = key(
-        "How often a cell is repeated after its machine was lost.", default=1
+        "How often a trial or sweep is repeated after its machine was lost.", default=1
     )
     runtime: Text | None = optional(
-        "The package of ONNX Runtime there, if not that of the extra `run` on Linux.",
+        "The package of ONNX Runtime on the machine; that of the extra `run` on Linux by default.",
         "onnxruntime==1.31.1",
     )
     setup: Array[Text] = key(
-        "Shell commands that run there before the installation and before each run.",
+        "Shell commands that run on the machine before the installation and before each run.",
         ["module load python/3.12"],
         default=(),
     )
@@ -104,7 +104,7 @@ class Target(NamedSpec):
         default=".cache/epochcost",
     )
     secrets: Array[Text] = key(
-        "Names of environment variables of this machine that the run there needs.",
+        "Names of environment variables of this machine that the run needs on the other.",
         ["HF_TOKEN"],
         default=(),
     )

@@ -124,7 +124,7 @@ class Owned(Spec):
         "Power drawn in the rest of its life, before pue, in watts.", 60, default=Decimal(0)
     )
     pue: Annotated[Positive, Field(ge=1)] = key(
-        "Power usage effectiveness: energy of the building over energy of the machine.",
+        "Power usage effectiveness: energy of the building divided by that of the machine.",
         1.5,
         default=Decimal(1),
     )
@@ -173,7 +173,7 @@ class Component(Spec):
         default="hour",
     )
     billing: BillingNameOrTable | None = optional(
-        "Rule from used to billed time of a gigabyte-month: a name or a table.", "per-second"
+        "Rule that rounds the time of a gigabyte-month: its name, or a table.", "per-second"
     )
     percent: NonNegative | None = optional(
         "A premium on other hourly parts, in percent of them.", 10
@@ -222,7 +222,7 @@ class Commitment(Spec):
         "Price of an hour of a machine beyond the commitment, in the plan's currency.", 1.9
     )
     machines: Positive = key(
-        "Number of machines that it covers at once, each for both payments; of a commitment to"
+        "Number of machines that both payments cover at once; of a commitment to"
         " spend, the committed spend over that of one machine.",
         8,
         default=Decimal(1),

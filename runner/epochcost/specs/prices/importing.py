@@ -312,7 +312,7 @@ class NewSpec:
 
     @property
     def state(self) -> str:
-        """The outcome of the row in a word or two, such as "new"."""
+        """The spec's state in a word or two, such as "new"."""
         return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
 
 
