@@ -115,7 +115,7 @@ class Limits:
 
     @property
     def phrases(self) -> Mapping[str, str]:
-        """A phrase for people about each limit, by the limit's name."""
+        """Each limit as a phrase for people, by the limit's name."""
         phrases = {}
         if self.deadline_seconds is not None:
             phrases["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
