@@ -220,8 +220,9 @@ def _remarks(compared: Compared) -> Iterator[str]:
             remark = (f'- \\* "{CONTENDERS[name]}" used {note} for', "")
             models.setdefault(remark, {})[case.subject.model] = None
         for name, reason in record["failed"].items():
-            shown = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
-            remark = (f'- "{CONTENDERS[name]}" could not run', f" The error was: `{shown}`")
+            end = reason[-_LEAVES_OUT:]
+            shown = reason if end == reason else end.partition(". ")[2] or end
+            remark = (f'- "{CONTENDERS[name]}" could not run', f" Its message ends with `{shown}`.")
             models.setdefault(remark, {})[case.subject.model] = None
     if models:
         yield "\n".join(f"{head} {', '.join(who)}.{tail}" for (head, tail), who in models.items())
