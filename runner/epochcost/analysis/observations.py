@@ -93,12 +93,12 @@ class Observation:
     were timed, or None. ``peak_memory_bytes`` is the worker's peak memory on the host, or on the
     GPU for CUDA.
 
-    ``variant`` describes settings other than the defaults. ``vcpus`` is the number of
-    CPUs to which the trial was pinned, None for all. ``agreement`` describes how far its outputs
-    are from fp32. ``stack`` is our runtime or the published software; times of different stacks
-    never compete. ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples
-    of the logarithm of a predicted time, relative to its mean, and correlated between machines;
-    other times have None.
+    ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
+    the trial was pinned, None for all. ``agreement`` describes how far its outputs are from fp32.
+    ``stack`` is our runtime or the published software; times of different stacks never compete.
+    ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of the
+    logarithm of a predicted time, relative to its mean, and correlated between machines; other
+    times have None.
     """
 
     workload: Workload
