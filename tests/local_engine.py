@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from epochcost.fleet.engine import Engine, JobState
+from epochcost.fleet.ledger import Tariff
 from epochcost.fleet.shell import EngineError
-from epochcost.specs.target import Target
 
 RESULTS = "docs/data/results"
 
@@ -21,10 +21,10 @@ class LocalEngine(Engine):
 
     problem = ""
 
-    def __init__(self, target: Target, payload: Path, root: Path) -> None:
-        del payload
+    def __init__(self, tariff: Tariff, payload: Path, root: Path) -> None:
+        super().__init__(tariff, payload, root)
         self._root = root
-        self._place = Path(target.engine.host).absolute()  # type: ignore[union-attr]
+        self._place = Path(str(self.target.host)).absolute()
         self._jobs: dict[str, subprocess.Popen[bytes]] = {}
 
     def check(self) -> None:
@@ -65,7 +65,7 @@ class LocalEngine(Engine):
         if (self._place / RESULTS).exists():
             shutil.copytree(self._place / RESULTS, results, dirs_exist_ok=True)
 
-    def tear_down(self) -> None:
+    def tear_down(self, _job: str) -> None:
         """Wait for the end of all runs."""
         for process in self._jobs.values():
             process.wait()

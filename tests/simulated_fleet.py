@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.errors import CapabilityError
-from epochcost.fleet.cells import Cell, Intake, Queue
+from epochcost.fleet.cells import Cell, Intake
 from epochcost.fleet.engine import Engine, JobState
 from epochcost.fleet.launch import measure_all
 from epochcost.fleet.ledger import Entries, Ledger, Tariff
@@ -26,7 +26,7 @@ from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import Launch, Station, Waits
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.target import IDLE_MINUTES, Target
+from epochcost.specs.target import IDLE_MINUTES, Slurm, Target
 
 _FAULT_PASSES = 0.8
 
@@ -120,12 +120,18 @@ class SimulatedEngine(Engine):
             raise EngineError(f"{target.id}: no machine", passing=True)
         return machine or Machine(world.now, 0)
 
+    @property
+    def target(self) -> Target:  # type: ignore[override]
+        """The target of the tariff."""
+        return self.tariff.target
+
+    @property
+    def limit_seconds(self) -> int:  # type: ignore[override]
+        """The longest time of a job."""
+        return 60 * self.target.limit_minutes
+
     def check(self) -> None:
         """Nothing is wrong with the target."""
-
-    def hourly_price(self) -> Decimal | None:
-        """The engine has no price."""
-        return None
 
     def start(self) -> None:
         """Bring a machine up; a start that fails may leave it up, to end itself."""
@@ -139,14 +145,10 @@ class SimulatedEngine(Engine):
             world.starts += 1
         self._call(setup_seconds)
 
-    @property
-    def _limit(self) -> int:
-        return 60 * self.tariff.target.limit_minutes
-
     def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Start a job that takes a part of its limit."""
         machine = self._call(5)
-        end = self.world.now + self._limit * self.world.random.random()
+        end = self.world.now + self.limit_seconds * self.world.random.random()
         machine.jobs[job] = end, self.world.random.random() >= self.world.bad
         machine.busy_until = max(machine.busy_until, end)
         self.world.trials[job] = arguments[-1]
@@ -181,7 +183,7 @@ class SimulatedEngine(Engine):
             if good and end <= self.world.now:
                 self.world.collected.add(self.world.trials[job])
 
-    def tear_down(self) -> None:
+    def tear_down(self, _job: str) -> None:
         """End the machine."""
         self._call(20, needs_machine=False)
         if self.tariff.target.id in self.world.machines:
@@ -190,6 +192,8 @@ class SimulatedEngine(Engine):
 
 class SimulatedCluster(SimulatedEngine):
     """A cluster in the simulated world: each job waits, then pays a node while it runs."""
+
+    held = False
 
     def _node(self, job: str) -> str:
         return f"{self.tariff.target.id} {job}"
@@ -203,7 +207,7 @@ class SimulatedCluster(SimulatedEngine):
         world = self.world
         world.require_alive()
         begin = world.now + 1000 * world.random.random()
-        end = begin + self._limit * world.random.random()
+        end = begin + self.limit_seconds * world.random.random()
         good = world.random.random() >= world.bad
         world.trials[job] = arguments[-1]
         world.machines[self._node(job)] = Machine(begin, 0, {job: (end, good)}, end)
@@ -240,6 +244,10 @@ class SimulatedCluster(SimulatedEngine):
         self._call(1)
         if self._node(job) in self.world.machines:
             self._end(self._node(job), self.world.now)
+
+    def tear_down(self, job: str) -> None:
+        """End the job."""
+        self.cancel(job)
 
     def collect(self, results: Path) -> None:
         """Copy the results of all jobs that ended well."""
@@ -322,16 +330,15 @@ def simulated_launch(
         world.require_alive()
         world.now += seconds
 
-    def reach(target: Target) -> tuple[Tariff, Engine]:
-        tariff = Tariff.of(catalogue, target)
-        engine = SimulatedEngine if target.held else SimulatedCluster
-        return tariff, engine(world, tariff)
+    def reach(target: Target) -> Engine:
+        engine = SimulatedCluster if isinstance(target.engine, Slurm) else SimulatedEngine
+        return engine(world, Tariff.of(catalogue, target))
 
     launch = Launch(
         folder=catalogue.root,
         intake=SimulatedIntake(world, catalogue.root / "results"),
         options=("run",),
-        queue=Queue(cell for cell in cells if cell.id not in world.taken_in),
+        waiting=[cell for cell in cells if cell.id not in world.taken_in],
         ledger=ledger,
         on_event=on_event,
         clock=lambda: world.now,

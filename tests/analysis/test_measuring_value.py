@@ -19,7 +19,9 @@ from epochcost.analysis.measuring_value import (
     order_by_value,
     steps,
 )
+from epochcost.plan.trial import Trial
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.study import Provider
 
 ROOT = Path(__file__).parents[2]
 _MODEL = "resnet50"
@@ -88,29 +90,45 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     return read_inputs(load_catalogue(ROOT), [docs / "data" / "results"], docs, cache)
 
 
-def _cells(inputs: Inputs) -> list[MeasurableCell]:
+@pytest.fixture(scope="module")
+def cells(inputs: Inputs) -> list[MeasurableCell]:
     """Inference in two batch sizes on some machines, the larger batch at twice the price."""
     hardware = inputs.catalogue.hardware
     return [
-        MeasurableCell(
-            machine, _MODEL, "inference", batch, "fp32", hardware[machine].device, Decimal(batch)
-        )
+        MeasurableCell(machine, _trial(batch, hardware[machine].device), Decimal(batch))
         for machine, batch in itertools.product(_MACHINES, (1, 2))
     ]
 
 
+def _trial(batch: int, provider: Provider, model: str = _MODEL) -> Trial:
+    return Trial(
+        model=model,
+        mode="inference",
+        provider=provider,
+        batch_size=batch,
+        seed=0,
+        runtime="onnxruntime==1.31.1",
+        producer="0",
+        graph_sha256="0" * 64,
+        spec_sha256="0" * 64,
+        relative_half_width=Decimal("0.1"),
+        minimum_samples=10,
+        budget_seconds=Decimal(1),
+    )
+
+
 @pytest.fixture(scope="module")
-def values(inputs: Inputs) -> tuple[CellsValue, ...]:
+def values(inputs: Inputs, cells: list[MeasurableCell]) -> tuple[CellsValue, ...]:
     """The order of all these cells."""
-    return order_by_value(inputs, _cells(inputs), 10)
+    return order_by_value(inputs, cells, 10)
 
 
 def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellsValue, ...]) -> None:
     """Each machine is named at most once, by its less expensive cell."""
     assert values
-    cells = [cell for value in values for cell in value.cells]
-    assert len({cell.machine for cell in cells}) == len(cells)
-    assert {cell.dollars for cell in cells} == {1}
+    named = [cell for value in values for cell in value.cells]
+    assert len({cell.machine for cell in named}) == len(named)
+    assert {cell.dollars for cell in named} == {1}
     for value in values:
         assert value.answers == 1
         assert 0 < value.saved < 1
@@ -129,18 +147,21 @@ def test_a_sentence_says_what_a_dollar_buys(values: tuple[CellsValue, ...]) -> N
     )
 
 
-def test_fewer_cells_are_the_first_of_more(inputs: Inputs, values: tuple[CellsValue, ...]) -> None:
+def test_fewer_cells_are_the_first_of_more(
+    inputs: Inputs, cells: list[MeasurableCell], values: tuple[CellsValue, ...]
+) -> None:
     """The order is the same every time; only a pair may not fit."""
-    few = order_by_value(inputs, _cells(inputs), 2)
+    few = order_by_value(inputs, cells, 2)
     assert few == values[: len(few)]
 
 
-def test_cells_without_a_prediction_have_no_value(inputs: Inputs) -> None:
+def test_cells_without_a_prediction_have_no_value(
+    inputs: Inputs, cells: list[MeasurableCell]
+) -> None:
     """The CPUs of a machine with a GPU, unknown models and machines are left out."""
-    cells = _cells(inputs)
     others = [
-        *(replace(cell, provider="cpu") for cell in cells if cell.provider == "cuda"),
-        replace(cells[0], model="unknown"),
+        *(replace(cell, trial=_trial(1, "cpu")) for cell in cells if cell.trial.provider == "cuda"),
+        replace(cells[0], trial=_trial(1, "cuda", "unknown")),
         replace(cells[0], machine="unknown"),
     ]
     assert order_by_value(inputs, others, 5) == ()

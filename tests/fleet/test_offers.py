@@ -13,6 +13,7 @@ import tomli
 from epochcost.errors import InputError
 from epochcost.fleet.ledger import Tariff
 from epochcost.fleet.offers import cheapest_target, proposed_price
+from epochcost.fleet.sky import SkyEngine
 from epochcost.fleet.station import Station
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.loader import load_catalogue
@@ -36,7 +37,6 @@ def test_cheapest_target_has_the_lowest_price_of_an_hour(catalogue: Catalogue) -
     price = catalogue.price(target.price)
     assert target.engine.instance_type == target.hardware
     assert target.engine.infra.startswith(("aws/", "gcp/"))
-    assert target.engine.spot == (price.plan == "spot")
     amounts = [
         each.amount
         for each in current_prices(catalogue.prices.values())
@@ -53,10 +53,10 @@ def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
 
 
 def _station(catalogue: Catalogue, quote: Decimal | None, *starts: float) -> Station:
-    engine = Sky(name="sky", infra="aws/us-east-1", instance_type="g6.xlarge")
-    target = Target(id="l4", engine=engine, hardware="g6.xlarge", price=L4)
-    tariff = Tariff.of(catalogue, target).quoted(quote)
-    return Station("l4", None, tariff, None, startup_seconds=list(starts))  # type: ignore[arg-type]
+    machine = Sky(name="sky", infra="aws/us-east-1", instance_type="g6.xlarge")
+    target = Target(id="l4", engine=machine, hardware="g6.xlarge", price=L4)
+    engine = SkyEngine(Tariff.of(catalogue, target).quoted(quote), Path(), Path())
+    return Station("l4", None, engine, startup_seconds=list(starts))  # type: ignore[arg-type]
 
 
 def test_price_paid_and_start_become_a_price_spec(catalogue: Catalogue) -> None:
@@ -81,5 +81,5 @@ def test_a_price_that_is_as_declared_is_not_proposed(catalogue: Catalogue) -> No
 
 def test_a_quote_above_the_spec_is_reserved(catalogue: Catalogue) -> None:
     """Money is reserved at the price that the engine quotes, not at an older, lower price."""
-    dear = _station(catalogue, Decimal("8.048")).tariff
-    assert round(dear.most(1), 9) == round(10 * _station(catalogue, None).tariff.most(1), 9)
+    dear = _station(catalogue, Decimal("8.048")).engine.tariff
+    assert round(dear.most(1), 9) == round(10 * _station(catalogue, None).engine.tariff.most(1), 9)

@@ -80,8 +80,8 @@ def test_the_wheel_contains_the_code_and_its_revision(payload: Path) -> None:
 @NEEDS_RSYNC
 def test_it_runs_without_a_network(home: Path, payload: Path, project: Path) -> None:
     """If all packages are there, pip asks no index; specs there are exactly the project's."""
-    offline_environment(home / "our cells/venv")
-    there = home / "our cells/project"
+    offline_environment(home / "our cells/box/venv")
+    there = home / "our cells/box/project"
     stale, result = there / "specs/prices/stale.toml", there / "docs/data/results/a/b.json"
     for path in (stale, result):
         path.parent.mkdir(parents=True)
@@ -93,7 +93,7 @@ def test_it_runs_without_a_network(home: Path, payload: Path, project: Path) -> 
     assert not stale.exists()
     assert result.exists()
     imported = (
-        HERE.run(f"cd 'our cells'; unset PYTHONPATH; venv/bin/python -c '{_IMPORTED}'")
+        HERE.run(f"cd 'our cells/box'; unset PYTHONPATH; venv/bin/python -c '{_IMPORTED}'")
         .strip()
         .split("\t")
     )
@@ -136,7 +136,7 @@ def test_a_repeated_installation_waits_for_the_first(
 
 def write_python(home: Path, script: str) -> None:
     """Write a Python whose pip runs a script instead."""
-    python = home / "our cells/venv/bin/python"
+    python = home / "our cells/box/venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
@@ -159,4 +159,4 @@ def test_a_failing_setup_stops_the_installation(home: Path, payload: Path, proje
     """The message of the user's command is the reason."""
     with pytest.raises(EngineError, match="no such module: python/9"):
         install(HERE, target(setup=["echo no such module: python/9 >&2; false"]), payload, project)
-    assert not (home / "our cells/venv").exists()
+    assert not (home / "our cells/box/venv").exists()

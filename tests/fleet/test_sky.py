@@ -15,16 +15,10 @@ import pytest
 
 from epochcost.fleet.engine import Engine, JobState
 from epochcost.fleet.shell import EngineError
-from epochcost.fleet.sky import SkyEngine, task
-from epochcost.fleet.ssh import SshEngine
-from epochcost.specs.target import Sky, Target
+from epochcost.fleet.sky import SkyEngine
+from target_tariffs import tariff_of
 
-_MACHINE = {
-    "name": "sky",
-    "infra": "aws/us-east-1",
-    "instance_type": "g6.xlarge",
-    "spot": True,
-}
+_MACHINE = {"name": "sky", "infra": "aws/us-east-1", "instance_type": "g6.xlarge"}
 _CATALOGUE = (
     "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,"
     "AvailabilityZone,Arch\ng6.xlarge,L4,1.0,4.0,16.0,\"{'Gpus': [{'Name': 'L4', 'Count': 1, "
@@ -41,21 +35,9 @@ print(resources.autostop_config.wait_for.value)
 """
 
 
-def _target(**machine: object) -> Target:
-    return Target.model_validate(
-        {
-            "id": "l4.spot",
-            "engine": _MACHINE | machine,
-            "hardware": "g6.xlarge",
-            "price": "g6.xlarge-spot",
-            "setup_minutes": 15,
-            "limit_minutes": 60,
-        }
-    )
-
-
 def _engine(folder: Path = Path(), **machine: object) -> SkyEngine:
-    return SkyEngine(_target(**machine), folder, Path())
+    spec = {"id": "l4.spot", "setup_minutes": 15, "limit_minutes": 60}
+    return SkyEngine(tariff_of("spot", **spec, engine=_MACHINE | machine), folder, Path())
 
 
 class _Cloud:
@@ -83,7 +65,7 @@ def calls_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return lambda *_: calls.append(name) or JobState("running")
 
     monkeypatch.setattr(Engine, "start", note("start"))
-    monkeypatch.setattr(SshEngine, "submit", note("submit"))
+    monkeypatch.setattr(Engine, "submit", note("submit"))
     monkeypatch.setattr(Engine, "poll", note("poll"))
     return calls
 
@@ -157,16 +139,18 @@ def test_tear_down_is_verified(cloud: _Cloud, tmp_path: Path) -> None:
     engine.start()
     cloud.change(faults={"down": "ignored"})
     with pytest.raises(EngineError, match="since it may cost money"):
-        engine.tear_down()
+        engine.tear_down("job-1")
     cloud.change(faults={})
-    engine.tear_down()
-    engine.tear_down()
+    engine.tear_down("job-1")
+    engine.tear_down("job-1")
     assert cloud.machines == {}
 
 
 def test_check_names_what_is_missing(cloud: _Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cloud without credentials and a machine without SkyPilot are one line each."""
-    _engine().check()
+    engine = _engine()
+    engine.check()
+    assert not engine.tariff.is_quoted
     cloud.change(clouds=["gcp"])
     with pytest.raises(EngineError, match=r"l4.spot: SkyPilot has no access to aws: `sky check"):
         _engine().check()
@@ -190,7 +174,9 @@ def test_the_quote_is_the_lowest_offer_of_the_instance_type(cloud: _Cloud) -> No
     cloud.change(
         offers=[offer, offer | {"spot_price": 0.3}, {**offer, "instance_type": "g6.2xlarge"}]
     )
-    assert _engine(accelerators="L4:1").hourly_price() == Decimal("0.3")
+    engine = _engine(accelerators="L4:1")
+    engine.check()
+    assert (engine.tariff.price.amount, engine.tariff.is_quoted) == (Decimal("0.3"), True)
     assert _engine(accelerators="L4:1", instance_type="g6.4xlarge").hourly_price() is None
     assert _engine().hourly_price() is None
 
@@ -213,9 +199,7 @@ def test_the_real_skypilot_accepts_the_task(
     }.items():
         (catalogue / name).parent.mkdir(parents=True, exist_ok=True)
         (catalogue / name).write_text(text)
-    target = _target()
-    assert isinstance(target.engine, Sky)
-    good = task(target, target.engine, "epochcost-l4-spot")
+    good = _engine().task
     assert _validated(program, good) == "g6.xlarge True 0.3 85 True none"
     good["resources"]["instance_type"] = "g6.xxlarge"
     assert "Invalid instance type 'g6.xxlarge'" in _validated(program, good)
@@ -226,7 +210,7 @@ def test_the_real_skypilot_accepts_the_task(
         assert _engine(accelerators="L4:1").hourly_price() == Decimal("0.3")
         with pytest.raises(EngineError, match="Cloud access is not set up"):
             _engine(tmp_path).start()
-        _engine().tear_down()
+        _engine().tear_down("job-1")
     finally:
         subprocess.run((program, "api", "stop"), check=True)
 

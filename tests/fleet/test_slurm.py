@@ -18,10 +18,10 @@ from epochcost.fleet.engine import JobState, State
 from epochcost.fleet.ledger import FOLDER
 from epochcost.fleet.shell import EngineError, Shell
 from epochcost.fleet.slurm import SlurmEngine
-from epochcost.specs.target import Target
 from remote_homes import NEEDS_RSYNC, NEEDS_SSHD, make_machines, offline_environment
 from slurm_cluster import NEEDS_SLURM, SlurmCluster, running_cluster
 from sound_results import sound_results
+from target_tariffs import tariff_of
 from tiny_project import price_text, write_tiny_project
 
 pytestmark = [NEEDS_SLURM, NEEDS_RSYNC, pytest.mark.slow]
@@ -100,10 +100,10 @@ def short_jobs(
     python = place / "venv/bin/python"
     python.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     python.chmod(0o755)
-    spec = {"id": "short", "hardware": "node-a", "price": "own", "folder": "our cells"}
+    spec = {"id": "short", "hardware": "node-a", "folder": "our cells"}
     chosen = [f"--constraint={constraint}", *options]
     nodes = {"engine": {"name": "slurm", "options": chosen} | keys}
-    return SlurmEngine(Target.model_validate(spec | nodes), folder, folder)
+    return SlurmEngine(tariff_of(**spec, **nodes), folder, folder)
 
 
 def begun(nodes: SlurmEngine, text: str, limit_seconds: int = 60) -> str:

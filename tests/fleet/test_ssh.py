@@ -15,12 +15,11 @@ import psutil
 import pytest
 
 from crowding import crowded
-from epochcost.fleet.engine import JobState
+from epochcost.fleet.engine import Engine, JobState
 from epochcost.fleet.payload import build_payload
 from epochcost.fleet.shell import EngineError
-from epochcost.fleet.ssh import SshEngine
-from epochcost.specs.target import Target
 from remote_homes import NEEDS_SSHD, Machines, make_machines, offline_environment
+from target_tariffs import tariff_of
 from tiny_project import OWNED_PRICE, write_tiny_project
 
 pytestmark = [NEEDS_SSHD, pytest.mark.slow]
@@ -81,15 +80,15 @@ def answering_fixture(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> No
         machines.start()
 
 
-def engine(machines: Machines, name: str, **keys: object) -> SshEngine:
+def engine(machines: Machines, name: str, **keys: object) -> Engine:
     """The engine of a machine."""
-    spec = {"id": name, "hardware": name, "price": "own", "folder": "our cells"}
+    spec = {"id": name, "hardware": name, "folder": "our cells"}
     host = {"engine": {"name": "ssh", "host": name}, "setup": ["export PIP_NO_INDEX=1"]}
-    target = Target.model_validate(spec | host | keys)
-    return SshEngine(target, machines.folder / "payload", machines.folder / "project")
+    tariff = tariff_of(**(spec | host | keys))
+    return Engine(tariff, machines.folder / "payload", machines.folder / "project")
 
 
-def short_jobs(machines: Machines, name: str, **keys: object) -> SshEngine:
+def short_jobs(machines: Machines, name: str, **keys: object) -> Engine:
     """The engine of a machine whose program runs its arguments, for jobs of any length."""
     place = machines.home(name) / "short jobs" / name
     for part in ("venv/bin", "project", "jobs"):
@@ -100,14 +99,14 @@ def short_jobs(machines: Machines, name: str, **keys: object) -> SshEngine:
     return engine(machines, name, folder="short jobs", **keys)
 
 
-def begun(box: SshEngine, text: str) -> str:
+def begun(box: Engine, text: str) -> str:
     """Start a job that runs a script; returns its name."""
     job = f"job-{time.monotonic_ns()}"
     box.submit(job, ("bash", "-c", text))
     return job
 
 
-def ended(box: SshEngine, job: str) -> JobState:
+def ended(box: Engine, job: str) -> JobState:
     """The state of a job after its end."""
     while True:
         state = box.poll(job)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from epochcost.errors import InputError
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.make import (
     QUICK_BUDGET_SECONDS,
@@ -19,6 +20,7 @@ from epochcost.plan.make import (
     leave_out_oversized,
     merge_plans,
     plan_study,
+    select,
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
@@ -106,6 +108,16 @@ def test_an_unusable_provider_is_left_out_with_its_reason() -> None:
         LeftOut("mlp training cuda", "no GPU was found"),
         LeftOut("mlp inference cuda", "no GPU was found"),
     )
+
+
+def test_an_unknown_trial_is_refused_with_each_reason_once() -> None:
+    """The error has a line for each reason, however many works the plan leaves out for it."""
+    plan = plan_study(BOTH, study(models=["mlp", "cnn"]), CPU_ONLY, graphs=GRAPHS)
+    with pytest.raises(InputError) as refused:
+        select(plan, ["0123"])
+    first, *reasons = str(refused.value).splitlines()
+    assert first.startswith("--trial 0123: expected the id of a trial that can run on the machine")
+    assert reasons == ["  mlp training cuda and 3 more: no GPU was found"]
 
 
 def test_a_mode_that_the_model_does_not_declare_is_left_out() -> None:

@@ -61,14 +61,6 @@ def test_price_of_a_target_is_of_its_hardware(project: Project) -> None:
     assert project.faults() == [f"{TARGET}:3:1: {demand}"]
 
 
-def test_spot_machine_has_a_spot_price(project: Project) -> None:
-    """A spot machine billed at another plan would be reserved the wrong money."""
-    engine = '[engine]\nname = "sky"\ninfra = "aws"\nspot = true\n'
-    project.write(TARGET, TEXT.partition("[engine]")[0] + engine)
-    (fault,) = project.faults()
-    assert fault.startswith(f"{TARGET}:7:1: engine.spot: should be false, as the plan of the price")
-
-
 @pytest.mark.parametrize("engine", ["clouds", "slurm", "your-machines"])
 def test_targets_of_how_to_pages_are_valid(engine: str) -> None:
     """Each page shows a target whose file has the target's name."""

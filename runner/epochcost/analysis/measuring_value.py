@@ -10,7 +10,7 @@ been measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.analysis.odds import deviations
 from epochcost.analysis.predicted import JointTimes, Predictions, joint_times
 from epochcost.analysis.rows import Row, group_by, price_rows, ranking
+from epochcost.plan.trial import Trial
 from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
-from epochcost.specs.study import Mode, Precision, Provider
+from epochcost.specs.study import Mode
 from epochcost.units import count_words, money, rounded
 
 # A free measurement counts as this price, so that the best of several free ones comes first.
@@ -39,19 +40,12 @@ _GOALS: Mapping[Mode, Goal] = MappingProxyType({"training": "full", "inference":
 _RIVALS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MeasurableCell:
-    """A model, mode and batch size on a machine; ``dollars`` is the most that measuring costs.
-
-    ``machine`` is the id of a hardware spec.
-    """
+    """A trial on a machine, the id of a hardware spec; ``dollars`` is the most that it costs."""
 
     machine: str
-    model: str
-    mode: Mode
-    batch_size: int
-    precision: Precision
-    provider: Provider
+    trial: Trial
     dollars: Decimal
 
 
@@ -68,7 +62,9 @@ class CellsValue:
 
     def sentence(self, currency: str) -> str:
         """State the price and the use of the measurements."""
-        cells = " and ".join(f"{cell.model} {cell.mode} on {cell.machine}" for cell in self.cells)
+        cells = " and ".join(
+            f"{cell.trial.model} {cell.trial.mode} on {cell.machine}" for cell in self.cells
+        )
         cost = money(sum((cell.dollars for cell in self.cells), Decimal(0)), currency)
         return (
             f"measuring {cells} costs at most {cost} and is expected to cut the regret of "
@@ -200,18 +196,20 @@ def order_by_value(
     predicted time are left out, and so are those that save nothing, such as all cells of a time
     that has been measured. Raises the errors of ``predict_times``.
     """
-    modes = {(cell.model, cell.mode) for cell in cells}
-    times = _times(inputs, sorted({model for model, _ in modes}))
+    works = {(cell.trial.model, cell.trial.mode) for cell in cells}
+    times = _times(inputs, sorted({model for model, _ in works}))
     priced = price_rows(inputs.catalogue, times.rows)
     jobs = group_by(priced, lambda row: (row.observed.workload.id, row.mode))
-    answers = [_answers(jobs[key]) for key in sorted(modes & jobs.keys())]
+    answers = [_answers(jobs[work]) for work in sorted(works & jobs.keys())]
     rows = [(job, row) for job, ranked in enumerate(answers) for row in ranked]
     if not rows:
         return ()
-    cheapest = _cheapest_cells(inputs, cells, times, [row for _, row in rows])
+    indices = [times.rows[row.observed] for _, row in rows]
+    observed = {row.observed: at for (_, row), at in zip(rows, indices, strict=True)}
+    cheapest = _cheapest_cells(inputs, cells, observed)
     ways = Ways(
         jobs=np.array([job for job, _ in rows]),
-        times=np.array([times.rows[row.observed] for _, row in rows]),
+        times=np.array(indices),
         costs=np.array([_log_cost(row) for _, row in rows]),
         covariance=times.covariance,
     )
@@ -225,29 +223,30 @@ def order_by_value(
 
 
 def _cheapest_cells(
-    inputs: Inputs, cells: Sequence[MeasurableCell], times: JointTimes, rows: Sequence[Row]
+    inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
     """The cheapest trial and machine to measure each predicted time, by the time's index.
 
-    Trials with the precision of the prediction come first.
+    Cells with the precision of the prediction come first, and large batches among equals.
     """
     predicted = {
-        (row.observed.machine.hardware, row.observed.workload.id, row.mode): row.observed
-        for row in rows
-        if row.observed.kind == "predicted"
+        (observed.machine.hardware, observed.workload.id, observed.mode): observed
+        for observed in times
+        if observed.kind == "predicted"
     }
     measuring = [
-        (precision_of(cell.precision) != observed.precision, cell.dollars, number)
-        for number, cell in enumerate(cells)
-        if (observed := predicted.get((cell.machine, cell.model, cell.mode)))
-        if inputs.catalogue.hardware[cell.machine].device == cell.provider
+        (cell, observed)
+        for cell in cells
+        if (observed := predicted.get((cell.machine, cell.trial.model, cell.trial.mode)))
+        if inputs.catalogue.hardware[cell.machine].device == cell.trial.provider
     ]
-    cheapest: dict[int, MeasurableCell] = {}
-    for *_, number in sorted(measuring):
-        cell = cells[number]
-        time = times.rows[predicted[cell.machine, cell.model, cell.mode]]
-        cheapest.setdefault(time, cell)
-    return cheapest
+
+    def rank(pair: tuple[MeasurableCell, Observation]) -> tuple[bool, Decimal, int]:
+        trial, dollars = pair[0].trial, pair[0].dollars
+        return precision_of(trial.precision) != pair[1].precision, dollars, -trial.batch_size
+
+    by_time = group_by(measuring, lambda pair: times[pair[1]])
+    return {time: min(pairs, key=rank)[0] for time, pairs in by_time.items()}
 
 
 def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:

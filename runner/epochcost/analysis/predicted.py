@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, partial
@@ -160,8 +160,8 @@ def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
     """Predict times in our runtime as ``predict_times`` does, with the errors that they share."""
     timed: dict[Observation, int] = {}
     covariance: Matrix = np.empty((0, 0))
-    for asked in _asked(inputs, models, None):
-        own = [answer for answer in _forecasts(asked)[0] if not answer[0].question.program]
+    for asked in _asked(inputs, models, None, programs=False):
+        own = _forecasts(asked)[0]
         questions = list(dict.fromkeys(task.question for task, _ in own))
         places = {question: len(covariance) + at for at, question in enumerate(questions)}
         if own:
@@ -173,9 +173,12 @@ def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
 
 
 def _asked(
-    inputs: Inputs, models: Iterable[Model], precision: Precision | None
+    inputs: Inputs, models: Iterable[Model], precision: Precision | None, *, programs: bool = True
 ) -> Iterator[_Asked]:
-    """Yield the tasks on GPUs, then those on CPUs; nothing without tables of observations."""
+    """Yield the tasks on GPUs, then those on CPUs; nothing without tables of observations.
+
+    ``programs`` says whether to ask for times of published programs, too.
+    """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return
@@ -199,7 +202,9 @@ def _asked(
             if profile is None or not has_kin(profile, rates.rates):
                 without.append(NoTime(model.id, _refusal(kind, profile)))
                 continue
-            questions, unasked = _questions(model, profile, here, rates, precision)
+            published = rates.rates if programs and kind == "cuda" else ()
+            nearest = cache(partial(nearest_program, model.task, profile, published))
+            questions, unasked = _questions(model, profile, here, nearest, precision)
             tasks += questions
             without += unasked
         yield _Asked(tasks, _forecaster(inputs, rates, profiles, tasks), tuple(without))
@@ -302,13 +307,15 @@ def _questions(
     model: Model,
     profile: Profile,
     places: Sequence[_Place],
-    evidence: _Learnt,
+    nearest: Callable[[Mode, Precision], Program | None],
     precision: Precision | None,
 ) -> tuple[list[_Task], list[NoTime]]:
-    """The tasks to predict for a model, and a reason for each machine without a task."""
+    """The tasks to predict for a model, and a reason for each machine without a task.
+
+    ``nearest`` finds the published program that is most similar to the model.
+    """
     tasks: list[_Task] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    nearest = cache(partial(nearest_program, model.task, profile, evidence.rates))
     for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
         used = precision or usual_precision(place.device)
         if not computes_in(place.device, used):
@@ -316,7 +323,7 @@ def _questions(
         need = partial(needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
         fitting = [size for size in sizes if need(size) < memory]
-        program = nearest(mode, used) if place.hardware.device == "cuda" else None
+        program = nearest(mode, used)
         reason = ""
         if not fitting:
             needed = memory_words(need(min(sizes)))

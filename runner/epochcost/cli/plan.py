@@ -20,6 +20,7 @@ from epochcost.cli.terminal import (
     AsIs,
     HardwareId,
     OutputFormat,
+    Quick,
     Studies,
     WideTable,
     fields_of,
@@ -35,7 +36,7 @@ from epochcost.execute.kernels import CheckedGraph, check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import SizeOrError, model_sizes
 from epochcost.measure.gpus import shown_gpus
-from epochcost.plan.make import Plan, RunRequest
+from epochcost.plan.make import Plan, RunRequest, by_reason
 from epochcost.plan.size import ModelSize
 from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price
@@ -62,10 +63,7 @@ class Selection:
         typer.Option(help="Only this execution provider; an error if it is unusable."),
     ] = None
     hardware: HardwareId = "local"
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="A few seconds per trial; the interval of the mean is wider."),
-    ] = False
+    quick: Quick = False
     as_is: AsIs = False
     device: Annotated[
         int | None,
@@ -256,8 +254,7 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         budget = seconds(float(sweep.trial.expected_seconds))
         rounds = f" in {sweep.rounds} rounds" if sweep.rounds > 1 else ""
         say(f"sweep {sweep.id}, {budget} a size{rounds}: {sweep.title}")
-    for reason in dict.fromkeys(omission.reason for omission in plan.left_out):
-        names = [omission.what for omission in plan.left_out if omission.reason == reason]
+    for reason, names in by_reason(plan.left_out).items():
         say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in names)]))
 
 

@@ -32,7 +32,7 @@ from epochcost.execute.assignment import (
 )
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
-from epochcost.plan.make import Plan
+from epochcost.plan.make import Plan, why_left_out
 from epochcost.results.store import ResultStore
 from epochcost.specs.study import Provider
 
@@ -62,7 +62,7 @@ def run(
     catalogue, hardware = own_catalogue(), selection.hardware
     planned = plan_run(catalogue, selection.request())
     if not planned.trials and not planned.sweeps:
-        reasons = "".join(f"\n  {trial.what}: {trial.reason}" for trial in planned.left_out)
+        reasons = "".join(f"\n  {reason}" for reason in why_left_out(planned.left_out))
         raise InputError(f"expected at least one trial to run, found none{reasons}")
     show_extent(planned, catalogue, hardware)
     show_gpus()

@@ -71,6 +71,10 @@ HardwareId = Annotated[
 WideTable = Annotated[
     bool, typer.Option("--wide", help="Show all columns, at any width of the terminal.")
 ]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="A few seconds per trial; the interval of the mean is wider."),
+]
 AsIs = Annotated[
     bool,
     typer.Option("--as-is", help="Measure although the machine contradicts --hardware; mark it."),

@@ -1,7 +1,8 @@
-"""The interface between a launch and an engine, and the work that all engines share.
+"""The interface between a launch and an engine, and the engine of machines that `ssh` reaches.
 
 An engine reaches one target. It needs a folder there, where each job has a folder ``jobs/NAME``
-with its ``log`` and, after its end, its ``exit`` code. So a job's state outlives a connection.
+with its ``script``, its ``log`` and, after its end, its ``exit`` code. So a job's state outlives a
+connection. Engines differ in the scripts that submit and cancel a job and print its state.
 
 Each call returns within a minute or raises `EngineError`; `start` has the target's
 ``setup_minutes``, and `collect` and `tear_down` together have ``IDLE_MINUTES``.
@@ -10,14 +11,14 @@ Each call returns within a minute or raises `EngineError`; `start` has the targe
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
+from epochcost.fleet.ledger import Tariff
 from epochcost.fleet.payload import RESULTS, install, run_script
 from epochcost.fleet.shell import Shell
-from epochcost.specs.target import Target
 
 # "lost": the machine went away, and the job with it; "ended" says nothing about the result.
 State = Literal["queued", "starting", "running", "ended", "failed", "lost"]
@@ -30,6 +31,25 @@ timeout --kill-after={grace} {limit} bash -l -c {run} 9>&- &
 wait $!
 wait $!
 echo $? >jobs/{job}/exit
+"""
+# `mkdir` fails if the job was cancelled before.
+_WRITE = "mkdir jobs/{job} && printf %s {script} >jobs/{job}/script || exit\n"
+# The watching process alone inherits the lock, and holds it until it has written the exit code. So
+# neither a lost connection nor a restart of the machine leaves a doubt about the job's state.
+_SUBMIT = """\
+exec 9>jobs/{job}/lock && flock 9 || exit
+setsid bash jobs/{job}/script </dev/null >jobs/{job}/log 2>&1 &
+echo $! >jobs/{job}/pid
+"""
+_STATE = """\
+flock -n -E 9 jobs/{job}/lock cat jobs/{job}/exit 2>/dev/null ||
+  if [ $? = 9 ]; then echo running; else echo lost; fi
+"""
+_CANCEL = """\
+mkdir -p jobs/{job} && cd jobs/{job} || exit
+flock -n lock true && exit
+kill $(cat pid)
+flock -w {patience} lock true
 """
 
 
@@ -44,70 +64,87 @@ _STATES = {
     "0": JobState("ended"),
     "124": JobState("failed", "ended at the target's limit_minutes"),
     "lost": JobState("lost", "it left no exit code: was its machine restarted or taken away?"),
+    "CONFIGURING": JobState("starting"),
 }
 
 
 class Engine:
-    """Access to one target. A job's name has letters, digits and hyphens only."""
+    """Access to one target; its stations may share it.
 
-    tools: ClassVar[tuple[str, ...]]
+    This class is the engine of a machine that exists already, so it is neither started nor given
+    back. A job's name has letters, digits and hyphens only. ``held`` says whether the machine is
+    paid from its start to its end, or only while a job runs.
+    """
 
-    def __init__(self, target: Target, payload: Path, project: Path, host: str | None) -> None:
-        folder = f"{target.folder}/{target.id}"
-        self.target = target.model_copy(update={"folder": folder})
-        self.limit_seconds = 60 * target.limit_minutes
-        self.shell = Shell(target.id, host, target.secrets)
+    held: ClassVar[bool] = True
+    tools: ClassVar[tuple[str, ...]] = ("flock", "setsid", "timeout")
+    # Templates in bash: the script of a job, and the scripts that act on a job.
+    job_script: ClassVar[str] = "{watch}"
+    submit_script: ClassVar[str] = _SUBMIT
+    state_script: ClassVar[str] = _STATE
+    cancel_script: ClassVar[str] = _CANCEL
+    run_options: ClassVar[str] = ""
+
+    def __init__(self, tariff: Tariff, payload: Path, project: Path) -> None:
+        self.tariff, self.target = tariff, tariff.target
+        self.limit_seconds = 60 * self.target.limit_minutes
+        self.shell = Shell(self.target.id, self.target.host, self.target.secrets)
         self._payload, self._project = payload, project
+        self._installing = threading.Lock()
 
     def check(self) -> None:
-        """Raise `EngineError` if the target cannot be used; starts nothing and costs nothing."""
-        self.shell.check(self.tools)
+        """Raise `EngineError` if the target cannot be used; take over the engine's own price.
 
-    def hourly_price(self) -> Decimal | None:
-        """The engine's own price of an hour of the machine, in dollars; None if it has none."""
-        return None
+        Starts nothing and costs nothing.
+        """
+        self.shell.check(self.tools)
 
     def start(self) -> None:
         """Start the machine, install this code on it, and set the time at which it ends itself."""
-        install(self.shell, self.target, self._payload, self._project)
+        with self._installing:
+            install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Start `epochcost` with arguments under a new name, unless that name was cancelled."""
-        raise NotImplementedError
+        run = shlex.quote(run_script(self.target, arguments, self.run_options))
+        watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
+        values = {"watch": watch, "shared": RESULTS, "hardware": self.target.hardware}
+        script = shlex.quote(self.job_script.format(**values))
+        self._run(_WRITE + self.submit_script, job, script=script)
 
     def poll(self, job: str) -> JobState:
-        """The state of a job."""
-        word, _, reason = self._state_text(job).partition(" ")
-        if word.isdigit() or word in _STATES:
-            return _STATES.get(word) or JobState("failed", f"exit code {word}")
+        """The state of a job.
+
+        The script prints its exit code, "lost", or Slurm's word and reason.
+        """
+        word, _, reason = self._run(self.state_script, job).strip().partition(" ")
         if word == "PENDING":
             return JobState("queued", reason.removeprefix("None"))
-        return JobState("starting" if word == "CONFIGURING" else "running")
-
-    def _state_text(self, job: str) -> str:
-        """A job's exit code, "lost", or the engine's state and reason while it waits or runs."""
-        raise NotImplementedError
+        other = JobState("failed", f"exit code {word}") if word.isdigit() else JobState("running")
+        return _STATES.get(word, other)
 
     def logs(self, job: str) -> str:
         """The last lines that the job printed, for a message."""
-        return self._run(f"tail -n 20 jobs/{job}/log")
+        return self._run("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
-        """End a job; no error if it has ended or does not exist."""
-        raise NotImplementedError
+        """End a job, which stores finished rounds first; no error if it ended or never was."""
+        self._run(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
         """Copy the target's result files into a local folder of this target."""
-        self.shell.fetch(f"{self.target.folder}/{RESULTS}", results)
+        self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
-    def tear_down(self) -> None:
-        """Give the machine back, so that it costs nothing; no error if it is gone."""
+    def tear_down(self, job: str) -> None:
+        """Give the machine of the latest job back, so that it costs nothing; no error if gone."""
 
-    def _run(self, script: str) -> str:
-        """Run a script in the target's folder."""
-        return self.shell.run(f"cd {shlex.quote(self.target.folder)} || exit\n{script}")
+    def _run(self, template: str, job: str, **values: str) -> str:
+        """Run a script about a job in the target's folder."""
+        values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 10)}
+        folder = shlex.quote(self.target.place)
+        return self.shell.run(f"cd {folder} || exit\n{template.format(**values)}")
 
-    def _watch(self, job: str, arguments: Sequence[str], options: str = "") -> str:
-        """A bash script that runs a job in the target's folder up to its limit."""
-        run = shlex.quote(run_script(self.target, arguments, options))
-        return _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
+    @property
+    def options(self) -> str:
+        """Options of the command that submits a job."""
+        return ""

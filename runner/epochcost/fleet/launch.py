@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from itertools import chain
-from pathlib import Path
 
 from epochcost.fleet.engine import Engine
-from epochcost.fleet.ledger import Tariff
 from epochcost.fleet.sky import SkyEngine
 from epochcost.fleet.slurm import SlurmEngine
-from epochcost.fleet.ssh import SshEngine
 from epochcost.fleet.station import Launch, Station, Waits
-from epochcost.specs.target import Slurm, Ssh, Target
+from epochcost.specs.target import Slurm, Target
 
-ENGINES: dict[str, Callable[[Target, Path, Path], Engine]] = {
-    "ssh": SshEngine,
-    "slurm": SlurmEngine,
-    "sky": SkyEngine,
-}
+ENGINES: dict[str, type[Engine]] = {"ssh": Engine, "slurm": SlurmEngine, "sky": SkyEngine}
 _LOOK_SECONDS = 0.2
 
 
 def measure_all(
     launch: Launch,
-    engines: Iterable[tuple[Tariff, Engine]],
-    reach: Callable[[Target], tuple[Tariff, Engine]],
+    engines: Iterable[Engine],
+    reach: Callable[[Target], Engine],
     run: Callable[[Sequence[Waits]], None],
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
@@ -36,19 +30,17 @@ def measure_all(
     running are given back first; their stations come first in the answer.
     """
     left = [
-        (Station(name, launch, *reach(lease.target)), lease)
+        (Station(name, launch, reach(lease.target)), lease)
         for name, lease in launch.ledger.entries.leases.items()
     ]
     for station, lease in left:
         station.end(lease)
-    machines: dict[str, list[Station]] = {}
-    for tariff, engine in engines:
-        reached, starting = tariff.target.engine, threading.Lock()
-        for number in range(reached.jobs if isinstance(reached, Slurm) else 1):
-            name = f"{tariff.target.id} {number + 1}" if number else tariff.target.id
-            machine = reached.host if isinstance(reached, Ssh) else name
-            station = Station(name, launch, tariff, engine, starting)
-            machines.setdefault(machine, []).append(station)
+    machines: defaultdict[str | None, list[Station]] = defaultdict(list)
+    for engine in engines:
+        target, nodes = engine.target, engine.target.engine
+        for number in range(nodes.jobs if isinstance(nodes, Slurm) else 1):
+            name = f"{target.id} {number + 1}" if number else target.id
+            machines[target.host if engine.held else name].append(Station(name, launch, engine))
     run([_in_turn(stations) for stations in machines.values()])
     return (*(station for station, _ in left), *chain.from_iterable(machines.values()))
 

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from epochcost.cost import MachineTime, Time, Unpriced
 from epochcost.errors import CapabilityError, InputError
@@ -43,8 +42,11 @@ class Tariff:
 
     @classmethod
     def of(cls, catalogue: Catalogue, target: Target) -> Tariff:
-        """The tariff of a target according to the specs."""
-        return cls(target, catalogue.machine(target.hardware), catalogue.price(target.price))
+        """The tariff of a target by the specs."""
+        # The time of starts and interruptions is part of the machine's time.
+        whole_time = {"start": Start(), "interruptions": None}
+        price = catalogue.price(target.price).model_copy(update=whole_time)
+        return cls(target, catalogue.machine(target.hardware), price)
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
         """The tariff at the hourly price that the engine quotes in dollars, if it quotes one."""
@@ -53,18 +55,13 @@ class Tariff:
             return self
         return replace(self, price=price.model_copy(update={"amount": hourly}), is_quoted=True)
 
-    @cached_property
-    def _of_whole_time(self) -> Price:
-        # The time of starts and interruptions is part of the machine's time.
-        return self.price.model_copy(update={"start": Start(), "interruptions": None})
-
     def cost(self, seconds: float) -> Decimal:
         """The bill of a machine's time; raises InputError if the plan cannot bill it."""
         if seconds <= 0:
             return Decimal(0)
         time = Time.exact(Decimal(repr(float(seconds))))
         used = MachineTime(time, self.machine.vcpus, self.machine.device == "cuda")
-        cost = used.cost(self._of_whole_time)
+        cost = used.cost(self.price)
         if isinstance(cost, Unpriced):
             raise InputError(f"target {self.target.id}: price {self.price.id}: {cost.reason}")
         return cost.mean
@@ -75,25 +72,25 @@ class Tariff:
         return first + retries * self.cost(self.target.attempt_seconds)
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Lease(BaseModel, frozen=True, extra="forbid"):
+    """A machine that is up or about to start, with the name of its latest job.
 
-
-class Lease(_Record):
-    """A machine that is up or about to start, paid since ``since`` (seconds since 1970).
-
-    ``job`` is the name of its latest job, if any. If the launch dies, the limit of the job and the
-    autostop of the machine end it at ``until``.
+    It is paid since ``since`` (seconds since 1970). If the launch dies, the limit of the job and
+    the autostop of the machine end it at ``until``.
     """
 
     target: Target
+    job: str
     since: float
     until: float
     reserved: Decimal
-    job: str = ""
+
+    def moved(self, now: float) -> Lease:
+        """The same time of a machine that is paid from now on."""
+        return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 
-class Entries(_Record):
+class Entries(BaseModel, frozen=True, extra="forbid"):
     """The content of a ledger: leases by station, and bills by target."""
 
     leases: dict[str, Lease] = {}
@@ -114,11 +111,12 @@ class Ledger:
     def reserve(self, station: str, lease: Lease) -> bool:
         """Replace a station's lease; False, without a change, if the cap does not allow it."""
         with self._lock:
-            leases = {**self.entries.leases, station: lease}
-            total = sum((each.reserved for each in leases.values()), Decimal(0))
-            if self._cap is not None and total + sum(self.entries.spent.values()) > self._cap:
+            entries = self.entries
+            leases = {**entries.leases, station: lease}
+            amounts = (*entries.spent.values(), *(each.reserved for each in leases.values()))
+            if self._cap is not None and sum(amounts) > self._cap:
                 return False
-            self._store(Entries(leases=leases, spent=self.entries.spent))
+            self._store(Entries(leases=leases, spent=entries.spent))
             return True
 
     def settle(self, station: str, bill: Decimal) -> None:

@@ -17,7 +17,6 @@ from epochcost.fleet.ledger import Tariff
 from epochcost.fleet.station import Station
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.draft import successor
-from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Target
 from epochcost.specs.wording import suggest_or_list
@@ -42,39 +41,42 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
 
     Raises InputError if no machine with the accelerator has a current price.
     """
-    offers = [
-        Tariff.of(catalogue, _rented(price, product[1], accelerator, machine))
+    targets = [
+        target
         for price in current_prices(catalogue.prices.values())
-        for machine in [catalogue.machine(price.hardware)]
-        if _has(machine, accelerator)
-        if price.provider in _CLOUDS and price.plan in ("on-demand", "spot") and not price.doubt
-        if (today() - price.as_of).days <= _OLDEST_DAYS
-        if (product := _INSTANCE_TYPE.fullmatch(price.sku or ""))
+        if (target := _rented(catalogue, price, accelerator))
     ]
-    if not offers:
+    if not targets:
         machines = catalogue.hardware.values()
         names = {chip.name for machine in machines for chip in machine.accelerators}
         raise InputError(
             f"--accelerator {accelerator}: expected an accelerator of a machine with a price of "
             f"{', '.join(_CLOUDS)}{suggest_or_list(accelerator, names)}"
         )
-    return min(offers, key=lambda offer: (offer.cost(3600), offer.target.id)).target
+    return min(targets, key=lambda each: (Tariff.of(catalogue, each).cost(3600), each.id))
 
 
-def _has(machine: Hardware, accelerator: str) -> bool:
-    words = (re.split(r"[^a-z0-9]+", chip.name.casefold()) for chip in machine.accelerators)
-    return any(accelerator.casefold() in chip for chip in words)
-
-
-def _rented(price: Price, instance_type: str, accelerator: str, machine: Hardware) -> Target:
+def _rented(catalogue: Catalogue, price: Price, accelerator: str) -> Target | None:
+    """The machine of a price as SkyPilot rents it; None if it lacks the accelerator or SkyPilot."""
+    is_firm = price.plan in ("on-demand", "spot") and not price.doubt
+    product = _INSTANCE_TYPE.fullmatch(price.sku or "")
+    cloud, chips = _CLOUDS.get(price.provider), catalogue.machine(price.hardware).accelerators
+    names = (re.split(r"[^a-z0-9]+", chip.name.casefold()) for chip in chips)
+    if not (
+        is_firm and product and cloud and any(accelerator.casefold() in name for name in names)
+    ):
+        return None
+    if (today() - price.as_of).days > _OLDEST_DAYS:
+        return None
     engine = Sky(
         name="sky",
-        infra="/".join(filter(None, (_CLOUDS[price.provider], price.region))),
-        instance_type=instance_type,
-        accelerators=f"{accelerator}:{machine.accelerators[0].count}",
-        spot=price.plan == "spot",
+        infra="/".join(filter(None, (cloud, price.region))),
+        instance_type=product[1],
+        accelerators=f"{accelerator}:{chips[0].count}",
     )
-    return Target(id=price.id, engine=engine, hardware=machine.id, price=price.id, provider="cuda")
+    return Target(
+        id=price.id, engine=engine, hardware=price.hardware, price=price.id, provider="cuda"
+    )
 
 
 def proposed_price(catalogue: Catalogue, station: Station, day: dt.date) -> tuple[str, str] | None:
@@ -82,7 +84,7 @@ def proposed_price(catalogue: Catalogue, station: Station, day: dt.date) -> tupl
 
     None if both are as in the catalogue.
     """
-    tariff, starts = station.tariff, station.startup_seconds
+    tariff, starts = station.engine.tariff, station.startup_seconds
     spec = catalogue.price(tariff.target.price)
     if spec.owned or not (starts or (tariff.is_quoted and tariff.price.amount != spec.amount)):
         return None

@@ -87,9 +87,9 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     """
     (wheel,) = payload.glob("*.whl")
     seconds = 60 * target.setup_minutes
-    shell.send([wheel], target.folder, seconds)
+    shell.send([wheel], target.place, seconds)
     parts = (project / name for name in ("specs", "models"))
-    shell.send([path for path in parts if path.exists()], f"{target.folder}/project", seconds)
+    shell.send([path for path in parts if path.exists()], f"{target.place}/project", seconds)
     extra = "gpu" if target.provider == "cuda" else "run"
     # Installed in this order: a runtime may differ from the version that the extra names.
     packages = [f"{wheel.name}[{extra}]", *filter(None, [target.runtime])]
@@ -119,5 +119,5 @@ def _prelude(target: Target) -> str:
     setup = (f"{{ {command}\n}} || exit" for command in target.setup)
     # Modules of clusters set PYTHONPATH for their own Python.
     return "\n".join(
-        ("cd", *setup, f"cd && cd {shlex.quote(target.folder)} || exit", "unset PYTHONPATH")
+        ("cd", *setup, f"cd && cd {shlex.quote(target.place)} || exit", "unset PYTHONPATH")
     )

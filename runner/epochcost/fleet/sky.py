@@ -12,43 +12,38 @@ import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from epochcost.fleet.engine import JobState
+from epochcost.fleet.engine import Engine, JobState
+from epochcost.fleet.ledger import Tariff
 from epochcost.fleet.shell import EngineError, Shell
-from epochcost.fleet.ssh import SshEngine
-from epochcost.specs.target import IDLE_MINUTES, Sky, Ssh, Target
+from epochcost.specs.target import IDLE_MINUTES, Sky
 from epochcost.specs.wording import printable
 
 _CALL_SECONDS = 180
 
 
-def task(target: Target, machine: Sky, name: str) -> dict[str, Any]:
-    """SkyPilot's task that starts the machine of a target and runs nothing there."""
-    minutes = target.attempt_seconds // 60
-    resources = {
-        "infra": machine.infra,
-        "instance_type": machine.instance_type,
-        "accelerators": machine.accelerators,
-        "use_spot": machine.spot,
-        "autostop": {"idle_minutes": minutes, "down": True, "wait_for": "none"},
-    }
-    chosen = {key: value for key, value in resources.items() if value is not None}
-    return {"name": name, "resources": chosen}
-
-
-class SkyEngine(SshEngine):
+class SkyEngine(Engine):
     """A machine that SkyPilot rents; ssh reaches it by its name once it is up."""
 
-    def __init__(self, target: Target, payload: Path, project: Path) -> None:
-        assert isinstance(target.engine, Sky)
-        self._machine = target.engine
-        self.name = "epochcost-" + re.sub("[^a-z0-9]+", "-", target.id.lower())
-        host = Ssh(name="ssh", host=self.name)
-        super().__init__(target.model_copy(update={"engine": host}), payload, project)
-        self._task = payload / f"{self.name}.yaml"
-        self._here = Shell(target.id, None)
+    def __init__(self, tariff: Tariff, payload: Path, project: Path) -> None:
+        super().__init__(tariff, payload, project)
+        assert isinstance(self.target.engine, Sky)
+        self._machine, self.name = self.target.engine, str(self.target.host)
+        self._spot = tariff.price.plan == "spot"
+        self._here = Shell(self.target.id, None)
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """SkyPilot's task that starts the machine and runs nothing there."""
+        minutes = self.target.attempt_seconds // 60
+        resources = self._machine.model_dump(exclude={"name"}, exclude_none=True) | {
+            "use_spot": self._spot,
+            "autostop": {"idle_minutes": minutes, "down": True, "wait_for": "none"},
+        }
+        return {"name": self.name, "resources": resources}
 
     def check(self) -> None:
         """Raise `EngineError` if SkyPilot is missing, or has no access to the cloud."""
@@ -58,6 +53,7 @@ class SkyEngine(SshEngine):
                 f"SkyPilot has no access to {cloud}: `sky check {cloud}` says which credentials "
                 "are missing"
             )
+        self.tariff = self.tariff.quoted(self.hourly_price())
 
     def hourly_price(self) -> Decimal | None:
         """SkyPilot's price of an hour in dollars; None if its lists do not have the machine."""
@@ -65,20 +61,20 @@ class SkyEngine(SshEngine):
         if machine.accelerators is None:
             return None
         offers = self._json("gpus", "list", machine.accelerators, "--infra", machine.infra)
-        key = "spot_price" if machine.spot else "price"
         prices = [
-            Decimal(str(offer[key]))
-            for group in offers.values()
-            for offer in group
+            Decimal(str(price))
+            for offer in chain.from_iterable(offers.values())
+            for price in [offer["spot_price" if self._spot else "price"]]
             if machine.instance_type in (None, offer["instance_type"])
-            if offer[key] is not None and math.isfinite(offer[key])
+            if price is not None and math.isfinite(price)
         ]
         return min(prices, default=None)
 
     def start(self) -> None:
         """Rent the machine, verify that it will end itself, and install this checkout there."""
-        self._task.write_text(json.dumps(task(self.target, self._machine, self.name)))
-        launch = ("launch", "--cluster", self.name, "--yes", "--detach-run", str(self._task))
+        task = self._payload / f"{self.name}.yaml"
+        task.write_text(json.dumps(self.task))
+        launch = ("launch", "--cluster", self.name, "--yes", "--detach-run", str(task))
         self._sky(*launch, seconds=60 * self.target.setup_minutes)
         self._end_in_time(self.target.attempt_seconds // 60)
         super().start()
@@ -97,7 +93,7 @@ class SkyEngine(SshEngine):
                 raise
             return JobState("lost", "the cloud ended the machine")
 
-    def tear_down(self) -> None:
+    def tear_down(self, _job: str) -> None:
         """End the machine; raise `EngineError` if SkyPilot still lists it afterwards."""
         if self._record():
             self._sky("down", self.name, "--yes")

@@ -155,6 +155,20 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     return tuple(sorted(sweeps.values(), key=lambda sweep: _cost_rank(sweep.trial)))
 
 
+def by_reason(left_out: Iterable[LeftOut]) -> dict[str, list[str]]:
+    """The works that a plan leaves out, by the reason."""
+    works: dict[str, list[str]] = {}
+    for omission in left_out:
+        works.setdefault(omission.reason, []).append(omission.what)
+    return works
+
+
+def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
+    """Yield a line for each reason: the first work that is left out, how many more, and why."""
+    for reason, (first, *others) in by_reason(left_out).items():
+        yield f"{first}{f' and {len(others)} more' if others else ''}: {reason}"
+
+
 def select(plan: Plan, ids: Collection[str]) -> Plan:
     """The plan reduced to these trials and sweeps; raises InputError for an id that it lacks."""
     trials = tuple(trial for trial in plan.trials if trial.id in ids)
@@ -162,7 +176,7 @@ def select(plan: Plan, ids: Collection[str]) -> Plan:
     planned = {trial.id for trial in trials} | {sweep.id for sweep in sweeps}
     missing = [identifier for identifier in ids if identifier not in planned]
     if missing:
-        reasons = "".join(f"\n  {omission.what}: {omission.reason}" for omission in plan.left_out)
+        reasons = "".join(f"\n  {reason}" for reason in why_left_out(plan.left_out))
         raise InputError(
             f"--trial {missing[0]}: expected the id of a trial that can run on the machine under "
             "its runtime: `epochcost plan --format json` lists the ids"

@@ -157,12 +157,12 @@ class Forecaster:
         if not rows:
             return ()
         learnt, unknown, inverse = self._designs(rows)
+        factors = self._factors(unknown)
         forecasts: dict[int, Forecast] = {}
         for places, mean, spread in _posteriors(learnt, unknown, self._scales, inverse):
-            factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = rows[places[0]].rate
-            draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
-            halves = factors * np.sqrt(np.diag(spread))
+            draws = joint_draws(spread, factors[places], f"{work.model} {work.mode}")
+            halves = factors[places] * np.sqrt(np.diag(spread))
             for at, level, half, drawn in zip(places, mean, halves, draws, strict=True):
                 ceiling = self._utilisation * _peak_rate(rows[at])
                 forecasts[int(at)] = _forecast(rows[at], ceiling, float(level), float(half), drawn)
@@ -183,7 +183,7 @@ class Forecaster:
         for block in blocks:
             errors[block] += covariance(unknown.rows(block), unknown, self._scales)
             errors[block] -= between[block] @ explained
-        factors = np.array([self._factor(features) for features in unknown.device_features])
+        factors = self._factors(unknown)
         for block in blocks:
             scaling = scaling_of(errors[np.ix_(block, block)], factors[block])
             errors[block] = scaling @ errors[block]
@@ -199,8 +199,11 @@ class Forecaster:
             inverse = inverted(with_noise(learnt, self._scales))
         return learnt, design.rows(~learning), inverse
 
-    def _factor(self, features: Vector) -> float:
-        return max(each.factor(features) for each in self._fitted[0])
+    def _factors(self, rows: Design) -> Vector:
+        """The largest factor of all calibrations for each row, found once for each device."""
+        devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
+        factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
+        return np.array(factors)[places.ravel()]
 
 
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:

@@ -114,11 +114,10 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
         case "prices":
             yield from _uncounted_vcpus(document, context)
             yield from _ranges_of_no_figure(document)
-        case "published" | "targets" as kind:
-            tables = ("timings", _EACH) if kind == "published" else ()
-            yield from _prices_of_other_machines(document, tables, context)
-            if kind == "targets":
-                yield from _spot_at_another_price(document, context)
+        case "published":
+            yield from _prices_of_other_machines(document, ("timings", _EACH), context)
+        case "targets":
+            yield from _prices_of_other_machines(document, (), context)
 
 
 def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
@@ -172,16 +171,6 @@ def _uncounted_vcpus(document: Document, context: Neighbours) -> Iterator[Findin
     if machine and "vcpus" not in machine and machine.get("detected") is not True:
         demand = "should be for hardware with vcpus, or detected"
         yield Finding(("owned", "per_vcpu"), f"{demand}, got {describe(identifier)}")
-
-
-def _spot_at_another_price(document: Document, context: Neighbours) -> Iterator[Finding]:
-    engine = document.table.get("engine")
-    price = context.table("prices", document.table.get("price"))
-    if isinstance(engine, dict) and engine.get("name") == "sky" and price:
-        spot = price.get("plan") == "spot"
-        if engine.get("spot", False) is not spot:
-            demand = f"should be {str(spot).lower()}, as the plan of the price is"
-            yield Finding(("engine", "spot"), f"{demand} {describe(price.get('plan'))}")
 
 
 def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from epochcost.specs.base import (
-    Array,
-    Identifier,
-    NamedSpec,
-    Notes,
-    Spec,
-    Text,
-    key,
-    optional,
-)
+from epochcost.specs.base import Array, Identifier, NamedSpec, Notes, Spec, Text, key, optional
 from epochcost.specs.study import Provider
 
 # Excludes texts that ssh would read as an option, or rsync as a path.
@@ -62,10 +54,7 @@ class Sky(Spec):
     name: Literal["sky"] = key("SkyPilot.")
     infra: Text = key("Where SkyPilot rents: cloud, region and zone.", "aws/us-east-1")
     instance_type: Text | None = optional("The provider's instance type.", "g6.xlarge")
-    accelerators: Text | None = optional("SkyPilot's name for the accelerators.", "L4:1")
-    spot: bool = key(
-        "Whether to rent a spot machine; the price must be of such a plan, too.", default=False
-    )
+    accelerators: Text | None = optional("Accelerators by SkyPilot's name.", "L4:1")
 
 
 EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
@@ -116,9 +105,17 @@ class Target(NamedSpec):
         return self.hardware, self.provider
 
     @property
-    def held(self) -> bool:
-        """Whether the machine is paid from its start to its end, not only while a job runs."""
-        return not isinstance(self.engine, Slurm)
+    def host(self) -> str | None:
+        """The machine that `ssh` reaches for this target; None if it is this machine."""
+        match self.engine:
+            case Ssh(host=host) | Slurm(login=host):
+                return host
+        return "epochcost-" + re.sub("[^a-z0-9]+", "-", self.id.lower())
+
+    @property
+    def place(self) -> str:
+        """The folder of this target alone, from the user's home."""
+        return f"{self.folder}/{self.id}"
 
     @property
     def attempt_seconds(self) -> int:
