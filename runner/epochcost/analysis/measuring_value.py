@@ -101,25 +101,21 @@ class _Rivals:
     """
 
     def __init__(self, ways: Ways) -> None:
-        variances = np.diag(ways.covariance)
-        rivals: list[int] = []
-        best: list[int] = []
-        begins: list[int] = []
+        variances, pairs = np.diag(ways.covariance), np.empty((2, 0), int)
+        self.begins: list[int] = []
         for job in np.unique(ways.jobs):
             rows = np.flatnonzero(ways.jobs == job)
-            first = rows[ways.costs[rows].argmin()]
-            one, others = ways.times[first], ways.times[rows]
-            errors = variances[one] + variances[others] - 2 * ways.covariance[one, others]
-            values = _saving(ways.costs[rows] - ways.costs[first], errors)
-            likely = np.argsort(-values, kind="stable")[: _RIVALS + 1]
-            chosen = [row for row in rows[likely] if row != first]
-            if chosen:
-                begins.append(len(rivals))
-                rivals += chosen
-                best += [first] * len(chosen)
-        self.times, self.best, self.begins = ways.times[rivals], ways.times[best], begins
-        self.gaps = ways.costs[rivals] - ways.costs[best]
-        self.known = np.zeros(len(rivals))
+            best = rows[ways.costs[rows].argmin()]
+            time, times = ways.times[best], ways.times[rows]
+            errors = variances[time] + variances[times] - 2 * ways.covariance[time, times]
+            values = _saving(ways.costs[rows] - ways.costs[best], errors)
+            likely = rows[np.argsort(-values, kind="stable")[: _RIVALS + 1]]
+            rivals = likely[likely != best]
+            self.begins += [pairs.shape[1]] if len(rivals) else []
+            pairs = np.hstack([pairs, [np.full_like(rivals, best), rivals]])
+        self.best, self.times = ways.times[pairs]
+        self.gaps = ways.costs[pairs[1]] - ways.costs[pairs[0]]
+        self.known = np.zeros(len(self.gaps))
 
     def pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
         """Pairs of measurable times: that of a rival, and that of the way that it would replace."""

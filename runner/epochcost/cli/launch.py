@@ -80,7 +80,11 @@ def launch(
     if cheapest != (accelerator is not None) or (cheapest and target):
         raise UsageError("expected --cheapest with --accelerator and without --target")
     catalogue = own_catalogue()
-    targets = _targets(catalogue, target, accelerator)
+    targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
+    if accelerator is not None:
+        targets = [cheapest_target(catalogue, accelerator)]
+    if not targets:
+        raise InputError(_NO_TARGET)
     cells = _cells(catalogue, targets, RunRequest(studies=tuple(study or ()), quick=quick))
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
@@ -129,17 +133,6 @@ def _measure(
     failed = any(station.failed for station in stations)
     code = 3 if any(station.problem for station in stations) else int(failed)
     return INTERRUPTED if interrupted() else code
-
-
-def _targets(
-    catalogue: Catalogue, names: list[str] | None, accelerator: str | None
-) -> list[Target]:
-    if accelerator is not None:
-        return [cheapest_target(catalogue, accelerator)]
-    targets = [catalogue.target(name) for name in names or sorted(catalogue.targets)]
-    if not targets:
-        raise InputError(_NO_TARGET)
-    return targets
 
 
 def _cells(catalogue: Catalogue, targets: Iterable[Target], request: RunRequest) -> list[Cell]:

@@ -58,15 +58,12 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
 
 def _rented(catalogue: Catalogue, price: Price, accelerator: str) -> Target | None:
     """The machine of a price as SkyPilot rents it; None if it lacks the accelerator or SkyPilot."""
-    is_firm = price.plan in ("on-demand", "spot") and not price.doubt
+    firm = price.plan in ("on-demand", "spot") and not price.doubt
+    recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")
     cloud, chips = _CLOUDS.get(price.provider), catalogue.machine(price.hardware).accelerators
-    names = (re.split(r"[^a-z0-9]+", chip.name.casefold()) for chip in chips)
-    if not (
-        is_firm and product and cloud and any(accelerator.casefold() in name for name in names)
-    ):
-        return None
-    if (today() - price.as_of).days > _OLDEST_DAYS:
+    words = [word for chip in chips for word in re.split("[^a-z0-9]+", chip.name.casefold())]
+    if not (firm and recent and product and cloud and accelerator.casefold() in words):
         return None
     engine = Sky(
         name="sky",

@@ -89,8 +89,8 @@ class Shell:
 
         Raises EngineError if the script fails, or takes longer than ``seconds``.
         """
-        values = {name: shlex.quote(os.environ.get(name, "")) for name in self.secrets}
-        exports = (f"export {name}={value}" for name, value in values.items())
+        values = ((name, os.environ.get(name, "")) for name in self.secrets)
+        exports = (f"export {name}={shlex.quote(value)}" for name, value in values)
         lines = ("{", "cd || exit", f"echo '{_BEGIN}'", *exports, script, "} </dev/null\nexit")
         remote = (*_SSH.split(), "--", self.host) if self.host else ()
         output = self.call((*remote, "bash", "-l", "-s"), "\n".join(lines), seconds=seconds)
