@@ -223,7 +223,7 @@ def _cheapest_cells(
 ) -> Mapping[int, MeasurableCell]:
     """The cheapest trial and machine to measure each predicted time, by the time's index.
 
-    Cells with the precision of the prediction come first, and large batches among equals.
+    Trials with the precision of the prediction come first, and large batches among equals.
     """
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): observed

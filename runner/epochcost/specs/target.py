@@ -54,7 +54,7 @@ class Sky(Spec):
     name: Literal["sky"] = key("SkyPilot.")
     infra: Text = key("Where SkyPilot rents: cloud, region and zone.", "aws/us-east-1")
     instance_type: Text | None = optional("The provider's instance type.", "g6.xlarge")
-    accelerators: Text | None = optional("Accelerators by SkyPilot's name.", "L4:1")
+    accelerators: Text | None = optional("SkyPilot's name for the accelerators.", "L4:1")
 
 
 EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
