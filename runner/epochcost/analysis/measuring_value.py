@@ -42,7 +42,7 @@ _RIVALS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasurableCell:
-    """A trial on a machine, the id of a hardware spec; ``dollars`` is the most that it costs."""
+    """A trial on ``machine``, the id of a hardware spec; measuring it costs at most ``dollars``."""
 
     machine: str
     trial: Trial

@@ -93,7 +93,7 @@ class Engine:
         self._installing = threading.Lock()
 
     def check(self) -> None:
-        """Raise `EngineError` if the target cannot be used; take over the engine's own price.
+        """Raise `EngineError` if the target cannot be used; if the engine quotes a price, use it.
 
         Starts nothing and costs nothing.
         """
@@ -115,7 +115,7 @@ class Engine:
     def poll(self, job: str) -> JobState:
         """The state of a job.
 
-        The script prints its exit code, "lost", or Slurm's word and reason.
+        The script prints the job's exit code, "lost", or Slurm's state and reason.
         """
         word, _, reason = self._run(self.state_script, job).strip().partition(" ")
         if word == "PENDING":

@@ -42,7 +42,7 @@ class Tariff:
 
     @classmethod
     def of(cls, catalogue: Catalogue, target: Target) -> Tariff:
-        """The tariff of a target by the specs."""
+        """The tariff of a target according to the specs."""
         # The time of starts and interruptions is part of the machine's time.
         whole_time = {"start": Start(), "interruptions": None}
         price = catalogue.price(target.price).model_copy(update=whole_time)
@@ -86,7 +86,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     reserved: Decimal
 
     def moved(self, now: float) -> Lease:
-        """The same time of a machine that is paid from now on."""
+        """Copy the lease so that its time begins at ``now``, with the same length."""
         return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 

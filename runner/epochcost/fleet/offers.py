@@ -57,7 +57,7 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
 
 
 def _rented(catalogue: Catalogue, price: Price, accelerator: str) -> Target | None:
-    """The machine of a price as SkyPilot rents it; None if it lacks the accelerator or SkyPilot."""
+    """The target that SkyPilot rents at a price; None if it has no such price or accelerator."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

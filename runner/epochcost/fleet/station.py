@@ -194,7 +194,7 @@ class Station:
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
     def _wait_unpaid(self) -> bool:
-        """Write that a node is paid from now on at the earliest; False if a machine is held."""
+        """Let a node's lease begin now, because waiting is free; False if the machine is held."""
         if self._lease is None or self.engine.held:
             return False
         return self._write(self._lease.moved(self.launch.clock()))
