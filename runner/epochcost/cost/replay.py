@@ -212,7 +212,7 @@ class _Runs:
         self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
     def step(self, policy: Policy) -> None:
-        """For each active run, wait for a machine, work on a stretch, or finish on demand."""
+        """Let each active run wait for a machine, work on a stretch, or finish on demand."""
         market, who = self._market, self.active
         now = self.now[who]
         moment = Moment(

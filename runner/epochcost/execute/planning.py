@@ -341,7 +341,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """For each study, the reason why it cannot use CUDA; None if it can.
+    """The reasons why studies cannot use CUDA, in their order; None for a study that can.
 
     Raises CapabilityError if the user requested CUDA and it cannot be used.
     """

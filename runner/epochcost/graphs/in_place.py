@@ -55,7 +55,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """For each node, the outputs in ``carried`` that depend on it, as a bit mask."""
+        """Bit masks, one for each node, of the outputs in ``carried`` that depend on the node."""
         leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:

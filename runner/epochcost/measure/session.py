@@ -128,7 +128,7 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """For each graph input, the device from which the session reads it: cpu if it is a shape.
+    """The device from which the session reads each graph input: cpu if the input is a shape.
 
     All other inputs are read from ``device``. Each input must be bound on its device: ONNX Runtime
     copies a value from another device only once, when it is bound, and ignores later changes.

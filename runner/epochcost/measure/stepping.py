@@ -232,7 +232,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch of the pools, the function calls that copy it to the device."""
+    """The function calls that copy each batch of the pools to the device, in a list by batch."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")

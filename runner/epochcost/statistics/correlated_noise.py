@@ -68,7 +68,7 @@ class _Choices:
     variance: Series
 
     def residual(self, means: Series) -> Series:
-        """For each choice, the residual sum of squares of the blocks' means about their mean."""
+        """Residual sum of squares of the blocks' means about a weighted mean, for each choice."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:

@@ -247,7 +247,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """One price of each group: the price whose date is nearest to the date of ``rent``."""
+    """The price of each group whose date is nearest to the date of ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)
