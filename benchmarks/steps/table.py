@@ -220,8 +220,9 @@ def _remarks(compared: Compared) -> Iterator[str]:
             remark = (f'- \\* "{CONTENDERS[name]}" used {note} for', "")
             models.setdefault(remark, {})[case.subject.model] = None
         for name, reason in record["failed"].items():
-            end = reason[-_LEAVES_OUT:]
-            shown = reason if end == reason else end.partition(". ")[2] or end
+            error = reason.removeprefix("did not run: ").removesuffix(" (exit 1)")
+            end = error[-_LEAVES_OUT:]
+            shown = error if end == error else end.partition(". ")[2] or end
             remark = (f'- "{CONTENDERS[name]}" could not run', f" Its message ends with `{shown}`.")
             models.setdefault(remark, {})[case.subject.model] = None
     if models:
