@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const { busy, cell, duration, element, loaded, money, noted, rounded, small } = window.epochcostShown;
+  const { cell, duration, element, loaded, money, noted, rounded, small } = window.epochcostShown;
   const { candidates, interruptions, timed } = window.epochcostWays, odds = window.epochcostOdds;
 
   /* The period of a total. */
@@ -49,7 +49,7 @@
     if (question.times !== 1 || serves) { cell(made, range(way, "total", words), true, mean.total); }
     cell(made, range(way, "each", words), true, mean.each);
     cell(made, range(way, "seconds", duration), true, mean.seconds);
-    if (serves) { cell(made, [`${mean.machines} × `, small(busy(mean.load))], true, mean.machines); }
+    if (serves) { cell(made, [`${mean.machines} × `, small(`${rounded(100 * mean.load, 2)} % busy`)], true, mean.machines); }
     cell(made, chances(way, best), true, way.wins || 0);
     const precision = timing.precision && `, ${timing.precision}${timing.precision === "mixed" ? " precision" : ""}`;
     cell(made, noted(badge(way, shapes), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
@@ -89,19 +89,34 @@
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
-    words.append(element("strong", total + period), question.job === "serve" ?
+    const texts = question.tokens ? `documents of ${rounded(question.tokens, 9)} tokens` : "examples";
+    words.append(question.job === "batch" ? `${rounded(question.examples, 15)} ${texts}: ` : "", element("strong", total + period), question.job === "serve" ?
       ` for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       ` on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}.${parallel}`);
     return words;
   }
 
-  function certainty(way, question) {
-    const { plan } = way, limits = odds.limits(way), doubt = plan.unconfirmed && `; ${plan.unconfirmed} unconfirmed`;
+  /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
+  function unconfirmed({ plan, misses }, ways) {
+    const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses && way.plan.currency === plan.currency);
+    return plan.unconfirmed && ` Its source does not state the ${plan.unconfirmed} of this price: ask the provider before you rent.` +
+      (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}.` : "");
+  }
+
+  /* A note on billed time that a training does not use, if it costs much; and on time that is left out. */
+  function rounding({ mean, plan }) {
+    const unused = mean.lines.filter(({ label }) => label.endsWith("unused")).reduce((sum, line) => sum + line.amount, 0);
+    const part = unused > 0.05 * mean.each ? ` ${money(unused, plan.currency)} of it is for billed time that the training does not use.` : "";
+    return `${part} Not included: the time to start the program and to load libraries and data.`;
+  }
+
+  function certainty(way, question, ways) {
+    const { plan } = way, limits = odds.limits(way);
     const ends = spread(way.low.total, way.high.total, value => amount(value, way));
     const exact = way.exact ? "No range: the source states a single time. " : "";
     return small((ends ? `Range ${ends} ${per(question)}. ` : exact) + odds.sureness(way) +
       (limits && `${limits[0].toUpperCase()}${limits.slice(1)} scenarios. `) +
-      `Plan: ${plan.name}, price of ${plan.as_of}${doubt}.`);
+      `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${question.job === "train" ? rounding(way) : ""}`);
   }
 
   /* The fastest of the ways that fit, unless it is the cheapest. */
@@ -124,10 +139,12 @@
   function verdict(question, ways, shapes, stacks, form) {
     const best = ways.find(way => !way.apart), sure = element("p");
     if (!best) {
-      return [element("p", ways.length ? "No price of this kind can be compared; the list below shows the others." :
+      const spot = question.prices !== "spot" ? "" : " Providers do not state how often they interrupt spot machines" +
+        (question.job === "train" ? ": to rank these, enter “Spot interruptions an hour” under “Your own assumptions”." : ".");
+      return [element("p", ways.length ? `No price of this kind can be compared; the list below shows all.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
-    sure.append(badge(best, shapes), " ", certainty(best, question));
+    sure.append(badge(best, shapes), " ", certainty(best, question, ways));
     if (question.job !== "serve") { sure.append(small(fastest(ways, best))); }
     sure.append(small(lower(best, stacks, form)));
     const closest = best.misses ? [element("p", "No machine is within the limits. The closest:")] : [];

@@ -24,6 +24,9 @@
     }));
     place.style.setProperty("--ec-cards", answer.cards.length);
     document.querySelector("[data-ec-about] small").textContent = answer.about;
+    Array.from(job.options).forEach(option => {
+      option.textContent = data[`${model.value}/${option.value}`]?.job || option.textContent;
+    });
     form.querySelector("[data-ec-own]").href = root + answer.own;
     history.replaceState(null, "", `?model=${model.value}&job=${job.value}${location.hash}`);
     await chart(answer);

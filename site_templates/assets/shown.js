@@ -33,11 +33,6 @@
     return new Intl.NumberFormat("en-US", { maximumSignificantDigits: digits }).format(value);
   }
 
-  /* A share of busy time: requests that come together wait long above 80 %. */
-  function busy(part) {
-    return `${rounded(100 * part, 2)} % busy${part > 0.8 ? ": requests queue, plan for more machines" : ""}`;
-  }
-
   /* With the limits of units as in epochcost.units. */
   function duration(seconds) {
     if (seconds < 0.9995) { return `${rounded(seconds * 1000, 3)} ms`; }
@@ -80,6 +75,6 @@
   }
 
   window.epochcostShown = {
-    busy, cell, duration, element, loaded, money, noted, onPage, rounded, small, table
+    cell, duration, element, loaded, money, noted, onPage, rounded, small, table
   };
 })();

@@ -4,7 +4,7 @@
   "use strict";
 
   const MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
-  const { busy, cell, duration, element, loaded, money, noted, rounded, table } = window.epochcostShown;
+  const { cell, duration, element, loaded, money, noted, rounded, table } = window.epochcostShown;
   const { answers } = window.epochcostBill;
 
   /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
@@ -88,7 +88,7 @@
       return made;
     }
     const most = 1 / capacity.request;
-    cell(made, noted(String(offer.machines), busy(offer.rate / most / offer.machines)), true, offer.machines);
+    cell(made, noted(String(offer.machines), `${rounded(100 * offer.rate / most / offer.machines, 2)} % busy`), true, offer.machines);
     cell(made, [rounded(most, 3)], true, most);
     [capacity.first, capacity.token].forEach(time => cell(made, [duration(time)], true, time));
     return made;
@@ -99,9 +99,9 @@
     const { api, request } = listed.find(offer => offer.api) || {};
     const own = listed.filter(offer => api && offer.plan && !reserved(offer) && offer.plan.currency === api.currency);
     if (!own.length || !request) { return ""; }
-    const turned = own.filter(offer => offer.turn * offer.capacity.request <= 1).sort((one, other) => one.turn - other.turn)[0];
+    const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn)[0];
     return turned ? ` ${turned.decoder.name} is cheaper than the cheapest API if each machine serves at least ${rounded(turned.turn, 2)} requests/s.` :
-      " No machine is cheaper than the cheapest API, even at full load.";
+      " The cheapest API costs less than any machine that is at most 80 % busy.";
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */

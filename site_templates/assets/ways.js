@@ -28,8 +28,8 @@
     const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise);
     const { a, b, every, job, prices, software } = form.elements, days = monthHours / 24;
     const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
-    const examples = own ? number("examples", own) / (batch ? 1 : own) : 1;
-    const longer = data.tokens ? number("tokens", data.tokens) / data.tokens : 1;
+    const examples = own ? number("examples", own) : 1, tokens = data.tokens ? number("tokens", data.tokens) : 0;
+    const longer = tokens ? tokens / data.tokens : 1;
     const times = { once: 1, day: days, week: days / 7, month: 1 }[every.value];
     return {
       job: job.value,
@@ -40,7 +40,9 @@
       b: b.value,
       every: every.value,
       times: Math.max(1, Math.round(number("runs", 1))) * times,
-      work: examples * longer * (batch ? 1 : number("epochs", data.epochs)),
+      examples,
+      tokens,
+      work: examples * longer * (batch ? 1 : number("epochs", data.epochs) / (own || 1)),
       rate: number("rate", 10),
       month: number("hours", 24) * days * HOUR,
       limit: job.value === "serve" ? number("within", Infinity) / 1000 : number("deadline", Infinity) * HOUR,

@@ -155,6 +155,9 @@ def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: Time
     assert offer.machines == 1
     (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.3"), 100, 50))
     assert (offer.machines, float(offer.busy)) == (2, pytest.approx(0.3 * 3.625 / 2))
+    # One machine would be 91 % busy.
+    (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.25"), 100, 50))
+    assert (offer.machines, float(offer.busy)) == (2, pytest.approx(0.25 * 3.625 / 2))
 
 
 def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedDecoder) -> None:

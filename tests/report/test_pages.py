@@ -108,7 +108,7 @@ def test_changed_prices_are_listed_where_the_first_page_links_them(site: Site) -
     """A newer price of a plan has a row with both amounts and the change."""
     assert 'href="site:prices.md#changed-prices">' in site.pages["index.md"]
     page = html.unescape(site.pages["prices.md"])
-    (row,) = page.partition('<div id="changed-prices">')[2].partition("</div>")[0].split("<tr>")[2:]
+    (row,) = page.partition('id="changed-prices">')[2].partition("</details>")[0].split("<tr>")[2:]
     assert row.index("$0.90") < row.index("$0.80") < row.index("-11\N{NO-BREAK SPACE}%")
 
 

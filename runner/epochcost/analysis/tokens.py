@@ -21,8 +21,8 @@ from epochcost.analysis.odds import normal_draws
 from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import mark_of
 from epochcost.cost import Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.jobs import machines_for_load
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.tracing import ceiling, maximum
 from epochcost.predict.joint import seed_of
 from epochcost.predict.process import Vector
 from epochcost.results.kept import KeptArray
@@ -34,7 +34,7 @@ from epochcost.units import HOURS_PER_BILLED_MONTH, share, today
 
 _HOUR_SECONDS = Decimal(3600)
 # Share of busy time above which simultaneous requests wait long for each other.
-_QUEUED = Decimal("0.8")
+MOST_BUSY = Decimal("0.8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,12 @@ class Requests:
     def tokens(self) -> int:
         """Tokens of a request, read and written."""
         return self.prompt + self.output
+
+    @property
+    def millions_a_month(self) -> Decimal:
+        """Millions of tokens that a month of such requests reads and writes."""
+        hourly = self.per_second * self.tokens * _HOUR_SECONDS
+        return hourly * HOURS_PER_BILLED_MONTH / MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +151,8 @@ def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: i
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The number of machines that ``per_second`` requests a second need."""
-    return maximum(Decimal(1), ceiling(per_second * request_seconds))
+    """The number of machines that ``per_second`` requests need, each busy up to ``MOST_BUSY``."""
+    return machines_for_load(per_second, request_seconds, MOST_BUSY)
 
 
 def rented_per_million(
@@ -196,9 +202,8 @@ class ServingOffer:
 
     @property
     def load_words(self) -> str:
-        """Describe the share of busy time; warn if it is so high that queues become long."""
-        queue = ": requests queue, plan for more machines" if self.busy > _QUEUED else ""
-        return f"{share(float(self.busy))} busy{queue}"
+        """Describe the share of busy time."""
+        return f"{share(float(self.busy))} busy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +272,7 @@ def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
     if drawn is None:
         drawn = normal_draws(request, seed_of(repr(offer.deployment)))
     rate, tokens = requests.per_second, Decimal(requests.tokens)
-    machines = np.ceil(float(rate * request.mean) * np.exp(drawn)).clip(1)
+    machines = np.ceil(float(rate * request.mean / MOST_BUSY) * np.exp(drawn)).clip(1)
     with exact_arithmetic():
         alone = rented_per_million(offer.hour, Decimal(1), rate, tokens)
     costs: Vector = float(alone) * machines
@@ -307,10 +312,10 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
     """Requests a second above which a machine is cheaper than the API.
 
-    None if the API is cheaper even at the machine's full capacity.
+    None if the machine would be busier than ``MOST_BUSY`` at that rate.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:
         return None
     rate = break_even_rate(offer.hour, price)
-    return rate if rate <= offer.capacity.per_second else None
+    return rate if rate <= MOST_BUSY * offer.capacity.per_second else None

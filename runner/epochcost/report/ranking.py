@@ -128,16 +128,11 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price; None if the cheapest machine has one.
-
-        It is also None if that machine costs more than the high end of the cheapest's cost.
-        """
-        best = self.cheapest
-        sure = [contender for contender in self.competing if not contender.price.unconfirmed_words]
-        if not best.price.unconfirmed_words or not sure:
+        """The cheapest machine with a confirmed price; None if the cheapest machine has one."""
+        if not self.cheapest.price.unconfirmed_words:
             return None
-        least = min(sure, key=lambda contender: contender.cost.mean)
-        return least if least.cost.mean <= best.cost.high else None
+        sure = (each for each in self._comparable if not each.price.unconfirmed_words)
+        return min(sure, key=lambda contender: contender.cost.mean, default=None)
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:

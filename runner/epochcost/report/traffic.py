@@ -17,6 +17,7 @@ from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
 from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.tokens import (
+    MOST_BUSY,
     break_even_rate,
     busy_per_million,
     hour_of,
@@ -179,13 +180,15 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
     """Make formulas for costs and number of machines from the interval of a request's seconds."""
     machines = [machines_for(_RATE, seconds) for seconds in requests]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
+    turn = break_even_rate(_HOUR, symbol("api_request"))
     return {
         "machines": machines[1],
         "low": low,
         "mean": mean,
         "high": high,
         "full": busy_per_million(_HOUR, requests[1], tokens),
-        "turn": break_even_rate(_HOUR, symbol("api_request")),
+        # 0 if a machine that serves enough requests would be too busy.
+        "turn": where(turn * requests[1] <= MOST_BUSY, turn, Decimal(0)),
     }
 
 

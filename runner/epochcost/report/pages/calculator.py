@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
-from epochcost.analysis.observations import Goal, Stack, Workload
+from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, by_stack, group_by
 from epochcost.cost import Time
@@ -42,18 +42,37 @@ FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
 _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
-# Example questions: text, model, and query of the address (calculator.js).
-_EXAMPLES = (
+# Common questions: text, model, and query of the calculator's address (calculator.js).
+_QUESTIONS = (
     ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
     ("LoRA of Llama 3.1 8B on 10,000 examples", "lora/llama-3.1-8b", "examples=10000&tokens=512"),
     (
-        "ten million texts of 200 tokens embedded",
+        "ten million documents of 200 tokens embedded",
         "minilm-l6",
         "job=batch&examples=10000000&tokens=200",
     ),
+    ("ViT-S trained within $200", "vit-s16", "budget=200"),
 )
+_SERVED = "llama-3.1-8b"
+_SERVED_WORDS = "Llama 3.1 8B at 2 requests a second: your own machines or an API"
+
+
+def questions(report: Report) -> list[tuple[str, str]]:
+    """List common questions that the site answers, each with the address of its answer."""
+    models = {workload.key for workload in report.workloads} | {
+        _tuning_key(answer) for methods in report.tuned.values() for answer in methods.values()
+    }
+    asked = [
+        (words, f"calculator.html?model={model}&{query}")
+        for words, model, query in _QUESTIONS
+        if model in models
+    ]
+    if _SERVED in report.tokens:
+        query = "requests=2&prompt=1000&answer=200#your-traffic"
+        asked.append((_SERVED_WORDS, f"models/{_SERVED}.html?{query}"))
+    return asked
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -67,7 +86,7 @@ def pages(report: Report) -> Iterator[Page]:
         for method, answer in methods.items()
     }
     places = {key: _places(rows) for key, rows in rows_by_key.items()}
-    fine_tuning = _EXAMPLES[0][1]
+    fine_tuning = _QUESTIONS[0][1]
     start = (
         fine_tuning if places.get(fine_tuning) else max(places, key=places.__getitem__, default="")
     )
@@ -83,10 +102,9 @@ def pages(report: Report) -> Iterator[Page]:
             | {key: _timed_jobs(rows) for key, rows in rows_by_key.items()},
             "start": start,
             "texts": any(model.id == start and model.tokens_per_example for model in models),
-            "examples": [entry for entry in _EXAMPLES if entry[1] in names],
+            "questions": questions(report),
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
-            "decoders": [Workload.of_model(model) for model in models if model.id in report.tokens],
             "tuning": TUNING,
         },
     )

@@ -1,6 +1,6 @@
-"""Make the pages "What changed" (since the last publication) and "Changelog".
+"""Make the pages "What changed" (since the last publication), "Changelog" and "Contributing".
 
-The changelog is the project's CHANGELOG.md, if it has one.
+The last two are the project's CHANGELOG.md and CONTRIBUTING.md, if it has them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table
 
 _COMMIT = re.compile("[0-9a-f]{40}")
+_CHANGELOG = "CHANGELOG.md"
+_FILES = {
+    _CHANGELOG: ("Changelog", "Changes that users of the program notice."),
+    "CONTRIBUTING.md": ("Contributing", "How to get the code, and how to check and send a change."),
+}
+# Links to files of the project that are not pages.
+_NO_PAGE = re.compile(r"\[([^\]]*)\]\((?!docs/|https?:)[^)]*\)")
 # `epochcost diff` lists all changes.
 MOST_ROWS = 100
 _TITLES = {
@@ -32,22 +39,23 @@ _TITLES = {
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield both pages, but the changelog only if its file exists."""
+    """Yield these pages, but the last two only if their files exist."""
     yield _changed(report)
-    if text := changelog(report):
-        yield Page(
-            uri="changelog.md",
-            title="Changelog",
-            template="changelog.md.jinja",
-            description="Changes of each version of the program.",
-            context={"text": Markup(text)},  # noqa: S704  hand-written Markdown, as docs/ is
-        )
+    for name, (title, description) in _FILES.items():
+        if text := _text(report, name):
+            yield Page(
+                uri=name.lower(),
+                title=title,
+                template="file.md.jinja",
+                description=description,
+                context={"text": Markup(text)},  # noqa: S704  hand-written Markdown, as docs/ is
+            )
 
 
 def _changed(report: Report) -> Page:
     changes, since = report.changes, report.publication.since
     context: dict[str, Any] = {
-        "changelog": bool(changelog(report)),
+        "changelog": bool(_text(report, _CHANGELOG)),
         # The revision of the last publication.
         "since": since[: 8 if _COMMIT.fullmatch(since) else 40],
         "day": report.publication.day,
@@ -77,16 +85,18 @@ def _listed(changes: Difference) -> dict[str, Any]:
     }
 
 
-def changelog(report: Report) -> str:
-    """Read CHANGELOG.md below its first heading; empty if there is no such file.
+def _text(report: Report, name: str) -> str:
+    """Read a file of the project below its first heading; empty if there is no such file.
 
-    Raises InputError for a symbolic link, which may lead anywhere on the building machine.
+    Its links lead to pages. Raises InputError for a symbolic link, which may lead anywhere on the
+    building machine.
     """
-    path = report.catalogue.models_folder.parent / "CHANGELOG.md"
+    path = report.catalogue.models_folder.parent / name
     if path.is_symlink():
         raise InputError(f"{path}: expected a file, got a link")
     if not path.is_file():
         return ""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     headed = bool(lines) and lines[0].startswith("# ")
-    return "\n".join(lines[headed:]).strip()
+    text = _NO_PAGE.sub(r"\1", "\n".join(lines[headed:]).strip())
+    return text.replace("](docs/", "](")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
@@ -20,11 +21,12 @@ from epochcost.cost import Estimate
 from epochcost.report import wording
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import accelerators, list_prices, moved_prices
-from epochcost.report.pages.model import job_figure, training_words
+from epochcost.report.pages.calculator import questions
+from epochcost.report.pages.model import embeds, job_figure, training_words
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workload import by_group
 from epochcost.report.ranking import Contender, Contest
-from epochcost.units import money, share, software_words
+from epochcost.units import money, software_words
 
 URI = "data/home.js"
 # Shown first if it is among the models: serving it is a question of many readers.
@@ -40,7 +42,8 @@ _JOBS: Mapping[Job, str] = {
 _IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch", "lora": "train"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 _UNIT = "a million tokens"
-_LEFT_OUT = " Loading the libraries and the data is not included."
+_EMBED = "embed a million documents"
+_LEFT_OUT = " Not included: the time to start the program and to load libraries and data."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ def pages(report: Report) -> Iterator[Page]:
             "models": by_group(report, contests),
             "first": first,
             "job": job,
-            "jobs": _JOBS,
+            "jobs": {name: _job_words(report, first, name) for name in _JOBS} if first else _JOBS,
+            "questions": questions(report),
             "answer": _answer(report, first, job, contests[first][job]) if first else None,
             "newest": max(
                 (row.price.as_of for row in report.rows if row.price and not row.assumed),
@@ -127,15 +131,17 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
     software = f"&software={row.observed.stack}" if row else ""
     key = f"lora/{workload.key}" if job == "lora" else workload.key
-    query = f"model={key}&job={_IN_CALCULATOR.get(job, job)}{software}&prices="
+    texts = "&examples=1000000" if embeds(report, workload) and job == "serve" else ""
+    query = f"model={key}&job={_IN_CALCULATOR.get(job, job)}{software}{texts}&prices="
     if job == "tokens" and tokens is not None:
         cards = _token_cards(tokens, contest.cheapest, page)
     else:
         cards = _cards(contest)
     return {
         "page": page,
+        "job": _job_words(report, workload, job),
         "own": f"{page}#your-traffic" if job == "tokens" else f"calculator.html?{query}",
-        "about": _about(report, workload, job, contest),
+        "about": one_line(_about(report, workload, job, contest) + _unconfirmed(contest)),
         "figure": figure.id if figure else "",
         "title": figure.title if figure else "",
         "source": figure.source if figure else "",
@@ -150,9 +156,26 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
     if job == "tokens":
         requests = report.tokens[workload.id].requests
         return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
+    if job == "serve" and embeds(report, workload):
+        tokens = report.catalogue.models[workload.id].tokens_per_example
+        return f"Documents of {tokens} tokens, as one batch on a machine that is never idle."
     if job == "serve":
-        return "A million requests on a machine that is never idle."
-    return one_line(f"{training_words(report, workload, contest.goal)}.{_LEFT_OUT}")
+        return "A million requests, as one batch on a machine that is never idle."
+    return f"{training_words(report, workload, contest.goal)}.{_LEFT_OUT}"
+
+
+def _job_words(report: Report, workload: Workload, job: Job) -> str:
+    return _EMBED if job == "serve" and embeds(report, workload) else _JOBS[job]
+
+
+def _unconfirmed(contest: Contest) -> str:
+    """Explain an unconfirmed price of the cheapest machine; empty if it is confirmed."""
+    parts, sure = contest.cheapest.price.unconfirmed_words, contest.confirmed
+    if not parts:
+        return ""
+    idle = ", never idle" if contest.goal == "tokens" else ""
+    least = sure and f" The cheapest at a confirmed price: {sure.amount} on {sure.name}{idle}."
+    return f" “Unconfirmed”: the price's source does not state its {parts}; ask the provider.{least or ''}"
 
 
 def _cards(contest: Contest) -> Iterator[Card]:
@@ -167,7 +190,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
     """Yield cards of the best machine at the stated load, an API, and ``busy`` at full load."""
     best, api = answer.cheapest_machine, answer.cheapest_api
     turn = answer.turn
-    cheaper = "The API costs less, even at full load" if api else ""
+    cheaper = "The API costs less than any machine up to 80 % busy" if api else ""
     if turn is not None:
         machine = one_line(turn[1].deployment.machine.name)
         rate = wording.per_second_words(turn[0])
@@ -186,15 +209,23 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
         yield _million(
             f"Self-host at {rate} request{'s' * (rate != '1')}/s",
             hosted,
-            f"{software}, {share(float(best.busy))} busy",
+            f"{software}, {best.load_words}: {_month(answer, best.per_million.mean, hosted.price.currency)}",
         )
     if api is None:
         yield Card("Cheapest API", "—", "", "no API price", page, "")
     else:
         cost, day = money(api.per_million, api.api.currency), api.api.as_of
         plan = one_line(f"{api.api.name}, list price of {day}")
-        yield Card("Cheapest API", cost, _UNIT, one_line(api.api.provider), page, plan)
-    yield _million("Self-host at full load", busy, cheaper)
+        month = _month(answer, api.per_million, api.api.currency)
+        yield Card("Cheapest API", cost, _UNIT, one_line(api.api.provider), page, plan, month)
+    yield _million("Self-host, never idle", busy, cheaper)
+
+
+def _month(answer: TokenAnswer, per_million: Decimal, currency: str) -> str:
+    """Write the cost of a month of requests."""
+    rate = wording.per_second_words(answer.requests.per_second)
+    month = money(per_million * answer.requests.millions_a_month, currency)
+    return f"{month} a month at {rate} request{'s' * (rate != '1')}/s"
 
 
 def _million(title: str, contender: Contender, software: str) -> Card:

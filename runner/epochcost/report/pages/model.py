@@ -71,6 +71,12 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     return cost_against_time(machines, identifier=identifier, job=words)
 
 
+def embeds(report: Report, workload: Workload) -> bool:
+    """Whether a workload turns documents into embeddings."""
+    model = report.catalogue.models.get(workload.id) if workload.is_model else None
+    return bool(model and model.tokens_per_example and "embedding" in model.task)
+
+
 def training_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a training and its data, for example "Training for 90 epochs on ImageNet-1k"."""
     words = job_words(report, workload, goal)

@@ -14,7 +14,7 @@ from epochcost.analysis.rows import Row
 from epochcost.report.charts.contest import cost_ratios
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
-from epochcost.report.pages.model import about_model, job_figure, job_words, training_words
+from epochcost.report.pages.model import about_model, embeds, job_figure, job_words, training_words
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
 from epochcost.report.ranking import contest
 
@@ -110,6 +110,7 @@ def _values(
         "training": training,
         "training_words": training_words(report, workload, training.goal) if training else "",
         "serving": contests.get("serve"),
+        "embeds": embeds(report, workload),
         # The machines for inference at batch size 1, also by name.
         "requests": requests,
         "one_by_one": {each.name: each for each in requests.machines} if requests else {},
