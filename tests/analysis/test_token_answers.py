@@ -104,11 +104,11 @@ def test_odds_count_the_draws_in_which_a_way_is_the_cheapest(root: Path) -> None
     inputs = inputs_of(root)
     market = TokenMarket(inputs, Made())
     box = next(way for way in market.answer("tiny", REQUESTS).machines if way.hour == 2)
-    requests = replace(REQUESTS, per_second=Decimal("0.97") * box.capacity.per_second)
+    requests = replace(REQUESTS, per_second=Decimal("0.776") * box.capacity.per_second)
     alone = Decimal(2) / 3600 / requests.per_second * 1_000_000
     api = root / "specs/apis/theirs.toml"
     text = api.read_text().replace("input_per_million = 1", f"input_per_million = {alone / 100:f}")
-    text = text.replace("output_per_million = 4", f"output_per_million = {alone / 50 / 2:f}")
+    text = text.replace("output_per_million = 4", f"output_per_million = {alone / 100:f}")
     api.write_text(text)
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", requests)
     assert answer.odds is not None

@@ -47,7 +47,7 @@ def test_answers_come_first(page: str) -> None:
     """Serving, fine-tuning and API or self-host, each with its amount, before the chart."""
     answer = page.partition('<div class="ec-answer">')[2].partition("</div>")[0]
     begins = [re.sub("<[^>]*>", "", part)[:9] for part in answer.split("<p>")[1:]]
-    assert begins == ["Serve 1 r", "Fine-tune", "API or se"]
+    assert begins == ["Self-host", "By API, t", "Fine-tune"]
     assert answer.count("<strong>$") == 3
     assert page.index("ec-answer") < page.index("<figure") < page.index("## Machines")
 

@@ -290,7 +290,7 @@ def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
     job, left_out = entries["net/train"]["about"].split(". ")
     page = html.unescape(site.pages["models/net.md"])
     assert f"<p>{job}: <strong>" in page
-    assert f"<li>{left_out}</li>" in page
+    assert f"<li>{left_out}" in page
     for entry in entries.values():
         assert f"{entry['page'].removesuffix('html')}md" in site.pages
         assert not entry["figure"] or site.figures[entry["figure"]].scripted

@@ -174,8 +174,10 @@ def _unconfirmed(contest: Contest) -> str:
     if not parts:
         return ""
     idle = ", never idle" if contest.goal == "tokens" else ""
-    least = sure and f" The cheapest at a confirmed price: {sure.amount} on {sure.name}{idle}."
-    return f" “Unconfirmed”: the price's source does not state its {parts}; ask the provider.{least or ''}"
+    doubt = f" “Unconfirmed”: the price's source does not state its {parts}; ask the provider."
+    if sure is None:
+        return doubt
+    return f"{doubt} The cheapest at a confirmed price: {sure.amount} on {sure.name}{idle}."
 
 
 def _cards(contest: Contest) -> Iterator[Card]:
@@ -198,6 +200,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
     if best is not None:
         use, rate = best.deployment, wording.per_second_words(answer.requests.per_second)
         software = one_line(software_words(use.software, use.precision))
+        month = _month(answer, best.per_million.mean, best.price.currency)
         hosted = replace(
             busy,
             hardware=use.machine.hardware,
@@ -209,7 +212,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
         yield _million(
             f"Self-host at {rate} request{'s' * (rate != '1')}/s",
             hosted,
-            f"{software}, {best.load_words}: {_month(answer, best.per_million.mean, hosted.price.currency)}",
+            f"{software}, {best.load_words}: {month}",
         )
     if api is None:
         yield Card("Cheapest API", "—", "", "no API price", page, "")
