@@ -102,6 +102,7 @@ def _owned_hour(price: Price) -> str:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "amount": units.money,
     "amount_about": units.money_about,
+    "amount_in_sentence": wording.amount_in_sentence,
     "bytes": units.memory,
     "billing": wording.billing_words,
     "cost": wording.cost_words,

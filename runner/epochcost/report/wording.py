@@ -123,17 +123,17 @@ def hour_words(price: Price) -> str:
 
 def hour_about(price: Price) -> str:
     """Write the price of an hour under a rented plan, rounded for sentences."""
-    return _hour(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
+    return amount_in_sentence(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
     """Write the mean price of an hour of a machine that runs for a month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
-    return _hour(month / HOURS_PER_BILLED_MONTH, price.currency)
+    return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
 
 
-def _hour(amount: Decimal, currency: str) -> str:
-    """An hour's price to the cent; from a hundred upward without cents."""
+def amount_in_sentence(amount: Decimal, currency: str) -> str:
+    """Write an amount to the cent; from a hundred upward without cents."""
     return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.analysis.table.columns import ENTRIES
 from epochcost.report.pages.page import Page, Report
 
 
@@ -14,10 +13,6 @@ def pages(report: Report) -> Iterator[Page]:
         uri="data.md",
         title="Data",
         template="data.md.jinja",
-        description="All results of the site as Parquet, CSV and JSON, with a data dictionary.",
-        context={
-            "columns": ENTRIES,
-            "lines": report.lines,
-            "stored": report.inputs.stored,
-        },
+        description="All results of the site as Parquet, CSV and JSON.",
+        context={"lines": report.lines, "stored": report.inputs.stored},
     )

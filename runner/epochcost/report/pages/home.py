@@ -227,7 +227,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
 def _month(answer: TokenAnswer, per_million: Decimal, currency: str) -> str:
     """Write the cost of a month of requests."""
     rate = wording.per_second_words(answer.requests.per_second)
-    month = money(per_million * answer.requests.millions_a_month, currency)
+    month = wording.amount_in_sentence(per_million * answer.requests.millions_a_month, currency)
     return f"{month} a month at {rate} request{'s' * (rate != '1')}/s"
 
 
