@@ -100,13 +100,13 @@
   function unconfirmed({ plan, misses }, ways) {
     const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses && way.plan.currency === plan.currency);
     return plan.unconfirmed && ` Its source does not state the ${plan.unconfirmed} of this price: ask the provider before you rent.` +
-      (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}.` : "");
+      (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}, price of ${sure.plan.as_of}.` : "");
   }
 
   /* A note on billed time that a training does not use, if it costs much; and on time that is left out. */
   function rounding({ mean, plan }) {
     const unused = mean.lines.filter(({ label }) => label.endsWith("unused")).reduce((sum, line) => sum + line.amount, 0);
-    const part = unused > 0.05 * mean.each ? ` ${money(unused, plan.currency)} of it is for billed time that the training does not use.` : "";
+    const part = unused > 0.03 * mean.each ? ` ${money(unused, plan.currency)} of it is for billed time that the training does not use.` : "";
     return `${part} Not included: the time to start the program and to load libraries and data.`;
   }
 
@@ -141,7 +141,7 @@
     if (!best) {
       const spot = question.prices !== "spot" ? "" : " Providers do not state how often they interrupt spot machines" +
         (question.job === "train" ? ": to rank these, enter “Spot interruptions an hour” under “Your own assumptions”." : ".");
-      return [element("p", ways.length ? `No price of this kind can be compared; the list below shows all.${spot}` :
+      return [element("p", ways.length ? `No price of this kind can be compared.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
     sure.append(badge(best, shapes), " ", certainty(best, question, ways));

@@ -121,13 +121,20 @@
       words.append(`No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
       return words;
     }
-    const { api, plan, decoder, machines, mean } = first, amount = value => money(value, (api || plan).currency);
-    const place = api ? `from ${api.name}.` :
-      `${machines} × ${decoder.name} in ${decoder.precision}${plan.assumed ? ", at an assumed price." : "."}`;
-    words.append(element("strong", amount(mean)), ` a million tokens, ${place}`, turn(listed) + untimed(data, listed, question),
-      ` A month costs ${amount(monthly(first, question))}.`,
-      question.count ? ` ${batch(listed, question)}` : "");
+    const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));
+    words.append(element("strong", `${month(first, question)} a month`), ` ${place(first)}.`,
+      other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)} a month, ${place(other)}.` : "",
+      turn(listed) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
     return words;
+  }
+
+  function month(offer, question) { return money(monthly(offer, question), (offer.api || offer.plan).currency); }
+
+  /* The name of an API, or the number of machines with their load; and the cost of a million tokens. */
+  function place({ api, plan, decoder, capacity, machines, rate, mean }) {
+    const million = `${money(mean, (api || plan).currency)} a million tokens`;
+    return api ? `from ${api.name}: ${million}` : `for ${machines} × ${decoder.name} in ${decoder.precision}, ` +
+      `${rounded(100 * rate * capacity.request / machines, 2)} % busy: ${million}${plan.assumed ? ", at an assumed price" : ""}`;
   }
 
   /* The cheapest machine at full load, alone, and the cheapest API at its batch price. */

@@ -177,7 +177,8 @@ def _unconfirmed(contest: Contest) -> str:
     doubt = f" “Unconfirmed”: the price's source does not state its {parts}; ask the provider."
     if sure is None:
         return doubt
-    return f"{doubt} The cheapest at a confirmed price: {sure.amount} on {sure.name}{idle}."
+    least = f"{sure.amount} on {sure.name}{idle}, price of {sure.price.as_of}"
+    return f"{doubt} The cheapest at a confirmed price: {least}."
 
 
 def _cards(contest: Contest) -> Iterator[Card]:
