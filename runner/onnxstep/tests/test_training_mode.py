@@ -313,3 +313,31 @@ def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
 
     assert loss(**far) == loss()
     assert loss(("*_running_*",), **far) != loss(("*_running_*",))
+
+
+IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
+    a = Mul(x, gain)
+    n = BatchNormalization(a, scale, shift, running_mean, running_var)
+    y = Relu(n)
+}"""
+
+
+def test_convolutions_normalize_images_like_elementwise_operators() -> None:
+    """On the CPU the step of large images equals the portable step within rounding."""
+    rng = np.random.default_rng(3)
+    model = network(text=IMAGES)
+    del model.graph.initializer[:]
+    for name in ("scale", "shift", "running_mean", "running_var", "gain"):
+        shape = (16, 1, 1) if name == "gain" else (16,)
+        values = rng.uniform(0.5, 1.5, shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    x, target = (rng.standard_normal((2, 16, 24, 24), dtype=np.float32) for _ in range(2))
+    results, kinds = [], []
+    for options in ({}, {"provider": "cpu", "blocked_convolutions": True}):
+        step = training_step(model, StepOptions(loss="mse", **options))
+        feeds = {"x": x + 3, "target": target, "learning_rate": np.array(1, np.float32)}
+        results.append(run(step.model, {**feeds, **materialise(model)}))
+        kinds.append({node.op_type for node in step.model.graph.node})
+    assert "Conv" in kinds[1] - kinds[0]
+    for name, value in results[0].items():
+        np.testing.assert_allclose(results[1][name], value, rtol=1e-4, atol=1e-6, err_msg=name)

@@ -23,7 +23,7 @@ from onnxstep.forward import Forward
 from onnxstep.graphs.nodes import copied, is_standard, live_nodes
 from onnxstep.graphs.parameters import STATISTICS, is_batch_normalization, origins
 from onnxstep.registry import Node
-from onnxstep.rules.normal import Normalized, normalized, per_channel, wide
+from onnxstep.rules.normal import Normalized, normalized, per_channel, scaled, wide
 from onnxstep.update import First, Transition
 
 _TRUE = "epochcost/training_mode"
@@ -168,7 +168,7 @@ def _forward(op: Builder, node: Node) -> Normalized:
     x = wide(node.x)
     batch = normalized(x, node.attribute("epsilon"))
     gain = batch.inverse * per_channel(x, node.input(1))
-    y = batch.deviation * gain + per_channel(x, node.input(2))
+    y = scaled(batch.deviation, gain, per_channel(x, node.input(2)))
     cast = helper.make_node("Cast", [y.name], [node.y.name], to=node.y.elem_type)
     same = helper.make_node("Identity", [y.name], [node.y.name])
     op.append(cast if y.elem_type != node.y.elem_type else same)

@@ -172,8 +172,4 @@ def _negative_part(op: Builder, y: Value) -> Value:
     return op.Clip(y, None, op.scalar(0.0, y.elem_type))
 
 
-def _scaled(x: Value, factor: float) -> Value:
-    return x if factor == 1 else x * factor
-
-
 zero("Hardmax", versions=(1, 11, 13))

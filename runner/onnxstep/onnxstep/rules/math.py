@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -137,102 +138,33 @@ def sqrt(_: Builder, node: Node, dy: Value) -> Cotangents:
     return dy * 0.5 / node.y
 
 
-@gradient("Exp", versions=(6, 13))
-def exp(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(eˣ) = eˣ dx."""
-    return dy * node.y
-
-
 @gradient("Log", versions=(6, 13))
 def log(_: Builder, node: Node, dy: Value) -> Cotangents:
     """D(ln x) = dx / x."""
     return dy / node.x
 
 
-@gradient("Erf", versions=(9, 13))
-def erf(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(erf x) = (2 / √π) exp(-x²) dx."""
-    return dy * (op.Exp(-(node.x * node.x)) * (2 / math.sqrt(math.pi)))
+def _by_slope(op_type: str, versions: tuple[int, ...], slope: Callable[[Node], Value]) -> None:
+    """Register D(f(x)) = f'(x) dx for an operator f with the derivative ``slope``."""
+
+    @gradient(op_type, versions=versions)
+    def rule(_: Builder, node: Node, dy: Value) -> Cotangents:
+        return dy * slope(node)
 
 
-@gradient("Sin", versions=(7, 22))
-def sin(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(sin x) = cos x dx."""
-    return dy * op.Cos(node.x)
-
-
-@gradient("Cos", versions=(7, 22))
-def cos(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(cos x) = -sin x dx."""
-    return -(dy * op.Sin(node.x))
-
-
-@gradient("Tan", versions=(7, 22))
-def tan(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(tan x) = (1 + tan² x) dx."""
-    return dy * (1.0 + node.y * node.y)
-
-
-@gradient("Asin", versions=(7, 22))
-def asin(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(arcsin x) = dx / √(1 - x²)."""
-    return dy / op.Sqrt(1.0 - node.x * node.x)
-
-
-@gradient("Acos", versions=(7, 22))
-def acos(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(arccos x) = -dx / √(1 - x²)."""
-    return -(dy / op.Sqrt(1.0 - node.x * node.x))
-
-
-@gradient("Atan", versions=(7, 22))
-def atan(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(arctan x) = dx / (1 + x²)."""
-    return dy / (1.0 + node.x * node.x)
-
-
-@gradient("Sinh", versions=(9, 22))
-def sinh(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(sinh x) = cosh x dx."""
-    return dy * op.Cosh(node.x)
-
-
-@gradient("Cosh", versions=(9, 22))
-def cosh(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(cosh x) = sinh x dx."""
-    return dy * op.Sinh(node.x)
-
-
-@gradient("Asinh", versions=(9, 22))
-def asinh(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(arsinh x) = dx / √(x² + 1)."""
-    return dy / op.Sqrt(node.x * node.x + 1.0)
-
-
-@gradient("Acosh", versions=(9, 22))
-def acosh(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(arcosh x) = dx / √(x² - 1)."""
-    return dy / op.Sqrt(node.x * node.x - 1.0)
-
-
-@gradient("Atanh", versions=(9, 22))
-def atanh(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(artanh x) = dx / (1 - x²)."""
-    return dy / (1.0 - node.x * node.x)
-
-
-for _op_type, _versions in {
-    "Ceil": (6, 13),
-    "Floor": (6, 13),
-    "Round": (11, 22),
-    "Sign": (9, 13),
-    "BitShift": (11, 28),
-    "BitwiseAnd": (18,),
-    "BitwiseNot": (18,),
-    "BitwiseOr": (18,),
-    "BitwiseXor": (18,),
-}.items():
-    zero(_op_type, _versions)
+_by_slope("Exp", (6, 13), lambda n: n.y)
+_by_slope("Erf", (9, 13), lambda n: n.op.Exp(-(n.x * n.x)) * (2 / math.sqrt(math.pi)))
+_by_slope("Sin", (7, 22), lambda n: n.op.Cos(n.x))
+_by_slope("Cos", (7, 22), lambda n: -n.op.Sin(n.x))
+_by_slope("Tan", (7, 22), lambda n: 1.0 + n.y * n.y)
+_by_slope("Asin", (7, 22), lambda n: 1.0 / n.op.Sqrt(1.0 - n.x * n.x))
+_by_slope("Acos", (7, 22), lambda n: -1.0 / n.op.Sqrt(1.0 - n.x * n.x))
+_by_slope("Atan", (7, 22), lambda n: 1.0 / (1.0 + n.x * n.x))
+_by_slope("Sinh", (9, 22), lambda n: n.op.Cosh(n.x))
+_by_slope("Cosh", (9, 22), lambda n: n.op.Sinh(n.x))
+_by_slope("Asinh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x + 1.0))
+_by_slope("Acosh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x - 1.0))
+_by_slope("Atanh", (9, 22), lambda n: 1.0 / (1.0 - n.x * n.x))
 
 refused("BitCast", versions=(26,), reason="it reads the bits of its input as another type")
 
@@ -277,6 +209,15 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 for _op_type, _versions in {
+    "Ceil": (6, 13),
+    "Floor": (6, 13),
+    "Round": (11, 22),
+    "Sign": (9, 13),
+    "BitShift": (11, 28),
+    "BitwiseAnd": (18,),
+    "BitwiseNot": (18,),
+    "BitwiseOr": (18,),
+    "BitwiseXor": (18,),
     "Equal": (7, 11, 13, 19),
     "Greater": (7, 9, 13),
     "GreaterOrEqual": (12, 16),

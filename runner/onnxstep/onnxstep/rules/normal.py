@@ -14,11 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
+from onnxstep.blocked_convolution import has_kernels
 from onnxstep.builder import Builder, Value
 from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _DEFAULT_RATIO = 0.5
+# Elements of an image from which depthwise convolutions are faster than elementwise operators:
+# benchmarks/rules/batch_normalization.py.
+LARGE_IMAGE = 512
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,36 @@ def wide(x: Value) -> Value:
     return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in HALF_TYPES else x
 
 
+def _is_convolved(x: Value) -> bool:
+    """Whether depthwise convolutions scale and sum x; on the CPU they take fewer passes."""
+    return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
+
+
+def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
+    """The product x · gain + shift, for one gain and shift per channel.
+
+    A convolution takes one pass, in which ONNX Runtime also adds a tensor or applies a ReLU.
+    """
+    if not _is_convolved(x):
+        return x * gain if shift is None else x * gain + shift
+    weights = x.op.Reshape(gain, x.op.integers(-1, 1, 1, 1))
+    return x.op.Conv(x, weights, shift and x.op.Reshape(shift, x.op.integers(-1)), group=x.shape[1])
+
+
+def product_sums(x: Value, y: Value) -> Value:
+    """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
+
+    A convolution of each image with a kernel of its size stores no products.
+    """
+    op, (batch, channels, *space) = x.op, x.shape
+    if not _is_convolved(x):
+        return op.reduce("ReduceSum", x * y, channel_axes(x), keepdims=True)
+    images = op.Reshape(x, op.integers(1, -1, *space))
+    kernels = op.Reshape(y, op.integers(-1, 1, *space))
+    sums = op.Conv(images, kernels, group=batch * channels)
+    return op.ReduceSum(op.Reshape(sums, op.integers(batch, channels, 1, 1)), op.integers(0))
+
+
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
@@ -65,7 +99,8 @@ def normalized(
         mean = op.reduce("ReduceMean", x, axes, keepdims=False)
     deviation = x - per_channel(x, mean)
     if variance is None:
-        variance = op.reduce("ReduceMean", deviation * deviation, axes, keepdims=False)
+        squares = op.Reshape(product_sums(deviation, deviation), op.integers(-1))
+        variance = squares * (x.shape[1] / x.size)
     inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
     return Normalized(mean, variance, deviation, inverse)
 
@@ -104,9 +139,7 @@ def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangent
     parts = normalized(x, node.attribute("epsilon"), mean, variance)
     gain = per_channel(x, scale) * parts.inverse
     d_bias = op.reduce("ReduceSum", dy, channel_axes(x), keepdims=True)
-    d_scale = parts.inverse * op.reduce(
-        "ReduceSum", dy * parts.deviation, channel_axes(x), keepdims=True
-    )
+    d_scale = parts.inverse * product_sums(dy, parts.deviation)
     d_mean = -(gain * d_bias)
     d_var = gain * parts.inverse * d_scale * -0.5
     return (
@@ -128,16 +161,16 @@ def _by_batch(
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
     parts = normalized(x, node.attribute("epsilon"), *statistics)
     gain, axes = per_channel(x, scale) * parts.inverse, channel_axes(x)
-    each = 1 / (x.size // x.shape[1])
+    each = -x.shape[1] / x.size
     d_bias = op.reduce("ReduceSum", dy, axes, keepdims=True)
-    d_scale = parts.inverse * op.reduce("ReduceSum", dy * parts.deviation, axes, keepdims=True)
+    d_scale = parts.inverse * product_sums(dy, parts.deviation)
     slope, shift = gain * parts.inverse * d_scale * each, gain * d_bias * each
     if d_running_var is not None:
         slope = slope - per_channel(x, d_running_var) * (2 * each * (1 - momentum))
     if d_running_mean is not None:
         shift = shift - per_channel(x, d_running_mean) * (each * (1 - momentum))
     return (
-        _as(node.x, dy * gain - parts.deviation * slope - shift),
+        _as(node.x, scaled(dy, gain, shift) + scaled(parts.deviation, slope)),
         _flat(scale, d_scale),
         _flat(node.input(2), d_bias),
         None if d_running_mean is None else d_running_mean * momentum,
