@@ -99,7 +99,7 @@
   /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
   function unconfirmed({ plan, misses }, ways) {
     const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses && way.plan.currency === plan.currency);
-    return plan.unconfirmed && ` Its source does not state the ${plan.unconfirmed} of this price: ask the provider before you rent.` +
+    return plan.unconfirmed && ` The source of this price does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
       (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}, price of ${sure.plan.as_of}.` : "");
   }
 

@@ -116,7 +116,7 @@ def test_the_verdict_names_unconfirmed_values_of_the_price(site: Site) -> None:
     ))  # fmt: skip
     page.goto(f"{site.address}calculator.html?model=net")
     wait_until(page, _SETTLED)
-    doubt = r"price of [\d-]+\. Its source does not state the date and billing of this price"
+    doubt = r"price of [\d-]+\. The source of this price does not state its date and billing"
     assert re.search(doubt, text_of(page))
 
 
