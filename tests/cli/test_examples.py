@@ -57,7 +57,6 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ROOT / "docs", project / "docs", ignore=shutil.ignore_patterns("data", "images")
     )
     _copy(project, "mkdocs.yml")
-    _copy(project, "CHANGELOG.md")
     for model in MODELS:
         _copy(project, f"specs/models/{model}.toml")
     # Few enough to withhold each in seconds.
