@@ -277,7 +277,7 @@ def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
 
 
 def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time | None:
-    """The time of an epoch of whole batches, as the models' sources train; None for inference."""
+    """The time of an epoch, without an incomplete last batch; None for inference."""
     if training is None:
         return None
     return step.scaled(max(1, training.examples_per_epoch // batch_size))

@@ -101,7 +101,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
 
 
 def kept_words(event: Failed) -> str:
-    """State how many rounds are stored of a trial that failed in a later one; empty if none."""
+    """Say how many rounds a failed trial had stored before; empty if none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 

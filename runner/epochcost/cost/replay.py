@@ -146,7 +146,10 @@ def move_when_it_pays(moment: Moment) -> Indices:
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Policy: move if interrupted; rent on demand if losing a stretch would miss the deadline."""
+    """Policy: move if interrupted; rent on demand once a further interruption would be too late.
+
+    Too late: the job would miss its deadline if it lost the work since its last checkpoint.
+    """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
     there = np.isfinite(moment.price(zone))

@@ -77,7 +77,7 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """The model and task in one version of a source, for any precision, batch and software."""
+        """Key that rates of one version of a source share if model and task are the same."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property

@@ -95,7 +95,7 @@ class Matching:
 
 
 def matching(pattern: str, expected: str) -> Matching:
-    """Make a validator that requires the whole text of a key to match ``pattern``.
+    """Make a validator that requires the whole value of a key to match ``pattern``.
 
     ``expected`` describes the pattern in the error message.
     """

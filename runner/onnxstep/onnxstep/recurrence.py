@@ -45,7 +45,7 @@ class Activation:
     name: str
 
     def __call__(self, x: Value) -> Value:
-        """Emit the function of ``x``."""
+        """Add a node that applies the function to ``x``; return its output."""
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:

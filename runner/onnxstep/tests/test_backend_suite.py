@@ -28,7 +28,7 @@ def verdicts() -> list[Verdict]:
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """Reasons of the tests with this answer, by name of the test."""
+    """Select the verdicts with this answer; return their reasons by the test's name."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 

@@ -58,23 +58,24 @@ class Case(NamedTuple):
 
 
 class Efficiencies(NamedTuple):
-    """Parameters of the law for one software.
+    """Parameters of the law of decoding times for one software package.
 
-    ``read``, ``products`` and ``link`` are the reached shares of the peak rates of memory, matrix
-    units and links. For every 10 · ``ordinary`` products, the ordinary units execute one operation.
-    To unpack a quantised weight, they execute ``weights`` operations.
-
-    The following are fixed seconds: ``layer`` for each layer in a decoding step, ``prompt_layer``
-    for each layer in a prefill, ``start`` for each prefill, ``sequence`` for each sequence in a
-    decoding step, ``hop`` for each link, and ``threads`` for each core in a layer, in which cores
-    wait for each other. On devices, the seconds of layers and sequences are divided by the power
-    ``clock`` of the ordinary units' operations a second.
-
-    The matrix units reach half of their rate if a prompt has ``warm`` tokens, or if the hidden
-    state has ``narrow`` numbers. ``between`` is the share of other requests' prompts that tokens
-    wait for. If processors have n sockets, their bandwidth is divided by n to the power ``socket``.
-    The processors' reached rate of products is proportional to the peak rate of all cores to the
-    power ``core``.
+    - ``read``, ``products``, ``link``: reached shares of the peak rates of memory, matrix units
+      and links between devices.
+    - ``ordinary``: the vector units execute one operation for every 10 · ``ordinary``
+      multiplications of the matrix units.
+    - ``weights``: operations of the vector units to unpack a quantised weight.
+    - ``layer``, ``sequence``: seconds for each layer, and each sequence, in a decoding step.
+    - ``prompt_layer``, ``start``: seconds for each layer in a prefill, and for each prefill.
+    - ``hop``: seconds for each transfer between two devices.
+    - ``threads``: seconds that a layer waits for each core of a processor.
+    - ``clock``: on devices, the seconds of layers and sequences are divided by the vector units'
+      operations a second to this power.
+    - ``warm``, ``narrow``: tokens of a prompt, and numbers of the hidden state, at which the matrix
+      units reach half of their rate.
+    - ``between``: share of the prefill time of other requests that delays an output token.
+    - ``socket``: the bandwidth of n sockets is divided by n to this power.
+    - ``core``: a processor reaches a rate of products proportional to its peak to this power.
     """
 
     read: float

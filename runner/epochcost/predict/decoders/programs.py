@@ -26,9 +26,9 @@ _FEWEST_TO_LEARN = 8
 
 
 def _groups(case: Case) -> tuple[str, ...]:
-    """Names of the groups that a case's program belongs to, the largest first.
+    """Names of the groups of software that contain the measured case, the largest first.
 
-    A program is an edition of a software for the chips of one maker.
+    The smallest group is one edition of the software for the chips of one maker.
     """
     software, edition = case.question.software, case.question.edition
     if case.chip.maker in ("", NVIDIA):

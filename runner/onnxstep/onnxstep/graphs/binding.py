@@ -67,11 +67,11 @@ def bind_dimensions(
     """Copy the model with a static shape for every tensor of the main graph.
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
-    tensors that must not be treated as constants. With ``plain_sequences`` nodes that read a
-    sequence are replaced by nodes that read its tensors. Raises ModelError for an unknown name, a
-    size that is not a positive integer, an unbound dimension, contradicting shapes, and a tensor
-    whose shape depends on data. A size of 0 is allowed for a dimension that makes every input with
-    it empty, such as the cache of a decoder without past tokens: these inputs become constants.
+    tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that
+    read a sequence are replaced by nodes that read its tensors. A size of 0, such as the number of
+    past tokens of a decoder, makes the inputs with this dimension empty constants. Raises
+    ModelError for an unknown name, a negative size, an unbound dimension, contradicting shapes,
+    and a tensor whose shape depends on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
