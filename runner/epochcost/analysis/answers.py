@@ -207,7 +207,7 @@ class CheapestAnswer:
 
 
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
-    """Machine and price plan, which candidates that differ only in batch size or software share."""
+    """Key of a candidate's machine and price plan, regardless of batch size and software."""
     return candidate.key.row.observed.machine, candidate.key.job.price.id
 
 

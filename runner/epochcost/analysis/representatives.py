@@ -18,7 +18,7 @@ _FED = (
 
 
 def is_of_steps(result: Result) -> bool:
-    """Whether a result has times of steps, not of LoadGen's scenarios or a decoder's phases."""
+    """Whether a result has times of steps, instead of LoadGen's scenarios or a decoder's phases."""
     return isinstance(result.trial.work, Steps)
 
 

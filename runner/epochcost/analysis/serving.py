@@ -146,7 +146,7 @@ def _batching_words(load: Load, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedRate:
-    """Measurements at a rate of requests; the rate of answers is equal to it.
+    """Measurements while requests arrive at a constant mean rate and are answered as fast.
 
     If a hundred requests arrive at random times, their rate differs from the intended rate by about
     a tenth.

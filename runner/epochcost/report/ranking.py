@@ -35,7 +35,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job, at its cheapest price plan; ``mark`` says how certain the figures are.
+    """A machine for a job, at its cheapest price plan; ``mark`` is the kind of evidence for it.
 
     If the cost depends on an unknown fact, ``reservation`` names it, and the machine cannot be the
     answer. Estimates have no ``row``, batch size, software or precision.

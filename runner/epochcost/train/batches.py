@@ -74,7 +74,7 @@ def step_targets(
 def training_pool(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Mapping[str, NDArray[Any]]:
-    """The batches that a trial cycles through; bytes and number of batches are limited.
+    """The batches that a trial uses in turn; their number and their bytes are limited.
 
     If ``room_bytes`` cannot hold three batches, raises MemoryError before it generates one: the
     smallest pool has two, and a third batch is generated before it is copied into the pool. None

@@ -45,7 +45,7 @@ class Target:
     value: float
 
     def met(self, curve: Sequence[Point]) -> bool:
-        """Whether the last evaluation reached the limit."""
+        """Whether the last evaluation reached the target."""
         point = curve[-1]
         return point.loss <= self.value if self.measure == "loss" else point.accuracy >= self.value
 

@@ -32,7 +32,7 @@ def pull_back(
     cotangents: Mapping[str, Value],
     names: Iterable[str],
 ) -> dict[str, Value]:
-    """Emit the gradient nodes through ``op``; return the cotangents of the values ``names``.
+    """Add the gradient nodes to ``op``; return the cotangents of the values ``names``.
 
     ``nodes`` are the forward nodes in topological order. ``cotangents`` maps output names to their
     cotangents. The result lacks a name if no output with a cotangent depends on its value. Raises

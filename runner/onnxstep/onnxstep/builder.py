@@ -145,7 +145,7 @@ class Builder:
         self.saved: dict[str, Saved] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
-        """A function that emits this operator of ONNX's default domain and returns its output."""
+        """A function that appends a node with this operator of ONNX and returns its output."""
         if not op_type[0].isupper():
             raise AttributeError(op_type)
 

@@ -83,7 +83,7 @@ class LossFunction(Protocol):
         ...
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit the nodes of the loss and of its gradient at ``output``."""
+        """Add the nodes that compute the loss and its gradient at ``output``; return both."""
         ...
 
 

@@ -107,7 +107,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """Cotangents of a direction's inputs; ``z`` [T·B, G·H] belongs to x Wᵀ.
+    """Cotangents of a direction's inputs; ``z`` [T·B, G·H] is the cotangent of x Wᵀ.
 
     The others have the shapes of the weights, of the biases [G·H] and of the first states [B, H].
     """

@@ -130,13 +130,13 @@ class Rule(Protocol):
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
-        """Emit the backward nodes of ``node`` through ``op``; return the inputs' cotangents."""
+        """Add the backward nodes of ``node`` to ``op``; return the cotangents of its inputs."""
         ...
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """The operator has a derivative, which ``rule`` emits."""
+    """The operator has a derivative; ``rule`` adds the nodes that compute it."""
 
     rule: Rule
 

@@ -38,7 +38,7 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """The workload on its machine and the price ids of a cost, without the goal."""
+    """Key of a cost's workload, machine and prices; costs of its other goals have the same key."""
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 

@@ -38,7 +38,7 @@ def _groups(case: Case) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of efficiencies: fitted to all rows together, and to each group by its name."""
+    """Logarithms of a software's efficiencies: for all rows together, and for each group."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
@@ -59,10 +59,10 @@ class Programs(NamedTuple):
 def fit_programs(
     cases: Sequence[Case], seconds: Vector, start: Efficiencies, spread: Efficiencies
 ) -> Programs:
-    """Fit the efficiencies of all programs to published cases and logarithms of their seconds.
+    """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
 
-    The prior of each efficiency has its middle at ``start``; ``spread`` is the standard deviation
-    of the efficiency's logarithm.
+    ``seconds`` are logarithms of the times of ``cases``. The prior of each efficiency has its
+    middle at ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
     """
     fit = partial(_fit, cases, seconds)
     pooled, deviations = np.log(start), np.array(spread)

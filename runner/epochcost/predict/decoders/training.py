@@ -58,16 +58,19 @@ _BYTES = 2
 
 
 class Efficiencies(NamedTuple):
-    """Positive parameters of the law, whose logarithms are fitted.
+    """Positive parameters of the law of training times, whose logarithms are fitted.
 
-    ``products`` is the reached share of the peak in 16 bits; ``eight`` is the share in fewer bits,
-    divided by ``products``. ``layer`` is the seconds that a layer adds to each pass. ``weights`` is
-    the number of times that a pass reads the weights. To unpack a weight takes as long as to read
-    ``unpacking`` bytes. ``experts`` multiplies the time of models with experts; ``doubling``
-    multiplies the time each time that the number of devices doubles. ``attention`` is the
-    efficiency of attention relative to products, ``link`` the reached share of a link's rate. Each
-    number of the residual stream and each score takes as long as ``traffic`` bytes from memory. The
-    time of products grows with peak / bandwidth to the power ``balance``.
+    - ``products``: reached share of the peak rate in 16 bits.
+    - ``eight``: reached share in fewer bits, divided by ``products``.
+    - ``layer``: seconds that a layer adds to each pass.
+    - ``weights``: number of times that a pass reads the weights.
+    - ``unpacking``: bytes whose reading takes as long as unpacking a weight.
+    - ``experts``: factor of the time of models with experts.
+    - ``doubling``: factor of the time for each doubling of the number of devices.
+    - ``attention``: efficiency of attention relative to products.
+    - ``link``: reached share of a link's rate.
+    - ``traffic``: bytes of memory traffic for each number of the residual stream and each score.
+    - ``balance``: the time of products grows with peak / bandwidth to this power.
     """
 
     products: float

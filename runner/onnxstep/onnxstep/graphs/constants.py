@@ -86,7 +86,7 @@ _FEWEST_SPACED, _FEWEST_WAVES = 3, 8
 
 
 class _Use(NamedTuple):
-    """A node that reads a tensor together with data: its operator and the index of the input."""
+    """A node that reads a tensor together with data: its operator, and the tensor's input index."""
 
     op_type: str
     place: int
