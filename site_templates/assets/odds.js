@@ -58,10 +58,10 @@
 
   function share(drawn, test) { return average(drawn.map((value, draw) => test(value, draw) ? 1 : 0)); }
 
-  /* Low end, median and high end of the 90 % range of one quantity's draws over another's. */
+  /* The ends of the 90 % range of one quantity's draws over another's. */
   function ratio(drawn, other) {
     const sorted = drawn.map((value, draw) => value / other[draw]).sort((one, next) => one - next);
-    return [0.05, 0.5, 0.95].map(part => {
+    return [0.05, 0.95].map(part => {
       const at = part * (DRAWS - 1), below = Math.floor(at);
       return sorted[below] + (at - below) * (sorted[Math.min(below + 1, DRAWS - 1)] - sorted[below]);
     });
@@ -125,14 +125,14 @@
   /* The cost of a way in units of the choice's, if both are compared. */
   function multiple(way, best) {
     if (way.wins === undefined || way === best) { return ""; }
-    const [low, middle, high] = ratio(way.drawn.total, best.drawn.total).map(digits);
-    return (middle === "1" ? "the same cost" : `${middle} times the cost`) + (low === high ? "" : ` at the median (${low} to ${high})`);
+    const [low, high] = ratio(way.drawn.total, best.drawn.total).map(digits), times = digits(way.mean.total / best.mean.total);
+    return (times === "1" ? "the same cost" : `${times} times the cost`) + (low === high ? "" : ` (${low} to ${high})`);
   }
 
   /* The 90 % range of the factor between two ways, and how often the better one is better. */
   function beside(less, more, key, word) {
     if (less.exact && more.exact) { return " (neither has a range)"; }
-    const [low, , high] = ratio(more.drawn[key], less.drawn[key]).map(digits);
+    const [low, high] = ratio(more.drawn[key], less.drawn[key]).map(digits);
     const wins = share(less.drawn[key], (value, draw) => value < more.drawn[key][draw]);
     return ` (likely ${low} to ${high} times; ${word} in ${scenarios(wins)} scenarios)`;
   }

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
-from epochcost.analysis.odds import cost_draws, odds, odds_sentence, time_draws
-from epochcost.cost import Estimate, Time
+from epochcost.analysis.odds import draws_along, odds, odds_sentence, time_draws
+from epochcost.cost import Time
 from epochcost.predict.joint import DRAWS, Draws, standard_normals
 
 _WAYS = st.dictionaries(st.sampled_from("abcdef"), st.floats(0.01, 100), min_size=1, max_size=6)
@@ -39,9 +39,8 @@ def _observed(name: str, drawn: NDArray[np.float64] | None = None) -> Observatio
     )
 
 
-def _cost(low: float, mean: float, high: float) -> Estimate:
-    ends = (Decimal(str(value)) for value in (low, mean, high))
-    return Estimate(*ends, "USD", "plan", assumed=False)
+def _ends(low: float, mean: float, high: float) -> list[Decimal]:
+    return [Decimal(str(value)) for value in (low, mean, high)]
 
 
 def _costs(levels: dict[str, float], spread: float = 0.5) -> dict[str, NDArray[np.float64]]:
@@ -70,7 +69,7 @@ def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
     alone, shared = odds(name, costs), odds(name, costs | twins)
     assert all(shared.shares[twin] == pytest.approx(shared.wins) for twin in twins)
     assert shared.wins * copies == pytest.approx(alone.wins)
-    assert all(shared.ratios[twin] == (1.0, 1.0, 1.0) for twin in twins)
+    assert all(shared.ratios[twin] == (1.0, 1.0) for twin in twins)
 
 
 def test_what_is_shared_cancels() -> None:
@@ -94,8 +93,8 @@ def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
     ends = [level * math.exp(end * spread) for end in (-1.645, 0, 1.645)]
     wide, narrow = Time.from_floats(*ends), Time.from_floats(0.9999, 1.0, 1.0001)
     costs = {
-        "predicted": cost_draws(predicted, wide, _cost(*ends)),
-        "measured": cost_draws(measured, narrow, _cost(0.9999, 1.0, 1.0001)),
+        "predicted": draws_along(predicted, wide, _ends(*ends)),
+        "measured": draws_along(measured, narrow, _ends(0.9999, 1.0, 1.0001)),
     }
     expected = (level * np.exp(drawn) > 1).mean()
     assert odds("measured", costs).wins == pytest.approx(expected, abs=0.02)
@@ -104,7 +103,7 @@ def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
 def test_plans_of_one_machine_share_the_time_that_is_drawn() -> None:
     """The cost ratio of two hourly plans of a machine is that of their prices."""
     time = Time.from_floats(8, 10, 13)
-    costs = [cost_draws(_observed("a"), time, _cost(8 * p, 10 * p, 13 * p)) for p in (1.0, 2.5)]
+    costs = [draws_along(_observed("a"), time, _ends(8 * p, 10 * p, 13 * p)) for p in (1.0, 2.5)]
     np.testing.assert_allclose(costs[1] / costs[0], 2.5)
 
 

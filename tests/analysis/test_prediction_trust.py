@@ -62,7 +62,9 @@ def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
         case.accelerator for case in trust.shown
     }
     assert all(case.low < case.predicted < case.high for case in trust.shown)
-    assert {choice.predictions.choices for choice in trust.choices} == {5}
+    assert {*trust.ratios} == {"two accelerators", "two generations", "one source"}
+    for errors in trust.ratios.values():
+        assert sum(stated.ratios for stated in errors.reliability) == errors.priced
 
 
 def test_another_observation_makes_figures_stale_and_another_price_does_not(

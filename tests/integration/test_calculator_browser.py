@@ -17,7 +17,7 @@ import price_plans as plans
 from browsed_site import chromium
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.odds import cost_draws, time_draws
+from epochcost.analysis.odds import time_draws
 from epochcost.analysis.rows import odds_of
 from epochcost.cost import Quote, Usage, quote, share
 from epochcost.cost.program import bill_program, share_program
@@ -208,8 +208,8 @@ def test_the_browser_draws_what_python_draws(page: Page, inputs: Inputs) -> None
     for row, got in zip(rows, shares, strict=True):
         machine, time = row.observed.machine, row.time("full")
         assert got["wins"] == pytest.approx(expected.shares[machine], abs=1e-9)
-        assert got["ratio"] == pytest.approx(expected.ratios.get(machine, (1, 1, 1)), rel=1e-6)
+        assert got["ratio"] == pytest.approx(expected.ratios.get(machine, (1, 1)), rel=1e-6)
         drawn = float(time.mean) * np.exp(time_draws(row.observed, time))
         assert got["kept"]["seconds"] == pytest.approx((drawn <= half).mean(), abs=1e-9)
-        cost = cost_draws(row.observed, time, row.estimate("full"))
+        cost = row.draws("full", "cost")
         assert got["kept"]["total"] == pytest.approx((cost <= most["total"]).mean(), abs=1e-9)

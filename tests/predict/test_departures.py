@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from epochcost.predict.departures import Departures, Term, Traits, covariance, fitted, numbered
+from epochcost.predict.departures import Departures, Term, Traits, covariance, fitted
+from epochcost.predict.process import numbered
 
 TERMS = (Term(0.3, ("chip",)), Term(0.2, ("software",), (("size", 1.0),)))
 NOISE = 0.05

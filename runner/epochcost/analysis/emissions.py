@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, answer, better_known, group_by
+from epochcost.analysis.rows import Row, better_known, contenders, group_by
 from epochcost.cost.energy import EnergyUse, Power, UnknownEnergy, declared_power, energy_use
 from epochcost.specs.catalogue import Catalogue
 
@@ -51,11 +51,13 @@ def energy_by_machine(
 
 
 def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> MachineEnergy | None:
-    best = answer(rows, goal)
-    if best is None:
+    timed = [row for row in rows if row.answers and row.time(goal)]
+    best = contenders(rows, goal) or sorted(
+        timed, key=lambda row: row.observed.work(goal).time.mean
+    )
+    if not best:
         return None
-    choice = best.cheapest or best.fastest
-    row, seconds = choice.row, choice.time.mean
+    row, seconds = best[0], best[0].observed.work(goal).time.mean
     power = _power(catalogue, row)
     if isinstance(power, UnknownEnergy):
         return MachineEnergy(row, goal, unknown=power.reason)

@@ -22,7 +22,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.analysis.odds import deviations
 from epochcost.analysis.predicted import JointTimes, Predictions, joint_times
-from epochcost.analysis.rows import Row, group_by, price_rows, ranking
+from epochcost.analysis.rows import Row, contenders, group_by, price_rows
 from epochcost.plan.trial import Trial
 from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
@@ -196,7 +196,7 @@ def order_by_value(
     times = _times(inputs, sorted({model for model, _ in works}))
     priced = price_rows(inputs.catalogue, times.rows)
     jobs = group_by(priced, lambda row: (row.observed.workload.id, row.mode))
-    answers = [_answers(jobs[work]) for work in sorted(works & jobs.keys())]
+    answers = [contenders(jobs[work], _GOALS[work[1]]) for work in sorted(works & jobs.keys())]
     rows = [(job, row) for job, ranked in enumerate(answers) for row in ranked]
     if not rows:
         return ()
@@ -257,12 +257,6 @@ def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:
         deviations(observed.work(_GOALS[observed.mode]).time)[1] ** 2 for observed in measured
     ]
     return JointTimes(rows, block_diagonal(joint.covariance, np.diag(errors)))
-
-
-def _answers(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The cheapest row of each machine; rows with a caveat compete only if all have one."""
-    ranked = ranking(rows, _GOALS[rows[0].mode])
-    return tuple(row for row in ranked if not row.reservation) or ranked
 
 
 def _log_cost(row: Row) -> float:

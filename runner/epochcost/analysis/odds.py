@@ -18,7 +18,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from epochcost.analysis.observations import Observation
-from epochcost.cost import Estimate, Time
+from epochcost.cost import Time
 from epochcost.cost.estimate import WIDEST
 from epochcost.predict.joint import seed_of, standard_normals
 from epochcost.predict.process import Vector
@@ -45,15 +45,15 @@ class Odds(Generic[KeyT]):
 
     All are estimated from draws of the costs. For each way, ``shares`` has the probability that it
     is the cheapest (their sum is one), and ``cheaper`` the probability that it is cheaper than the
-    choice. ``ratios`` has each way's cost relative to the choice: low end, median and high end of a
-    90 % interval. ``regret`` is the mean extra cost of the choice over the cheapest way, as a share
+    choice. ``ratios`` has the ends of a 90 % interval of each way's cost relative to the choice.
+    ``regret`` is the mean extra cost of the choice over the cheapest way, as a share
     of the cheapest cost.
     """
 
     choice: KeyT
     shares: Mapping[KeyT, float]
     cheaper: Mapping[KeyT, float]
-    ratios: Mapping[KeyT, tuple[float, float, float]]
+    ratios: Mapping[KeyT, tuple[float, float]]
     regret: float
 
     @property
@@ -89,10 +89,15 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     )
 
 
-def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float, float]:
-    """Low end, median and high end of the 90 % interval of a ratio."""
-    low, middle, high = np.percentile(drawn / reference, [5, 50, 95])
-    return float(low), float(middle), float(high)
+def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float]:
+    """The ends of the 90 % interval of a ratio."""
+    low, high = np.percentile(drawn / reference, [5, 95])
+    return float(low), float(high)
+
+
+def times_over(value: Decimal, reference: Decimal) -> float:
+    """A mean cost or time as a multiple of the choice's; 1 if the latter is 0."""
+    return float(value / reference) if reference else 1.0
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
@@ -112,11 +117,6 @@ def scenarios(share: float) -> str:
     if percent in {0, 100} and 0 < share < 1:
         return "over 99 of 100" if percent else "under 1 of 100"
     return f"{percent} of 100"
-
-
-def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
-    """Draw the cost [DRAWS] of an observation's workload under a price plan."""
-    return draws_along(observed, time, (cost.low, cost.mean, cost.high))
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:

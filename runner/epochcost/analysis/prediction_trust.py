@@ -20,15 +20,14 @@ from epochcost import predict
 from epochcost.analysis.rows import group_by
 from epochcost.errors import Fault, ResultError
 from epochcost.predict.design import Devices, precision_of
-from epochcost.predict.learnt import learnt_rates, placed_tables
+from epochcost.predict.learnt import learnt_rates
+from epochcost.predict.ratios import RatioErrors, TwoWithheld, ratio_errors
 from epochcost.predict.withheld import (
     WITHHELD,
     Errors,
-    Regret,
     Tried,
     Withheld,
     errors_of,
-    regrets,
     tried,
 )
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -67,21 +66,13 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """The extra cost of the accelerators that predictions pick, over the really cheapest ones."""
-
-    name: str
-    predictions: Regret
-    roofline: Regret
-
-
-@dataclass(frozen=True, slots=True)
 class Trust:
     """The errors of predictions in their file; ``digest`` covers all inputs except prices.
 
     ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
     the errors by withheld accelerator, model or source. ``classes`` has errors by source and mode,
-    and by precision and mode, if accelerators are withheld. ``shown`` has rows for a chart.
+    and by precision and mode, if accelerators are withheld. ``ratios`` has the errors of ratios
+    between two withheld accelerators. ``shown`` has rows for a chart.
     """
 
     digest: str
@@ -89,7 +80,7 @@ class Trust:
     all: Mapping[Withheld, Errors]
     groups: Mapping[Withheld, tuple[Group, ...]]
     classes: tuple[Group, ...]
-    choices: tuple[Choices, ...]
+    ratios: Mapping[TwoWithheld, RatioErrors]
     shown: tuple[Shown, ...]
 
 
@@ -172,7 +163,8 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
     for withheld in WITHHELD:
         say(withheld)
         trials[withheld] = tried(learnt, devices, withheld)
-    prices = list(_prices(catalogue, devices))
+    # The dearest first, so that the lowest price of each device stays.
+    prices = sorted(_prices(catalogue, devices), key=lambda each: -each[2])
     totals = {kind: errors for kind, rows in trials.items() if (errors := errors_of(rows))}
     if not totals or not prices:
         return None
@@ -186,7 +178,7 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
             *_groups(accelerators, lambda row: f"{row.placed.rate.source}, {row.placed.rate.mode}"),
             *_groups(accelerators, _precision_class),
         ),
-        choices=tuple(_choices(catalogue, devices, accelerators)),
+        ratios=ratio_errors(learnt, devices, {device: each for _, device, each in prices}),
         shown=tuple(_examples(accelerators)),
     )
 
@@ -219,15 +211,8 @@ def _row(row: Tried) -> Shown:
     return Shown(row.name, rate.count, rate.source, rate.model, rate.mode, *seconds)
 
 
-def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
-    """The lowest current on-demand price of an hour of one device of each kind, in USD."""
-    hourly: dict[str, float] = {}
-    for _, device, each in _prices(catalogue, devices):
-        hourly[device] = min(each, hourly.get(device, each))
-    return hourly
-
-
 def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str, float]]:
+    """Yield current on-demand prices with the device's id and the price of its hour in USD."""
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
         listed = price.plan == "on-demand" and price.currency == "USD"
@@ -236,15 +221,3 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
             device = devices.named(machine.accelerators[0].name)
             if device is not None:
                 yield price, device.id, float(price.amount) / machine.accelerators[0].count
-
-
-def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
-    """Yield the extra cost of predicted choices: among ``rows``, and among tuned programs."""
-    hourly = hourly_prices(catalogue, devices)
-    choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
-    for table in catalogue.tables_of("examples"):
-        tuned = placed_tables(catalogue, [table], devices) if table.tuned else ()
-        if tuned:
-            alone = tried(tuned, devices, "accelerator")
-            choices.append(Choices(table.name, *regrets(alone, devices, hourly)))
-    yield from (choice for choice in choices if choice.predictions.choices)

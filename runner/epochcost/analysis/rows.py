@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
-import numpy as np
-
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Kind, Observation
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
-from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced, cheapest
+from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced
 from epochcost.cost.compare import Accuracy
 from epochcost.cost.estimate import WIDEST
 from epochcost.cost.money import exact_arithmetic
@@ -103,13 +101,17 @@ class Row:
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
+    def values(self, goal: Goal, quantity: Quantity) -> tuple[Decimal, Decimal, Decimal]:
+        """Low end, mean and high end of the goal's cost, which must be known, or of its time."""
+        value = self.estimate(goal) if quantity == "cost" else self.time(goal)
+        assert value is not None, "callers compare known costs only"
+        return value.low, value.mean, value.high
+
     def draws(self, goal: Goal, quantity: Quantity) -> Vector:
         """Draw [DRAWS] values of the goal's cost, which must be known, or of its time."""
-        time, cost = self.time(goal), self.estimate(goal)
+        time = self.time(goal)
         assert time is not None, "a cost comes from a time"
-        assert cost is not None, "callers draw known costs only"
-        value = cost if quantity == "cost" else time
-        return draws_along(self.observed, time, (value.low, value.mean, value.high))
+        return draws_along(self.observed, time, self.values(goal, quantity))
 
 
 def mark_of(kind: str, price: Price | None) -> str:
@@ -164,24 +166,6 @@ def group_by(
     return {name: tuple(group) for name, group in groups.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A row as the answer for one of its goals."""
-
-    row: Row
-    goal: Goal
-
-    @property
-    def time(self) -> Time:
-        """The time of the goal."""
-        return self.row.observed.work(self.goal).time
-
-    @property
-    def cost(self) -> Estimate | None:
-        """The cost of the goal; None if it is unknown."""
-        return self.row.estimate(self.goal)
-
-
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
@@ -199,71 +183,37 @@ def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, float]:
-    candidates = _candidates(rows, goal)
-    best = cheapest(
-        [candidate for candidate in candidates if not candidate.key.reservation] or candidates
-    )
-    if best is None:
+    best = next(iter(ranking(rows, goal)), None)
+    cost = best.estimate(goal) if best else None
+    if best is None or cost is None:
         return True, True, len(_KINDS), math.inf
-    ends = max(best.cost.low, best.cost.mean / WIDEST)
-    spread = float(best.cost.high / ends) if ends else math.inf
-    observed = best.key.observed
-    kind = _KINDS.index(observed.kind)
-    return bool(best.key.reservation), not observed.precision, kind, spread
+    ends = max(cost.low, cost.mean / WIDEST)
+    spread = float(cost.high / ends) if ends else math.inf
+    kind = _KINDS.index(best.observed.kind)
+    return bool(best.reservation), not best.observed.precision, kind, spread
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The cheapest and the fastest row for a goal, in one stack, at current prices in one currency.
+def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
+    """The cheapest row of each machine in the surest software stack; the first is the answer.
 
-    Rows with a caveat are chosen only if all rows have one. ``odds`` compare the cheapest row with
-    its competitors. ``machines`` is the number of compared machines, ``unpriced`` that of rows
-    without a price.
+    Rows with a caveat compete only if all have one. Empty if no row has a cost.
     """
-
-    goal: Goal
-    cheapest: Choice | None
-    fastest: Choice
-    odds: Odds[Machine] | None
-    machines: int
-    unpriced: int
-
-
-def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
-    """Find the answer for a workload in its surest stack; None if the workload has no time."""
-    rows = better_known(rows, goal)
-    timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
-    if not timed:
-        return None
-    candidates = _candidates(rows, goal)
-    competing = [
-        candidate for candidate in candidates if not candidate.key.reservation
-    ] or candidates
-    best = cheapest(competing)
-    priced = [Choice(candidate.key, goal) for candidate in competing]
-    return Answer(
-        goal=goal,
-        cheapest=Choice(best.key, goal) if best else None,
-        fastest=min(priced or timed, key=_fastest_first),
-        odds=odds_of(best.key, [candidate.key for candidate in competing], goal) if best else None,
-        machines=len({choice.row.observed.machine for choice in timed}),
-        unpriced=sum(choice.cost is None for choice in timed),
-    )
+    ranked = ranking(better_known(rows, goal), goal)
+    return tuple(row for row in ranked if not row.reservation) or ranked
 
 
 def odds_of(
     choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
 ) -> Odds[Machine]:
-    """Odds that a row costs (or takes) least, compared with the best row of each machine.
+    """Odds that a row costs (or takes) least, compared with the best row of each other machine.
 
-    Other rows of the choice's machine do not count.
+    The best row is that with the lowest mean. Rows without a cost do not count.
     """
-    draws: dict[Machine, Vector] = {}
-    rivals = (row for row in rows if row.observed.machine != choice.observed.machine)
-    for row in (choice, *rivals):
-        if row.estimate(goal) is not None:
-            machine, drawn = row.observed.machine, row.draws(goal, quantity)
-            draws[machine] = np.minimum(draws.get(machine, drawn), drawn)
+    priced = (row for row in rows if row.estimate(goal) is not None)
+    best = {choice.observed.machine: choice}
+    for row in sorted(priced, key=lambda row: row.values(goal, quantity)[1]):
+        best.setdefault(row.observed.machine, row)
+    draws = {machine: row.draws(goal, quantity) for machine, row in best.items()}
     return odds(choice.observed.machine, draws)
 
 
@@ -300,10 +250,6 @@ def usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
     """The currency that most candidates have; None without candidates."""
     counts = Counter(candidate.cost.currency for candidate in candidates)
     return max(sorted(counts), key=counts.__getitem__, default=None)
-
-
-def _fastest_first(choice: Choice) -> tuple[Decimal, Decimal]:
-    return choice.time.mean, choice.cost.mean if choice.cost else Decimal("Infinity")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from epochcost.analysis.answers import (
     place_of,
 )
 from epochcost.analysis.observations import Stack
-from epochcost.analysis.odds import odds_sentence, scenarios
+from epochcost.analysis.odds import odds_sentence, scenarios, times_over
 from epochcost.analysis.rows import Offer
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
@@ -268,12 +268,15 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
     yield odds_sentence(chances, demand.quantity, among)
     if chances.rivals:
         near = chances.rivals[0]
-        low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
-        better = "faster" if demand.limits.fastest else "cheaper"
+        low, high = chances.ratios[near]
+        rival = next(way for way in answer.alternatives if way.key.row.observed.machine == near)
+        factor, better = times_over(rival.cost.mean, answer.choice.cost.mean), "cheaper"
+        if demand.limits.fastest:
+            factor, better = times_over(rival.seconds, answer.choice.seconds), "faster"
         rivals = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
         yield (
-            f"The closest rival is {near.name} at {middle} times the {demand.quantity} "
-            f"(likely {low} to {high}){rivals}."
+            f"The closest rival is {near.name} at {factor:.2f} times the {demand.quantity} "
+            f"(likely {low:.2f} to {high:.2f}){rivals}."
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from epochcost.analysis.answers import rows_of
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import GOAL_WORDS, Row, answer
+from epochcost.analysis.rows import GOAL_WORDS, Row, contenders
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
@@ -207,11 +207,11 @@ def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterato
     best, _ = min(timed, key=lambda pair: (costs.get(id(pair[0]), endless), pair[1]))
     yield f"  {best.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(best, goal)}"
     same = [row for row in rows if row.observed.stack == best.observed.stack]
-    listed = answer([row for row in same if row.price and not row.price.reservation], goal)
-    if listed is None or listed.cheapest is None:
+    listed = contenders([row for row in same if row.price and not row.price.reservation], goal)
+    if not listed:
         yield "    no time on a machine with a list price is known"
         return
-    row = listed.cheapest.row
+    row = listed[0]
     assert row.price is not None, "unpriced rows are left out above"
     place = f"{row.observed.machine.name}, {row.price.plan}"
     yield f"    cheapest at a list price: {_cost(row, goal)} on {place} ({row.mark})"

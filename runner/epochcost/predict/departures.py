@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.predict.process import Calibration, Labels, Matrix, Vector, inverted
+from epochcost.predict.process import Calibration, Labels, Matrix, Vector, inverted, numbered
 
 RowT = TypeVar("RowT")
 # A group of more rows counts as this number of rows.
@@ -80,7 +80,7 @@ class Traits:
 def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
     """Covariance [n, m] between the departures of two sets of rows, without noise."""
     codes = {
-        name: _codes(rows.labels[name], columns.labels[name])
+        name: numbered([*rows.labels[name], *columns.labels[name]])
         for name in {name for term in terms for name in term.same}
     }
     fading = {near: _fading(near, rows, columns) for near in {term.near for term in terms}}
@@ -179,12 +179,6 @@ def members(groups: Labels) -> Iterator[Labels]:
         yield np.flatnonzero(groups == group)
 
 
-def numbered(values: Sequence[Hashable]) -> Labels:
-    """Replace values by numbers [n] that count distinct values in order of occurrence."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
-
-
 def fitted(
     law: Callable[[Vector], Vector],
     observed: Vector,
@@ -249,11 +243,6 @@ def _objects(values: Sequence[Hashable]) -> NDArray[np.object_]:
     result = np.empty(len(values), dtype=np.object_)
     result[:] = values
     return result
-
-
-def _codes(rows: NDArray[np.object_], columns: NDArray[np.object_]) -> Labels:
-    """Number the distinct labels of rows and columns; the rows' numbers come first."""
-    return numbered([*rows, *columns])
 
 
 def _length(traits: Traits) -> int:

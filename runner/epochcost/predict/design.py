@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Literal
 
 import numpy as np
 
+from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.graphs.profile import Profile
-from epochcost.predict.process import Design, Labels, Matrix, Vector
+from epochcost.predict.process import Design, Matrix, Vector, numbered
 from epochcost.predict.rates import Rate
 from epochcost.specs.hardware import Device
 
@@ -29,6 +30,10 @@ Precision = Literal["mixed", "tf32", "fp32"]
 _WORK_FEATURES = 7
 # The path of a table changes neither rates nor doubts.
 _FIELDS = attrgetter(*(field.name for field in fields(Rate) if field.name != "path"))
+# Shares of a GPU's peak rate and bandwidth that programs reach.
+_PEAK_SHARE, _BANDWIDTH_SHARE = 0.65, 0.75
+# ResNet-50 and a batch, for workloads whose graph or batch is unknown.
+_USUAL_PROFILE, _USUAL_BATCH = Profile(8.2e9, 4e6, 22e6, 0, 18e6, 25_500_000, 54), 64.0
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
@@ -122,22 +127,41 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
     centre = np.median([devices.features(device, "fp32") for device in rated], axis=0)
     return Design(
         rate=np.log([rate.per_second / rate.count for rate in rates]),
+        roofline=np.array([_roofline(row) for row in placed]),
         device_features=features - centre,
         work_features=_centred([work_features(row.profile) for row in placed], len(learnt)),
-        work=_labels(rate.work for rate in rates),
-        setting=_labels((*rate.setting, rate.task, rate.unit) for rate in rates),
-        edition=_labels(rate.edition for rate in rates),
-        model_mode=_labels((rate.family, rate.model, rate.mode) for rate in rates),
-        model=_labels(model_family(rate.model) for rate in rates),
-        stack=_labels((rate.source, rate.mode) for rate in rates),
-        software=_labels((rate.source, rate.software, rate.precision, rate.mode) for rate in rates),
-        device=_labels(row.device.id for row in placed),
-        group=_labels(group_of(row.device) for row in placed),
-        generation=_labels(row.device.generation for row in placed),
+        work=numbered(rate.work for rate in rates),
+        setting=numbered((*rate.setting, rate.task, rate.unit) for rate in rates),
+        edition=numbered(rate.edition for rate in rates),
+        model_mode=numbered((rate.family, rate.model, rate.mode) for rate in rates),
+        model=numbered(model_family(rate.model) for rate in rates),
+        stack=numbered((rate.source, rate.mode) for rate in rates),
+        software=numbered(
+            (rate.source, rate.software, rate.precision, rate.mode) for rate in rates
+        ),
+        device=numbered(row.device.id for row in placed),
+        group=numbered(group_of(row.device) for row in placed),
+        generation=numbered(row.device.generation for row in placed),
         count=np.log([float(rate.count) for rate in rates]),
-        batch=np.log([rate.batch or 1.0 for rate in rates]),
-        training=np.array([float(rate.mode == "training") for rate in rates]),
+        batch=np.log([rate.batch or _USUAL_BATCH for rate in rates]),
     )
+
+
+def _roofline(row: Placed) -> float:
+    """The logarithm of the rate per device that a roofline suggests, up to a constant.
+
+    The time of an example on a GPU is the sum of the times of its operations and of the numbers
+    that it moves. On CPUs, whose bandwidth is unknown, it is the geometric mean of both.
+    """
+    profile, precision = row.profile or _USUAL_PROFILE, row.rate.precision
+    passes = PASSES_PER_STEP if row.rate.mode == "training" else 1
+    computing = passes * profile.flops / (peak_of(row.device, precision) * 1e12)
+    number_bytes = 2 if precision_of(precision) == "mixed" else 4
+    bandwidth = float(row.device.memory_gb_per_second) * 1e9
+    moving = passes * number_bytes * (profile.moved + profile.moved_by_others) / bandwidth
+    if row.device.generation == "CPU":
+        return -math.log(computing * moving) / 2
+    return -math.log(computing / _PEAK_SHARE + moving / _BANDWIDTH_SHARE)
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
@@ -179,8 +203,3 @@ def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
     counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows
     return centred
-
-
-def _labels(values: Iterable[Hashable]) -> Labels:
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)

@@ -18,6 +18,7 @@ from statistics import NormalDist
 import numpy as np
 from pydantic import TypeAdapter
 
+from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import (
     Devices,
@@ -30,8 +31,8 @@ from epochcost.predict.design import (
     work_features,
 )
 from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws, scaling_of
+from epochcost.predict.learnt import FRAMEWORKS
 from epochcost.predict.process import (
-    PASSES,
     POOLED,
     Calibration,
     Design,
@@ -43,7 +44,7 @@ from epochcost.predict.process import (
     centred_departures,
     covariance,
     inverted,
-    roofline,
+    numbered,
     with_noise,
 )
 from epochcost.predict.rates import Rate
@@ -57,8 +58,6 @@ FARTHEST_KIN = 3.0
 # Distance within which two graphs are one network, written by two exporters.
 _SAME = 0.1
 _IMAGES = "image"
-# Of equally near programs, the one in the most used framework.
-_FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +100,7 @@ _KEPT = Keep(
 )
 
 
+@dataclass(frozen=True, eq=False)
 class Forecaster:
     """Forecast from published rates; every workload in a question must have a known graph.
 
@@ -109,28 +109,24 @@ class Forecaster:
     forecasts, keyed by all inputs.
     """
 
-    def __init__(
-        self,
-        placed: Sequence[Placed],
-        devices: Devices,
-        measured: Sequence[Placed] = (),
-        scales: Scales = POOLED,
-        cache: Path | None = None,
-    ) -> None:
-        self._published = placed
-        self._placed = (*placed, *measured)
-        self._devices = devices
-        self._scales = scales
-        self._cache = cache
+    published: Sequence[Placed]
+    devices: Devices
+    measured: Sequence[Placed] = ()
+    scales: Scales = POOLED
+    cache: Path | None = None
+
+    @cached_property
+    def _placed(self) -> tuple[Placed, ...]:
+        return *self.published, *self.measured
 
     @cached_property
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """The calibrations, and the rows' inverse covariance (None if some rows are our own)."""
-        design = designed(self._published, self._devices)
-        covariances = with_noise(design, self._scales)
+        design = designed(self.published, self.devices)
+        covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
-        calibrations = _calibrations(design, self._scales, covariances, inverse)
-        return calibrations, inverse if len(self._placed) == len(self._published) else None
+        calibrations = _calibrations(design, self.scales, covariances, inverse)
+        return calibrations, inverse if len(self._placed) == len(self.published) else None
 
     @cached_property
     def _utilisation(self) -> float:
@@ -143,10 +139,10 @@ class Forecaster:
         """Forecast the rate for each question, in order; it is at most the device's peak rate."""
         # Machines with the same devices ask the same question.
         distinct = tuple(dict.fromkeys(questions))
-        key = self._scales, len(self._published), distinct
+        key = self.scales, len(self.published), distinct
         forecasts = _KEPT.value(
-            self._cache,
-            (key, content_of(self._placed, self._devices)) if self._cache else None,
+            self.cache,
+            (key, content_of(self._placed, self.devices)) if self.cache else None,
             lambda: self.of([as_rate(question, 1.0) for question in distinct]),
         )
         by_question = dict(zip(distinct, forecasts, strict=True))
@@ -159,7 +155,8 @@ class Forecaster:
         learnt, unknown, inverse = self._designs(rows)
         factors = self._factors(unknown)
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(learnt, unknown, self._scales, inverse):
+        blocks = _works(unknown, rows)
+        for places, mean, spread in _posteriors(learnt, unknown, self.scales, inverse, blocks):
             work = rows[places[0]].rate
             draws = joint_draws(spread, factors[places], f"{work.model} {work.mode}")
             halves = factors[places] * np.sqrt(np.diag(spread))
@@ -175,13 +172,12 @@ class Forecaster:
         errors that forecasts of different workloads share.
         """
         learnt, unknown, inverse = self._designs(rows)
-        between = covariance(unknown, learnt, self._scales)
+        between = covariance(unknown, learnt, self.scales)
         explained = inverse @ between.T
-        errors = self._scales.noise**2 * np.eye(len(rows))
-        works = unknown.model_mode
-        blocks = [np.flatnonzero(works == work) for work in np.unique(works)]
+        errors = self.scales.noise**2 * np.eye(len(rows))
+        blocks = _works(unknown, rows)
         for block in blocks:
-            errors[block] += covariance(unknown.rows(block), unknown, self._scales)
+            errors[block] += covariance(unknown.rows(block), unknown, self.scales)
             errors[block] -= between[block] @ explained
         factors = self._factors(unknown)
         for block in blocks:
@@ -192,11 +188,11 @@ class Forecaster:
 
     def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
         """The learnt rows, ``rows``, and the inverse covariance of the learnt ones."""
-        design = designed(self._placed, self._devices, rows)
+        design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         learnt, inverse = design.rows(learning), self._fitted[1]
         if inverse is None:
-            inverse = inverted(with_noise(learnt, self._scales))
+            inverse = inverted(with_noise(learnt, self.scales))
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
@@ -246,7 +242,7 @@ def _peak_rate(row: Placed) -> float:
     """Examples a second if the devices always computed matrix products at their peak rate."""
     if row.profile is None:
         return math.inf
-    passes = PASSES if row.rate.mode == "training" else 1
+    passes = PASSES_PER_STEP if row.rate.mode == "training" else 1
     peak = peak_of(row.device, row.rate.precision) * 1e12
     return row.rate.count * peak / (passes * row.profile.flops)
 
@@ -266,24 +262,32 @@ def _calibrations(
     )
 
 
+def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
+    """The indices of the rows of each workload.
+
+    Two models may be forecast with the program of one published model, but differ in their graphs.
+    """
+    works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
+    return [np.flatnonzero(works == work) for work in np.unique(works)]
+
+
 def _posteriors(
-    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix
+    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, works: Sequence[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """Yield the indices of the rows, mean [n] and covariance [n, n] of each workload in question.
 
     Mean and covariance are those of logarithms of rates per device. One workload at a time saves
-    memory: rows of different workloads are never compared.
+    memory, and its draws do not depend on other workloads: their rows are never compared.
     """
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
-    for work in np.unique(unknown.model_mode):
-        rows = np.flatnonzero(unknown.model_mode == work)
+    for rows in works:
         block = unknown.rows(rows)
         between = covariance(block, learnt, scales)
         spread = covariance(block, block, scales) + scales.noise**2 * np.eye(len(rows))
         yield (
             rows,
-            between @ weights + mean + roofline(block),
+            between @ weights + mean + block.roofline,
             spread - between @ inverse @ between.T,
         )
 
@@ -317,7 +321,7 @@ def _own_rate(question: Question, per_second: float) -> Rate:
         task="",
         mode=question.mode,
         precision=question.precision,
-        batch=float(question.batch),
+        batch=question.batch / question.count,
         size="",
         software=question.software,
         accelerator=question.device.name,
@@ -342,11 +346,6 @@ class Program:
 
     rate: Rate
     same: tuple[Placed, ...]
-
-    @property
-    def software(self) -> str:
-        """The framework that ran the published workload, and the source that published it."""
-        return software_of(self.rate)
 
     def published_on(self, device: Device, count: int) -> Rate | None:
         """The published rate on ``count`` devices of this kind, or None."""
@@ -385,7 +384,7 @@ def nearest_program(
     def order(row: Placed) -> tuple[bool, float, int, int]:
         framework = row.rate.software
         stranger = _IMAGES in row.rate.task and _IMAGES not in task
-        rank = _FRAMEWORKS.index(framework) if framework in _FRAMEWORKS else len(_FRAMEWORKS)
+        rank = FRAMEWORKS.index(framework) if framework in FRAMEWORKS else len(FRAMEWORKS)
         return stranger, max(distances[id(row)], _SAME), rank, -rates[row.rate.setting]
 
     ordered = sorted(near, key=order)

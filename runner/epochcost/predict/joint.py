@@ -28,8 +28,8 @@ DRAWS = 256
 # Nine of ten normal draws lie within this number of standard deviations.
 NINE_OF_TEN = 1.645
 # Spread of ratios between two left-out accelerators, relative to the spread that the process
-# predicts: benchmarks/ratio_calibration.py.
-RATIO_SCALE = 0.9
+# predicts: ``ratios`` and docs/data/prediction-trust.json.
+RATIO_SCALE = 0.95
 # Added to the diagonal, relative to it, so that equal rows still have a Cholesky root.
 _JITTER = 1e-9
 # Decimals of a weight: the site publishes the rounded weights, so draws use them too.

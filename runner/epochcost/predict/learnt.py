@@ -39,7 +39,8 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.published import ObservationTable
 
 Profiles = Mapping[tuple[str, str], Profile]
-_FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
+# The most used framework first.
+FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 _KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "specs"))
 # A row is doubted if it is off by this factor and by this number of standard deviations.
 _LEAST_FACTOR = 2.0
@@ -78,7 +79,7 @@ def framework_of(software: str) -> str:
     text = software.casefold()
     if text.startswith("pt"):
         return "PyTorch"
-    return next((name for name in _FRAMEWORKS if name.casefold() in text), software)
+    return next((name for name in FRAMEWORKS if name.casefold() in text), software)
 
 
 def _plausible_rows(

@@ -1,11 +1,11 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-The logarithm of a rate is a sum: the level of its workload, half of log(peak · bandwidth) of the
-device (which a roofline suggests), and departures from these. Some departures depend on the
-device's features and are the same for all workloads. Others are the same for all rows of one model,
-of one device, or of one number of devices. Each departure has a standard deviation. Left-out groups
-are predicted by a formula, without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches
-for choosing hyperparameters in Gaussian processes", for single points; here for whole groups).
+The logarithm of a rate is a sum: that of a roofline's rate, the level of the workload, and
+departures from these. Some departures depend on the device's features and are the same for all
+workloads. Others are the same for all rows of one model, one program, one device, or one number of
+devices. Each departure has a standard deviation. Left-out groups are predicted by a formula,
+without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
+hyperparameters in Gaussian processes", for single points; here for whole groups).
 
 Intervals are calibrated on left-out rows: each group is predicted from the others. The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals
@@ -19,6 +19,7 @@ Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,19 +37,16 @@ _HIGHEST_QUANTILE = 0.97
 _LEAST_LIKENESS = 0.2
 _ROWS_THAT_COUNT = 25
 _LIKENESS_LENGTH = 1.5
-# A forward pass, and a backward pass of twice its operations (Kaplan et al. 2020, arXiv 2001.08361,
-# section 2.1).
-PASSES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
-    ``device_features`` [n, 4] are logarithms of a device's peak rate, memory bandwidth, cache and
-    power, each minus its median. ``work_features`` [n, 7] describe the workload's graph, NaN if
-    unknown. ``count`` is the logarithm of the number of devices, ``batch`` that of the batch size,
-    0 if unknown. ``training`` is 1 for training steps, else 0.
+    ``roofline`` is the logarithm of a roofline's rate. ``device_features`` [n, 4] are logarithms of
+    a device's peak rate, memory bandwidth, cache and power, each minus its median.
+    ``work_features`` [n, 7] describe the workload's graph, NaN if unknown. ``count`` is the
+    logarithm of the number of devices, ``batch`` that of the batch size of one device.
 
     The other fields are labels. Two rows have the same number in a label if they agree in the facts
     that it stands for. ``work``: the workload and all its settings. ``setting``: model, mode,
@@ -59,6 +57,7 @@ class Design:
     """
 
     rate: Vector
+    roofline: Vector
     device_features: Matrix
     work_features: Matrix
     work: Labels
@@ -73,7 +72,6 @@ class Design:
     generation: Labels
     count: Vector
     batch: Vector
-    training: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
         """The arrays of the ``chosen`` rows."""
@@ -84,7 +82,8 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and length scales.
 
-    ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1.
+    ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1. Terms
+    with ``linear`` are gains from a larger device, those with ``group`` belong to a single device.
     """
 
     level: float = 6.0
@@ -94,6 +93,8 @@ class Scales:
     batch_length: float = 2.0
     work: float = 0.1
     stack: float = 0.0
+    stack_linear: float = 0.0
+    stack_group: float = 0.0
     software: float = 0.3
     software_graph: float = 0.15
     graph_linear: float = 0.05
@@ -101,6 +102,8 @@ class Scales:
     graph_length: float = 1.5
     beyond_graph: float = 0.2
     linear: float = 0.05
+    batch_linear: float = 0.0
+    setting_batch_linear: float = 0.0
     model_linear: float = 0.1
     model_smooth: float = 0.05
     length: float = 1.8
@@ -109,7 +112,6 @@ class Scales:
     device_graph: float = 0.1
     group: float = 0.1
     group_model: float = 0.05
-    count: float = 0.05
     model_count: float = 0.05
     noise: float = 0.04
 
@@ -126,18 +128,6 @@ class LeftOutRows:
     covariance: Matrix
 
 
-def roofline(design: Design) -> Vector:
-    """The logarithm of the rate that a roofline suggests for each row [n], up to a constant.
-
-    It is half of log(peak · bandwidth) of the device, less half of log(operations · bytes) of the
-    workload. A training step needs three times the work of a forward pass.
-    """
-    devices, works = design.device_features, np.nan_to_num(design.work_features)
-    level: Vector = devices[:, 0] + devices[:, 1] - works[:, 0] - works[:, 1]
-    result: Vector = 0.5 * level - np.log(PASSES) * design.training
-    return result
-
-
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
@@ -147,14 +137,19 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
     near = _near_works(rows, columns, scales)
     kin = (model + mode) / 2 + near
+    setting, stack = _same(rows.setting, columns.setting), _same(rows.stack, columns.stack)
+    distances = (rows.batch[:, None] - columns.batch[None, :]) ** 2
+    batches = np.exp(-distances / (2 * s.batch_length**2))
     linear, smooth = _device_kernels(rows, columns, scales)
-    result = _levels(rows, columns, scales, mode, near)
-    result += (s.linear**2 + s.model_linear**2 * kin) * linear
-    result += s.model_smooth**2 * kin * smooth
+    slopes = s.linear**2 + s.model_linear**2 * kin + s.stack_linear**2 * stack
+    slopes += (s.batch_linear**2 + s.setting_batch_linear**2 * setting) * batches
+    groups = s.group**2 + s.group_model**2 * model + s.stack_group**2 * stack
+    result = _levels(rows, columns, scales, mode, near) + s.batch**2 * mode * batches
+    result += s.setting**2 * setting + s.stack**2 * stack
+    result += slopes * linear + s.model_smooth**2 * kin * smooth
     result += _same(rows.device, columns.device) * s.device_graph**2 * near
-    result += _same(rows.group, columns.group) * (s.group**2 + s.group_model**2 * model)
-    result += np.outer(rows.count, columns.count) * (s.count**2 + s.model_count**2 * mode)
-    return result
+    result += _same(rows.group, columns.group) * groups
+    return result + np.outer(rows.count, columns.count) * s.model_count**2 * mode
 
 
 def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
@@ -168,15 +163,11 @@ def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: M
     with_graph, others_known = _has_graph(rows), _has_graph(columns)
     with_graphs = np.outer(with_graph, others_known)
     features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
-    distances = (rows.batch[:, None] - columns.batch[None, :]) ** 2
     edition = _same(rows.edition, columns.edition) * np.outer(~with_graph, ~others_known)
     result: Matrix = s.level**2 * edition
     result += with_graphs * (s.graph_level**2 + s.graph_linear**2 * features)
     result += with_graphs * (s.graph**2 * near + s.beyond_graph**2 * mode)
-    result += s.setting**2 * _same(rows.setting, columns.setting)
     result += s.work**2 * _same(rows.work, columns.work)
-    result += s.batch**2 * mode * np.exp(-distances / (2 * s.batch_length**2))
-    result += s.stack**2 * _same(rows.stack, columns.stack)
     software = _same(rows.software, columns.software)
     return result + software * (s.software**2 + s.software_graph**2 * near)
 
@@ -229,6 +220,12 @@ def held_out(
     return tuple(predictions)
 
 
+def numbered(values: Iterable[Hashable]) -> Labels:
+    """Replace values by numbers [n] that count distinct values in order of occurrence."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
+
+
 def inverted(matrix: Matrix) -> Matrix:
     """The inverse of a covariance matrix."""
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
@@ -247,7 +244,7 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
     """Logarithms of each rate over its roofline rate, minus their mean; and that mean."""
-    departures = design.rate - roofline(design)
+    departures = design.rate - design.roofline
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
@@ -308,12 +305,15 @@ def calibrate(
     return Calibration(np.array(deviations), np.array(weights), features, len(left_out))
 
 
-# Fitted to all sources together, versions merged, by the marginal likelihood of published rates,
-# one scale at a time. Precision does not matter: a software's level is mostly its source's.
+# Fitted to left-out accelerators, to ratios of two of them, and to ratios in left-out sources. The
+# gain from a larger device differs between batch sizes (``batch_linear``), more so within a program
+# (``setting_batch_linear``), and between programs (``stack_linear``, ``stack_group``).
 POOLED = Scales(
-    stack=0.28, software=0.1, setting=0.07, batch=0.2, batch_length=1.4, graph=0.4,
-    graph_length=3.0, graph_linear=0.1, beyond_graph=0.14, linear=0.035, model_linear=0.07,
-    cache=0.35, device_graph=0.07, noise=0.055,
+    setting=0.0, batch=0.26, batch_length=1.4, work=0.16, stack=0.28, stack_linear=0.08,
+    stack_group=0.05, software=0.1, software_graph=0.0, graph_linear=0.1, graph=0.4,
+    graph_length=8.0, beyond_graph=0.14, linear=0.04, batch_linear=0.015,
+    setting_batch_linear=0.06, model_linear=0.07, model_smooth=0.08, device_graph=0.0, group=0.035,
+    group_model=0.08, noise=0.055,
 )  # fmt: skip
 
 # For CPUs, whose rows are few machines by vCPUs under few programs: gains from more vCPUs differ

@@ -1,14 +1,12 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
 Forecasts use every published rate except the withheld ones, and no measurement of the machine in
-question. The regret is the extra cost of the machine that is predicted to be cheapest, compared
-with the machine that really is cheapest; callers supply the hourly prices.
+question. ``ratios`` compares two withheld accelerators with each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -17,7 +15,7 @@ import numpy as np
 
 from epochcost.predict.design import Devices, Placed, designed, group_of, model_family
 from epochcost.predict.forecast import Forecast, Forecaster, has_kin
-from epochcost.predict.process import Design, Labels, Vector, predictable, roofline
+from epochcost.predict.process import Design, Labels, Vector, predictable
 
 Withheld = Literal["accelerator", "generation", "model", "source"]
 WITHHELD: tuple[Withheld, ...] = get_args(Withheld)
@@ -29,9 +27,6 @@ _NAMES: Mapping[Withheld, Callable[[Placed], str]] = {
 }
 # Models whose graphs are unknown can only be predicted from their own rows.
 _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
-# With fewer accelerators there is no real choice.
-_LEAST_CANDIDATES = 5
-_WITHIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,7 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors [n] of a roofline: c · √(peak · bandwidth), with c fitted to the other rows.
+    """Errors [n] of a roofline's rate times c, with the factor c fitted to the other rows.
 
     Each model has its own constant c. If models are withheld, each device has its own; if sources
     are withheld, there is only one. The error is NaN if no other row has the workload, and infinite
@@ -148,7 +143,7 @@ def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -
     }  # fmt: skip
     groups = np.unique(names, return_inverse=True)[1]
     same = constants.get(withheld, design.edition)
-    departures = design.rate - roofline(design)
+    departures = design.rate - design.roofline
     result: Vector = np.full(len(departures), math.nan)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
@@ -166,68 +161,3 @@ def percent(logarithm: float) -> float:
 def _quantile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least ``share`` of the values do not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
-
-
-@dataclass(frozen=True, slots=True)
-class Regret:
-    """The extra cost of the devices that predictions pick as the cheapest.
-
-    ``choices`` is the number of picks, each among at least five devices. ``within_a_tenth`` is the
-    share of picks that cost at most 10 % more than the cheapest device. ``median_percent`` and
-    ``p90_percent`` are quantiles of the extra cost.
-    """
-
-    choices: int
-    within_a_tenth: float
-    median_percent: float
-    p90_percent: float
-
-
-def regrets(
-    rows: Sequence[Tried], devices: Devices, hourly: Mapping[str, float]
-) -> tuple[Regret, Regret]:
-    """Compute the regret of picking the cheapest device by forecasts, and by the roofline.
-
-    ``hourly`` is the price of an hour by the device's id.
-    """
-    design = designed([row.placed for row in rows], devices)
-    prices = np.array([hourly.get(row.placed.device.id, math.nan) for row in rows])
-    by = ([row.error for row in rows], [row.roofline for row in rows])
-    forecasts, roof = (design.rate - np.array(errors) for errors in by)
-    return regret_of(design, forecasts, prices), regret_of(design, roof, prices)
-
-
-def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
-    """Compute the extra cost of picking devices by their predicted rates.
-
-    ``predicted`` [n] are logarithms of rates per device, ``prices`` [n] logarithms of the price of
-    a device's hour; NaN means unknown. The cost of an example is price / rate.
-    """
-    usable = np.isfinite(predicted) & np.isfinite(prices)
-    choices: dict[tuple[int, float], list[int]] = defaultdict(list)
-    for row in np.flatnonzero(usable):
-        choices[int(design.edition[row]), float(design.batch[row])].append(int(row))
-    over = []
-    for rows in choices.values():
-        true, expected = (
-            _costs(design, np.log(prices) - rate, rows) for rate in (design.rate, predicted)
-        )
-        if len(true) >= _LEAST_CANDIDATES:
-            pick = min(expected, key=expected.__getitem__)
-            over.append(math.exp(true[pick] - min(true.values())) - 1)
-    if not over:
-        return Regret(0, 0.0, math.nan, math.nan)
-    return Regret(
-        len(over),
-        round(sum(excess <= _WITHIN for excess in over) / len(over), 3),
-        round(100 * float(np.median(over)), 1),
-        round(100 * float(np.quantile(over, 0.9)), 1),
-    )
-
-
-def _costs(design: Design, costs: Vector, rows: Sequence[int]) -> dict[int, float]:
-    """The median logarithm of the cost in each group of devices, by the number of the group."""
-    groups: dict[int, list[float]] = defaultdict(list)
-    for row in rows:
-        groups[int(design.group[row])].append(float(costs[row]))
-    return {group: float(np.median(logarithms)) for group, logarithms in groups.items()}

@@ -18,8 +18,8 @@ from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, by_hardware
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
-from epochcost.analysis.odds import Odds, cost_draws, odds
-from epochcost.analysis.rows import Row, by_stack, ranking
+from epochcost.analysis.odds import Odds
+from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words
@@ -137,15 +137,10 @@ class Contest:
     @cached_property
     def odds(self) -> Odds[Machine] | None:
         """The odds that the machine of least mean cost is the cheapest; None for estimates."""
-        best = self.cheapest
-        if best.row is None:
+        best, goal = self.cheapest.row, self.goal
+        if best is None or goal == "tokens" or goal == "lora":  # noqa: PLR1714
             return None
-        draws = {
-            each.row.observed.machine: cost_draws(each.row.observed, each.time, each.cost)
-            for each in self._comparable
-            if each.row is not None
-        }
-        return odds(best.row.observed.machine, draws)
+        return odds_of(best, (each.row for each in self._comparable if each.row), goal)
 
     @cached_property
     def cost_axis(self) -> LogAxis:

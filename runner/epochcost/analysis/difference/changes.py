@@ -27,7 +27,7 @@ from epochcost.analysis.difference.revision import (
 )
 from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, answer, group_by
+from epochcost.analysis.rows import Row, contenders, group_by, odds_of
 from epochcost.analysis.table.lines import Line, values_of
 from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import supersedes
@@ -144,9 +144,8 @@ def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
     """The lowest cost of a goal, with its odds; an estimated cost if the goal has no time."""
-    best = answer(rows, goal)
-    if best and best.cheapest and best.odds:
-        return _figure(best.cheapest.row, goal), best.odds.wins
+    if ranked := contenders(rows, goal):
+        return _figure(ranked[0], goal), odds_of(ranked[0], ranked, goal).wins
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():
         return _figure(row, goal), None
     return None, None

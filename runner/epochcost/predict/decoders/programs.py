@@ -16,8 +16,8 @@ import numpy as np
 
 from epochcost.predict.decoders.chips import NVIDIA
 from epochcost.predict.decoders.law import Case, Efficiencies, Law
-from epochcost.predict.departures import fitted, numbered
-from epochcost.predict.process import Vector
+from epochcost.predict.departures import fitted
+from epochcost.predict.process import Vector, numbered
 
 # Standard deviation of a group's efficiencies from those of the next larger group.
 _SPREAD_OF_PROGRAM = 0.7

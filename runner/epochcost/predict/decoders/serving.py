@@ -38,9 +38,9 @@ from epochcost.predict.decoders.law import (
 )
 from epochcost.predict.decoders.programs import Programs, fit_programs
 from epochcost.predict.decoders.rows import ServingQuestion, TokenRow
-from epochcost.predict.departures import Departures, Term, Traits, covariance, numbered
+from epochcost.predict.departures import Departures, Term, Traits, covariance
 from epochcost.predict.joint import Forecast, forecasts_of
-from epochcost.predict.process import Matrix, Vector
+from epochcost.predict.process import Matrix, Vector, numbered
 from epochcost.results.kept import Keep
 from epochcost.specs.hardware import Device
 

@@ -30,9 +30,9 @@ from epochcost.predict.decoders.doubts import sound_training_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import Precision
 from epochcost.predict.decoders.training_rows import Method, TrainingRow
-from epochcost.predict.departures import Departures, Term, Traits, fitted, numbered
+from epochcost.predict.departures import Departures, Term, Traits, fitted
 from epochcost.predict.joint import Forecast, forecasts_of
-from epochcost.predict.process import Calibration, Vector
+from epochcost.predict.process import Calibration, Vector, numbered
 from epochcost.specs.hardware import Device
 
 _FAMILIES = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.odds import Odds, scenarios
+from epochcost.analysis.odds import Odds, scenarios, times_over
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, FigureKind, MachineName, PlanName, Shown
 from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range, ends
@@ -210,7 +210,7 @@ _MOST_DRAWN = 20
 class CostRatio:
     """The cost of a machine relative to the cheapest, each at its cheapest price plan.
 
-    ``times_cost`` is the median, with the 90 % interval, over joint draws of all costs;
+    ``times_cost`` is the ratio of the mean costs, with a 90 % interval over joint draws;
     ``cheapest`` is the number of scenarios of 100 in which the machine is the cheapest.
     """
 
@@ -267,7 +267,7 @@ def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> CostRa
         if contender.row is not None
     }
     ranked = sorted(
-        (_cost_ratio(contenders[machine], machine, odds) for machine in odds.shares),
+        (_cost_ratio(contenders[machine], contest.cheapest, odds) for machine in odds.shares),
         key=lambda ratio: (ratio.machine != best, ratio.times_cost[1]),
     )
     drawn, omitted = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
@@ -276,21 +276,23 @@ def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> CostRa
         id=identifier,
         title=_ratio_finding(drawn, odds),
         description=(
-            f"Cost of {job} relative to {best}, each machine at its cheapest plan: the median and "
-            "the 90 % range of joint scenarios, in which errors that the machines share "
-            f"cancel.{more}"
+            f"Cost of {job} relative to {best}, each machine at its cheapest plan, with the 90 % "
+            f"range of joint scenarios, in which errors that the machines share cancel.{more}"
         ),
         data=ChartData(tuple(drawn)),
         source=_source(contest),
     )
 
 
-def _cost_ratio(contender: Contender, machine: Machine, odds: Odds[Machine]) -> CostRatio:
+def _cost_ratio(contender: Contender, best: Contender, odds: Odds[Machine]) -> CostRatio:
+    assert contender.row is not None, "odds are those of rows"
+    machine = contender.row.observed.machine
+    low, high = odds.ratios.get(machine, (1.0, 1.0))
     return CostRatio(
         machine=one_line(contender.name),
         price_plan=one_line(contender.plan),
         figure=contender.mark,
-        times_cost=odds.ratios.get(machine, (1.0, 1.0, 1.0)),
+        times_cost=(low, times_over(contender.cost.mean, best.cost.mean), high),
         cheapest=100 * odds.shares[machine],
     )
 
@@ -299,9 +301,9 @@ def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
     """The main result of the chart, as a sentence without a full stop."""
     best, second = ranked[:2]
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
-    exact = all(ends[0] == ends[2] for ends in odds.ratios.values())
+    exact = all(low == high for low, high in odds.ratios.values())
     wins = "" if exact else f" in {scenarios(odds.wins)} scenarios"
-    likely = f" at the median (likely {low} to {high})" if low != high else ""
+    likely = f" (likely {low} to {high})" if low != high else ""
     much = "as much" if middle == "1.0" else f"{middle} times as much"
     costs = "is predicted to cost" if second.figure.startswith("predicted") else "costs"
     return f"{best.machine} costs least{wins}; {second.machine} {costs} {much}{likely}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, Workload
-from epochcost.analysis.odds import Odds, scenarios
+from epochcost.analysis.odds import Odds, scenarios, times_over
 from epochcost.analysis.roofline import achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, group_by
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
@@ -43,7 +43,7 @@ class JobHere:
     @property
     def factor(self) -> float:
         """The job's cost on this machine over its cost on the cheapest machine."""
-        return float(self.here.cost.mean / self.best.cost.mean) if self.best.cost.mean else 1.0
+        return times_over(self.here.cost.mean, self.best.cost.mean)
 
     @property
     def likely(self) -> str:
@@ -51,7 +51,7 @@ class JobHere:
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
-        low, _, high = self.odds.ratios[machine]
+        low, high = self.odds.ratios[machine]
         cheaper = f"cheaper here in {scenarios(self.odds.cheaper[machine])}"
         return cheaper if low == high else f"{times_words(low)} to {times_words(high)}, {cheaper}"
 

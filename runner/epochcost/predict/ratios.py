@@ -1,0 +1,153 @@
+"""Withhold accelerators or a source, and compare predicted ratios of accelerators with true ones.
+
+A ratio compares one work on two accelerators; both rates are predicted from the rows that are left.
+At today's prices a ratio states which accelerator is cheaper, and with which probability. Each pair
+of accelerators counts once, so that a pair with many works does not dominate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from epochcost.predict.design import Devices, Placed, designed
+from epochcost.predict.joint import NINE_OF_TEN, RATIO_SCALE
+from epochcost.predict.process import (
+    POOLED,
+    Design,
+    Labels,
+    Matrix,
+    Vector,
+    centred_departures,
+    inverted,
+    numbered,
+    with_noise,
+)
+
+TwoWithheld = Literal["two accelerators", "two generations", "one source"]
+_MOST_OF_A_PAIR = 25
+_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Choices with similar stated ``probability`` (their mean), and the share that was right."""
+
+    probability: float
+    right: float
+    ratios: int
+
+
+@dataclass(frozen=True, slots=True)
+class RatioErrors:
+    """Calibration of predicted ratios between two accelerators.
+
+    ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
+    of the ``priced`` ratios, whose accelerators both have a price. The Brier score is the mean
+    squared error of the stated probabilities; ``base_rate_brier`` is that of one probability for
+    all choices. The regret is the extra cost of the predicted choice. ``reliability`` has a bin for
+    each twentieth of probability from one half to one, without empty bins.
+    """
+
+    ratios: int
+    coverage: float
+    priced: int
+    brier: float
+    base_rate_brier: float
+    mean_regret_percent: float
+    p90_regret_percent: float
+    reliability: tuple[Stated, ...]
+
+
+def ratio_errors(
+    learnt: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
+) -> Mapping[TwoWithheld, RatioErrors]:
+    """Errors of ratios if accelerators, generations and sources are withheld; ``hourly`` prices.
+
+    A kind that has no priced ratio is left out.
+    """
+    design = designed(learnt, devices)
+    prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
+    withheld: Mapping[TwoWithheld, tuple[Labels, int]] = {
+        "two accelerators": (design.group, 2),
+        "two generations": (design.generation, 2),
+        "one source": (numbered(row.rate.source for row in learnt), 1),
+    }
+    inverse = inverted(with_noise(design, POOLED))
+    errors = {}
+    for kind, (labels, together) in withheld.items():
+        ratios = [*_ratios(design, inverse, prices, labels, together)]
+        if ratios and np.isfinite((table := np.concatenate(ratios))[:, 3]).any():
+            errors[kind] = _summary(*table.T)
+    return errors
+
+
+def _ratios(
+    design: Design, inverse: Matrix, prices: Vector, labels: Labels, together: int
+) -> Iterator[Matrix]:
+    """Yield for each pair of accelerators its ratios [k, 4], if ``together`` labels are withheld.
+
+    The columns are the weight, the error (true - predicted), the predicted standard deviation and
+    the predicted cost of the first over the second (NaN without prices); the last three are
+    logarithms.
+    """
+    weighted = inverse @ centred_departures(design)[0]
+    for names in itertools.combinations(np.unique(labels), together):
+        rows = np.flatnonzero(np.isin(labels, names))
+        spread = inverted(inverse[np.ix_(rows, rows)])
+        departures = spread @ weighted[rows]
+        costs = prices[rows] - design.rate[rows] + departures
+        for pair in _pairs(design.rows(rows), labels[rows], together):
+            first, second = pair.T
+            variance = spread[first, first] + spread[second, second] - 2 * spread[first, second]
+            errors, advantages = (values[first] - values[second] for values in (departures, costs))
+            weights, deviations = np.full(len(pair), 1 / len(pair)), RATIO_SCALE * np.sqrt(variance)
+            yield np.column_stack((weights, errors, deviations, advantages))
+
+
+def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
+    """Yield for each pair of accelerators, of ``together`` labels, rows [k, 2] of common works."""
+    works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
+    for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
+        works[int(labels[row]), int(design.group[row])].setdefault(work, row)
+    for (one, first), (other, second) in itertools.combinations(works.items(), 2):
+        shared = [(first[work], second[work]) for work in first if work in second]
+        if shared and len({one[0], other[0]}) == together:
+            yield np.array(shared[:: max(1, len(shared) // _MOST_OF_A_PAIR)])
+
+
+def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector) -> RatioErrors:
+    within = np.abs(errors) <= NINE_OF_TEN * deviations
+    priced = np.isfinite(costs)
+    weight, cost, true = weights[priced], costs[priced], (costs - errors)[priced]
+    scores = np.abs(cost) / deviations[priced]
+    stated = np.array([1 - 0.5 * math.erfc(score / math.sqrt(2)) for score in scores])
+    right = (cost < 0) == (true < 0)
+    regret = 100 * np.where(right, 0.0, np.expm1(np.abs(true)))
+    base = np.average(right, weights=weight)
+    order = np.argsort(regret)
+    reached = np.cumsum(weight[order]) / weight.sum()
+    return RatioErrors(
+        ratios=len(errors),
+        coverage=round(float(np.average(within, weights=weights)), 3),
+        priced=len(cost),
+        brier=round(float(np.average((stated - right) ** 2, weights=weight)), 3),
+        base_rate_brier=round(float(base * (1 - base)), 3),
+        mean_regret_percent=round(float(np.average(regret, weights=weight)), 1),
+        p90_regret_percent=round(float(regret[order][np.searchsorted(reached, 0.9)]), 1),
+        reliability=tuple(_reliability(stated, right.astype(float), weight)),
+    )
+
+
+def _reliability(stated: Vector, right: Vector, weights: Vector) -> Iterator[Stated]:
+    """Yield the bins of stated probabilities that have a ratio."""
+    bins = np.minimum((2 * _BINS * (stated - 0.5)).astype(int), _BINS - 1)
+    for inside in (bins == at for at in np.unique(bins)):
+        means = np.average(np.stack((stated, right))[:, inside], axis=1, weights=weights[inside])
+        yield Stated(round(float(means[0]), 3), round(float(means[1]), 3), int(inside.sum()))
