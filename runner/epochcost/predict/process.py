@@ -311,7 +311,7 @@ def calibrate(
 POOLED = Scales(
     setting=0.0, batch=0.26, batch_length=1.4, work=0.16, stack=0.28, stack_linear=0.08,
     stack_group=0.05, software=0.1, software_graph=0.0, graph_linear=0.1, graph=0.4,
-    graph_length=8.0, beyond_graph=0.14, linear=0.04, batch_linear=0.015,
+    graph_length=8.0, beyond_graph=0.14, linear=0.06, batch_linear=0.015,
     setting_batch_linear=0.06, model_linear=0.07, model_smooth=0.08, device_graph=0.0, group=0.035,
     group_model=0.08, noise=0.055,
 )  # fmt: skip
