@@ -14,16 +14,13 @@ from decimal import Decimal
 from epochcost.analysis.inputs import Inputs, uri_of
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Evidence
-from epochcost.analysis.tokens import hour_of
+from epochcost.analysis.tokens import busy_per_million, hour_of
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.results.reported import ReportedRun
 from epochcost.results.tool_runs import ToolRun
-from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import usual_price
 from epochcost.units import count_words, plain
-
-_HOUR_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
     if tokens <= 0:
         return Unpriced("the run has no such tokens")
     with exact_arithmetic():
-        amount = hour.mean * seconds * MILLION / (tokens * _HOUR_SECONDS)
+        amount = busy_per_million(hour.mean, seconds, tokens)
     return Estimate(amount, amount, amount, hour.currency, hour.price_id, hour.assumed)
 
 

@@ -19,7 +19,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import mark_of
-from epochcost.analysis.tokens import hour_of
+from epochcost.analysis.tokens import hour_of, rented_per_million
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load, Requests
@@ -32,7 +32,6 @@ from epochcost.statistics import percentile_holds
 from epochcost.units import plain, seconds
 
 Percent = Literal[50, 90, 99]
-_HOUR_SECONDS = 3600
 # The search finds the highest rate within this factor (``measure.loadgen``).
 _RATE_PRECISION = Decimal("1.05")
 
@@ -219,7 +218,7 @@ class ServedDecoder:
             return Unpriced("no price of the machine")
         with exact_arithmetic():
             per_request = Decimal(repr(rate.tokens_per_request))
-            mean = hour * MILLION / (rate.per_second * per_request * _HOUR_SECONDS)
+            mean = rented_per_million(hour, Decimal(1), rate.per_second, per_request)
             low = mean / _RATE_PRECISION if rate == self.highest else mean
         return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
 

@@ -44,7 +44,6 @@ _GIB = 2**30
 # Standard deviation of the logarithm by which a chip's rates at full load depart from times of
 # phases, in addition to their ranges (benchmarks/full_load.py).
 _AT_LOAD = 0.32
-TOO_SLOW = "too slow for the bounds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,12 @@ class Refusal:
     machine: str
     reason: str
     detail: str = ""
+
+    @classmethod
+    def too_slow(cls, machine: str, firsts: Iterable[float], tokens: Iterable[float]) -> Refusal:
+        """The refusal of a machine whose times to first and further tokens exceed the bounds."""
+        best = f"first token {seconds(min(firsts))}, each further {seconds(min(tokens))}"
+        return cls(machine, "too slow for the bounds", best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +233,6 @@ class _Option:
         whole = self.output * self.token.seconds - self.first.seconds
         return max(self.alone.seconds, whole / (self.output - 1))
 
-    def keeps(self, requests: Requests) -> bool:
-        """Whether the layout meets the bounds on the time to the first token and between tokens."""
-        first, token = requests.first_seconds, requests.token_seconds
-        late = first is not None and self.first.seconds > first
-        return not late and (token is None or self.between <= token)
-
     @property
     def capacity(self) -> Capacity:
         """The capacity of the machine, including draws of the time of a request."""
@@ -318,19 +317,18 @@ def predicted_capacities(
             _Option(layout, sequences, requests.output, *(forecasts[key] for key in keys))
             for layout, sequences, keys in rows
         ]
-        sufficient = [option for option in options if option.keeps(requests)]
+        sufficient = [
+            option
+            for option in options
+            if requests.bounds_met(option.first.seconds, option.between)
+        ]
         if sufficient:
             best = min(sufficient, key=lambda option: option.seconds)
             capacities.append((best.layout.deployment(model.precision), best.capacity))
         else:
-            refusals.append(Refusal(machine, TOO_SLOW, _at_best(options)))
+            firsts = [option.first.seconds for option in options]
+            refusals.append(Refusal.too_slow(machine, firsts, [each.between for each in options]))
     return capacities, refusals
-
-
-def _at_best(options: Sequence[_Option]) -> str:
-    first = seconds(min(option.first.seconds for option in options))
-    token = seconds(min(option.between for option in options))
-    return f"first token {first}, each further {token}"
 
 
 def fitting(

@@ -24,7 +24,6 @@ from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
-    TOO_SLOW,
     Forecaster,
     Place,
     Precision,
@@ -52,7 +51,6 @@ from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import DRAWS
 from epochcost.predict.process import Vector
 from epochcost.results.kept import Keep
-from epochcost.units import seconds
 
 # Precisions of our own phases that are listed with predictions in 16 bits.
 _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
@@ -295,9 +293,11 @@ def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
     """Explain why a machine with timed phases cannot answer; all ``reached`` are too slow."""
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:
-        first = seconds(float(min(capacity.first.mean for capacity in reached)))
-        token = seconds(float(min(capacity.token.mean for capacity in reached)))
-        return Refusal(where, TOO_SLOW, f"first token {first}, each further {token}")
+        first, token = (
+            [float(time.mean) for time in times]
+            for times in zip(*((each.first, each.token) for each in reached), strict=True)
+        )
+        return Refusal.too_slow(where, first, token)
     lengths = "; ".join(
         f"{name} of {low} to {high} tokens" for name, (low, high) in timed.lengths.items()
     )

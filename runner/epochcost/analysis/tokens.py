@@ -67,6 +67,13 @@ class Requests:
         hourly = self.per_second * self.tokens * _HOUR_SECONDS
         return hourly * HOURS_PER_BILLED_MONTH / MILLION
 
+    def bounds_met(self, first: Decimal | float, token: Decimal | float) -> bool:
+        """Whether a time to the first token and one between tokens are within their bounds."""
+        return all(
+            bound is None or seconds <= bound
+            for seconds, bound in ((first, self.first_seconds), (token, self.token_seconds))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
@@ -106,9 +113,7 @@ class Capacity:
 
     def keeps(self, requests: Requests) -> bool:
         """Whether the bounds on the time to first and further tokens are met."""
-        first, token = requests.first_seconds, requests.token_seconds
-        late = first is not None and self.first.mean > first
-        return not late and (token is None or self.token.mean <= token)
+        return requests.bounds_met(self.first.mean, self.token.mean)
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
