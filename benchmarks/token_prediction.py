@@ -7,10 +7,10 @@
 
 A table has the columns of the token tables in specs/observations. Its rows are predicted from the
 project's rows without those of the same accelerator, generation, model or software; trainings by
-their seconds a token. The baseline is a roofline of two parameters fitted to the same rows: bytes
-over bandwidth, operations over peak; for trainings only the latter. ``--held-out full-load``
-predicts published rates at full load as `epochcost tokens` does, without any row of these models on
-these chips, a fifth of the pairs at a time.
+their seconds a token. Implausible rows are skipped. The baseline is a roofline of two parameters
+fitted to the same rows: bytes over bandwidth, operations over peak; for trainings only the latter.
+``--held-out full-load`` predicts published rates at full load as `epochcost tokens` does, without
+any row of these models on these chips, a fifth of the pairs at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from full_load import compared, full_loads
 
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import CpuForm, chip_of
-from epochcost.predict.decoders.doubts import sound_rows
+from epochcost.predict.decoders.doubts import doubted_token_rows, sound_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import (
     TokenRow,
@@ -92,7 +92,10 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Errors by kind and by generation, and skipped rows of unknown chips and models."""
+    """Errors by kind and by generation, and skipped rows.
+
+    Rows are skipped if their chip or model is unknown, or if they are implausible (``doubted``).
+    """
 
     left_out: str
     kinds: dict[str, Errors]
@@ -100,6 +103,7 @@ class Report:
     pooled: Errors | None
     skipped_chips: dict[str, int]
     skipped_models: dict[str, int]
+    doubted: list[str]
 
 
 def main() -> None:
@@ -114,8 +118,8 @@ def main() -> None:
     options = parser.parse_args()
     try:
         catalogue = load_catalogue(ROOT)
-        learnt, trained = sound_rows(token_rows(catalogue)), training_rows(catalogue)
-        observed, trainings, names = learnt, trained, names_of(catalogue)
+        published, trained = token_rows(catalogue), training_rows(catalogue)
+        observed, trainings, names = published, trained, names_of(catalogue)
         lines = [line for table in catalogue_lines(catalogue, names) for line in table]
         if options.observations:
             lines = [line for path in options.observations for line in read_lines(path, names, {})]
@@ -128,6 +132,8 @@ def main() -> None:
         line.cells["chip"] for line in lines if line.form and placed_on(line.cells, names) is None
     )
     left_out = options.held_out or options.leave_out
+    learnt, doubts = sound_rows(published), doubted_token_rows(observed)
+    observed = tuple(row for at, row in enumerate(observed) if at not in doubts)
     if options.held_out:
         cases = list(_full_load_cases(learnt, observed))
     else:
@@ -144,6 +150,7 @@ def main() -> None:
         errors_of(cases) if cases else None,
         dict(skipped),
         dict(unknown),
+        [f"{doubt.where}: {doubt.reason}" for doubt in doubts.values()],
     )
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
 
@@ -300,7 +307,7 @@ def _roofline_parts(row: TokenRow) -> tuple[float, float]:
     cache = sequences * context * 2 * form.cached_numbers_per_token
     read = question.weight_bytes * form.active_parameters / form.parameters
     read += cache if question.kind == "token" else 0
-    split = 1 if question.software == "llama.cpp" else question.count
+    split = 1 if question.software.startswith("llama.cpp") else question.count
     return (
         read / (split * chip.bandwidth),
         2 * form.active_parameters * tokens / (split * chip.products),
@@ -337,6 +344,8 @@ def _table(report: Report) -> Iterator[str]:
         yield f"skipped: {rows} rows of {chip}, of which specs/devices says nothing"
     for model, rows in report.skipped_models.items():
         yield f"skipped: {rows} rows of {model}, a model without a known form"
+    if report.doubted:
+        yield f"skipped: {len(report.doubted)} implausible rows; --json lists them"
 
 
 if __name__ == "__main__":

@@ -81,6 +81,39 @@ def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...])
     assert len(doubts) >= 0.9 * len(wrong)
 
 
+@pytest.mark.parametrize(("start", "doubted"), [(0.0, set()), (18.0, {0, 1, 2})])
+def test_runs_that_include_a_start_are_doubted(
+    rows: tuple[TokenRow, ...], start: float, doubted: set[int]
+) -> None:
+    """A start of 18 s is most of the three shorter runs, and a small part of the longest."""
+    sound = next(row for row in rows if row.question.interleaved and row.seconds)
+    runs = [
+        replace(
+            sound,
+            question=replace(sound.question, prompt=length, output=length),
+            seconds=(start + 0.02 * length + 1e-6 * length**2) / length,
+        )
+        for length in (128, 256, 512, 4096)
+    ]
+    doubts = doubted_token_rows(runs)
+    assert {at for at, doubt in doubts.items() if "at any length" in doubt.reason} == doubted
+
+
+def test_a_clean_run_is_not_doubted_for_another_with_a_start(rows: tuple[TokenRow, ...]) -> None:
+    """The Max 1550 has both: of the same question, the run nine times as fast is learnt from."""
+    doubts = doubted_token_rows(rows)
+    both = [
+        at
+        for at, row in enumerate(rows)
+        if row.line.cells["chip"] == "intel-max-1550"
+        and row.line.cells["model"] == "meta-llama/Llama-2-7b-hf"
+        and (row.question.count, row.question.sequences, row.question.output) == (1, 1, 128)
+    ]
+    fast, slow = sorted(both, key=lambda at: rows[at].seconds or 0.0)
+    assert slow in doubts
+    assert fast not in doubts
+
+
 def test_training_near_the_peak_is_doubted(catalogue: Catalogue) -> None:
     """Torchtune's rows on one RTX A6000 need nine tenths of its peak; most others are sound."""
     rows = training_rows(catalogue)

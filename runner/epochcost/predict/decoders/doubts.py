@@ -1,15 +1,20 @@
-"""Find published rows that are implausible: faster than the chip can be, or entered twice.
+"""Find implausible published rows: faster than the chip can be, with a start, or entered twice.
 
 To decode a token, a device reads the weights and computes two operations for each parameter. It
 cannot exceed the bandwidth and the peak in its spec. The limits are loose on purpose. The chip's
 cache may contain a part of the weights. A server may store keys and values in eight bits. A model
 with experts reads only those that its (random) routing selects.
+
+The time of a batch grows at least in proportion to the lengths of its prompts and answers. A line
+through the times of two lengths is therefore below zero at a length of zero, except for the start
+of the program, such as the compilation of kernels.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from epochcost.predict.decoders.rows import Precision, TokenRow
 from epochcost.predict.decoders.training_rows import TrainingRow
@@ -24,6 +29,8 @@ _MOST_OF_THE_PEAK = 0.8
 _LEAST_CACHE_BYTES = 1
 # If this share of a program's rows in a table is impossible, its other rows are doubted too.
 _SHARE_OF_A_TABLE = 0.5
+# A run is doubted if its program's start takes a larger share of the time.
+_MOST_OF_START = 1 / 3
 # Sequences of one prompt, which select the same experts.
 _SAME_PROMPT = "batched-bench"
 # Columns in which two measurements with the same question may still differ.
@@ -52,6 +59,8 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
             for at in places:
                 reason = f"{len(impossible)} of {len(places)} rows of this program are impossible"
                 doubts.setdefault(at, Doubt(rows[at].line.where, reason))
+    for at, reason in _starts(rows):
+        doubts.setdefault(at, Doubt(rows[at].line.where, reason))
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
@@ -60,6 +69,33 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
             doubts.setdefault(at, Doubt(row.line.where, f"the same as {first_places[entry]}"))
         first_places.setdefault(entry, row.line.where)
     return doubts
+
+
+def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
+    """Yield the index of each run that includes the start of its program, and the reason."""
+    alike: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for at, row in enumerate(rows):
+        question = row.question
+        if question.interleaved and question.output and row.seconds:
+            shape = replace(question, prompt=question.prompt / question.output, output=1.0)
+            alike[shape][question.output].append(at)
+    for places in alike.values():
+        lengths = sorted(places)
+        for shorter, length, longer in zip([0, *lengths], lengths, [*lengths[1:], 0], strict=False):
+            for at in places[length]:
+                # Of several runs of a length, the ones that leave the start the shortest.
+                other = longer or shorter
+                times = [_run_seconds(rows[each]) for each in places.get(other, ())]
+                if times:
+                    time, whole = (max if longer else min)(times), _run_seconds(rows[at])
+                    start = whole - (time - whole) / (other - length) * length
+                    if start > _MOST_OF_START * whole:
+                        yield at, f"{start:.2g} s of {whole:.2g} s at any length"
+
+
+def _run_seconds(row: TokenRow) -> float:
+    """Seconds from the first prompt of a batch to the last token of its answers."""
+    return row.question.output * (row.seconds or 0.0)
 
 
 def sound_training_rows(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
