@@ -59,6 +59,16 @@ def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
     assert np.median(factors) == pytest.approx(1.645, rel=0.15)
 
 
+def test_calibration_counts_a_group_of_many_rows_more_than_one_of_two() -> None:
+    """A group counts as its rows, at most 25."""
+    traits = _traits(200)
+    calibration = Departures(TERMS, NOISE, traits, _drawn(traits, 1)).calibration(
+        numbered([min(row // 2, 1) for row in range(200)]), np.zeros((200, 1))
+    )
+    assert calibration.weights[:2].sum() == pytest.approx(2)
+    assert calibration.weights[2:].sum() == pytest.approx(25)
+
+
 def test_a_law_is_fitted_to_what_it_made_in_spite_of_rows_that_are_wrong() -> None:
     """With one row in ten off by a factor of three, the fit recovers the parameters."""
     place = np.linspace(0.1, 3.0, 60)

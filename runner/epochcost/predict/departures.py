@@ -168,7 +168,7 @@ class Departures:
         left_out = self.left_out(groups)
         weights, count = np.empty_like(left_out.errors), 0
         for rows in members(groups):
-            weights[rows] = min(1.0, _ROWS_THAT_COUNT / len(rows)) / len(rows)
+            weights[rows] = min(len(rows), _ROWS_THAT_COUNT) / len(rows)
             count += 1
         return Calibration(np.abs(left_out.errors) / left_out.deviations, weights, features, count)
 
