@@ -181,7 +181,8 @@ def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
 
 
 def test_software_is_a_family_without_its_version() -> None:
-    """Ollama runs llama.cpp; an unlisted program keeps its name."""
+    """Ollama runs llama.cpp, Vulkan has kernels of its own; an unlisted program keeps its name."""
+    assert software_of("llama.cpp b6918 (Vulkan)") == "llama.cpp Vulkan"
     assert software_of("Ollama (llama.cpp)") == "llama.cpp"
     assert software_of("vllm (June 2026)") == "vLLM"
     assert software_of("Own engine 3") == "Own engine 3"

@@ -40,13 +40,18 @@ _ORDINARY_SHARE = 1 / 8
 class _Generation(NamedTuple):
     """Processors whose names match ``pattern``.
 
-    ``instructions`` is the widest vector instructions, a key of ``_LANES``. ``read`` is the
-    gigabytes a second that all cores of one socket read together from memory.
+    In a cycle, a core computes ``lanes`` operations in fp32 on the widest vectors that programs
+    use. ``gigahertz`` is the usual clock with all cores busy, ``cores`` the number of cores of the
+    largest processor. A core reads at most ``core_read`` gigabytes a second from memory, all cores
+    of a processor together at most ``read``.
     """
 
     pattern: str
     name: str
-    instructions: str
+    lanes: int
+    gigahertz: float
+    cores: int
+    core_read: float
     read: float
 
 
@@ -57,43 +62,44 @@ _MAKERS = {
     "NeuronCore-v3": "AWS",
 }  # fmt: skip
 NVIDIA = "NVIDIA"
-# fp32 operations of a core in a cycle, by the widest vectors that programs use.
-_LANES = {
-    "amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "sve": 32, "avx": 16, "neon": 16,
-    "a72": 6,
-}  # fmt: skip
-_HERTZ = 2.5e9
-# Threads of a processor of unknown size.
-_THREADS_OF_OTHERS = 32
-# A part of a socket's cores reads more than its share of the bandwidth.
-_CORES_OF_SOCKET = 48
+# Parts of the names of processors with x86 instructions, which programs treat alike.
+_X86 = {"xeon": "Intel", "core-": "Intel", "epyc": "AMD", "ryzen": "AMD", "threadripper": "AMD"}
+# The same numbers of lanes if only the widest vectors are known.
+_LANES = {"amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "i8mm": 32}
+_FEWEST_LANES = 16
+# From makers' documents and, for bandwidths, from the machines of sparecores-machines.csv.
 _GENERATIONS = (
-    _Generation(r"graviton1|graviton$", "Graviton", "a72", 35),
-    _Generation(r"graviton2", "Graviton2", "neon", 170),
-    _Generation(r"graviton3", "Graviton3", "sve", 270),
-    _Generation(r"graviton4", "Graviton4", "sve", 400),
-    _Generation(r"graviton5", "Graviton5", "sve", 600),
-    _Generation(r"axion", "Axion", "sve", 400),
-    _Generation(r"cobalt", "Cobalt", "sve", 300),
-    _Generation(r"altra", "Altra", "neon", 170),
-    _Generation(r"ampereone", "Ampereone", "neon", 300),
-    _Generation(r"xeon-e\d.*v2|ivy.bridge", "Ivy Bridge", "avx", 45),
-    _Generation(r"xeon-e\d.*v3|haswell", "Haswell", "avx2", 55),
-    _Generation(r"xeon-e\d.*v4|broadwell", "Broadwell", "avx2", 60),
-    _Generation(r"xeon-[3568]1|xeon-8223|skylake", "Skylake", "avx512", 105),
-    _Generation(r"xeon-[3568]2|cascade.lake", "Cascade Lake", "avx512", 110),
-    _Generation(r"xeon-[3568]3|ice.lake", "Ice Lake", "avx512", 170),
-    _Generation(r"xeon-[3568]4|sapphire.rapids", "Sapphire Rapids", "amx", 230),
-    _Generation(r"xeon-[3568]5|emerald.rapids", "Emerald Rapids", "amx", 280),
-    _Generation(r"xeon-69|granite.rapids", "Granite Rapids", "amx", 400),
-    _Generation(r"epyc-7\w\w1$|naples", "Naples", "avx2", 75),
-    _Generation(r"epyc-7\w+2$|rome", "Rome", "avx2", 120),
-    _Generation(r"epyc-7\w+3$|milan", "Milan", "avx2", 140),
-    _Generation(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", "avx512_bf16", 330),
-    _Generation(r"epyc-9\w+5[pfx]?$|turin", "Turin", "avx512_bf16", 450),
+    _Generation(r"graviton1|graviton$", "Graviton", 8, 2.3, 16, 3, 35),
+    _Generation(r"graviton2", "Graviton2", 16, 2.5, 64, 20, 175),
+    _Generation(r"graviton3", "Graviton3", 32, 2.6, 64, 24, 275),
+    _Generation(r"graviton4", "Graviton4", 32, 2.8, 96, 22, 465),
+    _Generation(r"graviton5", "Graviton5", 32, 3.3, 192, 22, 745),
+    _Generation(r"axion", "Axion", 32, 3.0, 72, 22, 400),
+    _Generation(r"cobalt", "Cobalt", 32, 3.4, 128, 22, 475),
+    _Generation(r"yitian", "Yitian", 32, 2.8, 128, 20, 250),
+    _Generation(r"altra", "Altra", 16, 3.0, 128, 20, 175),
+    _Generation(r"ampereone", "Ampereone", 16, 3.2, 192, 20, 290),
+    _Generation(r"xeon-e\d.*v2|ivy.bridge", "Ivy Bridge", 16, 2.9, 12, 13, 52),
+    _Generation(r"xeon-e\d.*v3|haswell", "Haswell", 32, 2.7, 18, 13, 58),
+    _Generation(r"xeon-e\d.*v4|broadwell", "Broadwell", 32, 2.7, 22, 13, 62),
+    _Generation(r"xeon-e-2|xeon-e3-\d+-v6", "Xeon E", 32, 4.3, 8, 15, 35),
+    _Generation(r"xeon-[3568]1|xeon-8223|skylake", "Skylake", 40, 2.9, 28, 13, 110),
+    _Generation(r"xeon-[3568]2|cascade.lake", "Cascade Lake", 40, 3.1, 28, 13, 115),
+    _Generation(r"xeon-[3568]3|ice.lake", "Ice Lake", 40, 3.1, 40, 14, 175),
+    _Generation(r"xeon-[3568]4|sapphire.rapids", "Sapphire Rapids", 128, 3.0, 60, 14, 240),
+    _Generation(r"xeon-[3568]5|emerald.rapids", "Emerald Rapids", 128, 3.1, 64, 15, 300),
+    _Generation(r"xeon-69|granite.rapids", "Granite Rapids", 128, 3.6, 128, 17, 560),
+    _Generation(r"epyc-4", "EPYC 4004", 64, 5.0, 16, 15, 53),
+    _Generation(r"epyc-7\w\w1p?$|naples", "Naples", 16, 2.7, 32, 6, 80),
+    _Generation(r"epyc-7\w+2p?$|rome", "Rome", 32, 3.1, 64, 9, 120),
+    _Generation(r"epyc-7\w+3[px]?$|milan", "Milan", 32, 3.4, 64, 6, 140),
+    _Generation(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", 64, 3.6, 128, 9, 355),
+    _Generation(r"epyc-9\w+5[pfx]?$|turin", "Turin", 64, 4.0, 192, 9, 530),
 )
-# An average, and the usual instructions of a server.
-_OTHERS = _Generation("", "", "avx2", 100)
+# A server of average age.
+_OTHERS = _Generation("", "", 0, 3.0, 32, 13, 100)
+# The limits of cores and of the memory together: 1 / (1 / a**n + 1 / b**n)**(1 / n).
+_SHARPNESS = 3
 _PROCESSOR = re.compile(
     r"(xeon|epyc|graviton|neoverse|ampere-?(one|altra)|altra|cobalt|axion|kunpeng|yitian|ryzen"
     r"|threadripper|core-|intel-core)"
@@ -105,6 +111,7 @@ _COLUMNS = (
 
 
 _THREADS_OF_A_CORE = 2
+_CORES_OF_GROUP = 4
 _THREADS = re.compile(r"(\d+) threads\b")
 # Arm's processors.
 _ONE_THREAD = re.compile(r"graviton|neoverse|ampere|altra|cobalt|axion|kunpeng|yitian")
@@ -141,7 +148,8 @@ class Chip:
     another device of the machine. ``hops`` is the number of links on the way to that device.
     ``unpacking`` is the number of operations that unpack a quantised weight, relative to their
     number on most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a
-    device. Chips that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
+    device. With ``turbo``, the clock falls with the number of busy cores. Chips that agree in
+    ``kind``, ``maker`` or ``generation`` are expected to behave alike.
     """
 
     name: str
@@ -157,6 +165,7 @@ class Chip:
     hops: float = 1.0
     cores: float = 0.0
     sockets: float = 1.0
+    turbo: bool = False
 
 
 def chip_of(device: Device | CpuForm, precision: str) -> Chip:
@@ -198,22 +207,24 @@ def _products(device: Device, precision: str) -> float:
 
 def _processor_chip(cpu: CpuForm) -> Chip:
     generation = _generation(cpu.chip)
-    instructions = _instructions(cpu) or generation.instructions
-    cores = cpu.cores or _THREADS_OF_OTHERS / _threads_of_core(cpu.chip)
-    sockets = cpu.sockets or max(1, round(cores / (2 * _CORES_OF_SOCKET)))
-    share = math.sqrt(min(1.0, cores / sockets / _CORES_OF_SOCKET))
-    read = cpu.read_gb_per_second or generation.read * sockets * share
-    products = cores * _LANES[instructions] * _HERTZ
+    cores = cpu.cores or generation.cores
+    sockets = cpu.sockets or math.ceil(cores / generation.cores)
+    limits = generation.core_read * cores, generation.read * sockets
+    both = sum(limit**-_SHARPNESS for limit in limits) ** (-1 / _SHARPNESS)
+    lanes = generation.lanes or _lanes(cpu)
+    products = cores * lanes * generation.gigahertz * _GIGA
+    maker = next((maker for name, maker in _X86.items() if name in cpu.chip), "Arm")
     return Chip(
         name=cpu.chip,
         kind=cpu.chip,
-        maker="",
-        generation=generation.name or instructions,
-        bandwidth=read * _GIGA,
+        maker=maker,
+        generation=generation.name or f"{lanes} lanes",
+        bandwidth=(cpu.read_gb_per_second or both) * _GIGA,
         products=products,
         operations=products,
         cores=cores,
         sockets=sockets,
+        turbo=maker != "Arm",
     )
 
 
@@ -227,13 +238,10 @@ def _generation(name: str) -> _Generation:
     return next((each for each in _GENERATIONS if re.search(each.pattern, text)), _OTHERS)
 
 
-def _instructions(cpu: CpuForm) -> str:
-    """The widest vector instructions of a processor (a key of ``_LANES``); empty if unknown."""
+def _lanes(cpu: CpuForm) -> int:
+    """Operations of a core in a cycle on the widest vectors of a processor."""
     text = " ".join(cpu.instructions)
-    for name in ("amx", "avx512_bf16", "avx512", "avx2", "i8mm"):
-        if name in text:
-            return "sve" if name == "i8mm" else name
-    return "avx" if text else ""
+    return next((lanes for name, lanes in _LANES.items() if name in text), _FEWEST_LANES)
 
 
 def _threads_of_core(chip: str) -> int:
@@ -264,8 +272,8 @@ def read_processors(path: Path) -> Mapping[str, CpuForm]:
 def _processor(row: Mapping[str, str]) -> CpuForm:
     threads = int(positive_number("vcpus", row["vcpus"]))
     rate, sockets = row["read_gb_per_second"], row["sockets"]
-    # Some virtual machines present each core as a socket.
-    several = sockets != "" and row["cores_per_socket"] not in {"", "1"}
+    # Some virtual machines present each core, or each group of four cores, as a socket.
+    several = sockets != "" and int(row["cores_per_socket"] or 0) > _CORES_OF_GROUP
     return CpuForm(
         row["chip"],
         threads,

@@ -75,7 +75,8 @@ class Efficiencies(NamedTuple):
       units reach half of their rate.
     - ``between``: share of the prefill time of other requests that delays an output token.
     - ``socket``: the bandwidth of n sockets is divided by n to this power.
-    - ``core``: a processor reaches a rate of products proportional to its peak to this power.
+    - ``core``: a processor whose clock falls with the number of busy cores reaches a rate of
+      products proportional to its peak to this power.
     """
 
     read: float
@@ -137,14 +138,15 @@ class Law:
         self.link = self._column(lambda _, chip: chip.link)
         self.hops = self._column(lambda _, chip: chip.hops)
         self.cores = self._column(lambda _, chip: chip.cores)
+        self.turbo = self._column(lambda _, chip: chip.turbo)
         self.sockets = self._column(lambda _, chip: chip.sockets)
         self.unpacking = self._column(_unpacking)
         self.memory = self._column(lambda question, chip: chip.memory * question.count)
         self.cache_bytes = self._column(lambda question, _: _cache_bytes(question))
         self.weight_bytes = self._column(lambda question, _: question.weight_bytes)
-        by_turns = self._column(lambda question, _: question.software == _LAYERS_BY_TURNS) > 0
-        self.split = np.where(by_turns, 1, self._column(lambda question, _: question.count))
-        self.part = np.where(by_turns, _PART_OF_PROMPT, math.inf)
+        turns = self._column(lambda question, _: question.software.startswith(_LAYERS_BY_TURNS))
+        self.split = np.where(turns > 0, 1, self._column(lambda question, _: question.count))
+        self.part = np.where(turns > 0, _PART_OF_PROMPT, math.inf)
         self.prompt = self._column(lambda question, _: max(question.prompt, 0.0))
         self.cached = np.clip(self._column(lambda question, _: question.cached), 0, self.prompt)
         self.output = self._column(lambda question, _: max(question.output, 1.0))
@@ -190,7 +192,7 @@ class _Phases:
         self._e = e = Efficiencies(*np.exp(efficiencies))
         processor = np.greater(s.cores, 0)
         clock = np.where(processor, 1.0, (s.operations / _ORDINARY_OPERATIONS) ** -e.clock)
-        cores = np.where(processor, (s.products / _ORDINARY_PRODUCTS) ** (e.core - 1), 1.0)
+        cores = (s.products / _ORDINARY_PRODUCTS) ** (s.turbo * (e.core - 1))
         self._waiting = s.layers * e.threads * s.cores
         self._bandwidth = e.read * s.bandwidth * s.split * s.sockets**-e.socket
         self._operations = s.operations * cores * s.split

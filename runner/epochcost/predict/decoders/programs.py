@@ -31,7 +31,7 @@ def _groups(case: Case) -> tuple[str, ...]:
     The smallest group is one edition of the software for the chips of one maker.
     """
     software, edition = case.question.software, case.question.edition
-    if case.chip.maker in ("", NVIDIA):
+    if case.chip.cores or case.chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
     elsewhere = f"{software} on {case.chip.maker}"
     return software, elsewhere, f"{elsewhere}: {edition}"

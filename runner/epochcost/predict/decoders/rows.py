@@ -47,8 +47,9 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"", "bf16"),
 )
 _BITS_PER_WEIGHT = re.compile(r"([\d.]+) bpw")
+_LLAMA_CPP = "llama.cpp"
 _FAMILIES = (
-    "llama.cpp", "vLLM", "TensorRT-LLM", "DeepSpeed", "LMDeploy", "SGLang", "gpt-fast", "OpenVINO",
+    _LLAMA_CPP, "vLLM", "TensorRT-LLM", "DeepSpeed", "LMDeploy", "SGLang", "gpt-fast", "OpenVINO",
     "bitsandbytes", "Transformers", "MLC", "exllama", "NeuronX",
 )  # fmt: skip
 # Fewer sequences on average are one at a time: a client that waits for each answer.
@@ -204,6 +205,9 @@ def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
 def software_of(text: str) -> str:
     """The family of a software, "vLLM" for every version; an unknown text stays as it is."""
     folded = text.casefold().replace("ollama", "llama.cpp")
+    if "vulkan" in folded:
+        # Other kernels than those that llama.cpp has for a maker's own interface.
+        return f"{_LLAMA_CPP} Vulkan"
     return next((name for name in _FAMILIES if name.casefold() in folded), text)
 
 
@@ -298,7 +302,7 @@ def _question(
         weight_bytes=float(cells["weight_bytes"] or 0)
         or weight_bytes_of(cells["precision"], precision, form.parameters),
         device=device,
-        count=count if software == "llama.cpp" else split,
+        count=count if software.startswith(_LLAMA_CPP) else split,
         kind=timed.kind,
         prompt=line.count_of("input_tokens", 0),
         output=line.count_of("output_tokens", 0),

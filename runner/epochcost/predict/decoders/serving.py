@@ -63,7 +63,6 @@ _LABELS: Mapping[str, Callable[[Case], Hashable]] = {
     "model": attrgetter("question.form"),
     "mixture": lambda case: case.question.form if case.question.form.experts else None,
     "devices": attrgetter("question.count"),
-    "precision": attrgetter("question.precision"),
 }
 _FEATURES: Mapping[str, Callable[[Case], float]] = {
     "size": lambda case: math.log(case.question.form.active_parameters),
@@ -71,31 +70,28 @@ _FEATURES: Mapping[str, Callable[[Case], float]] = {
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
-    Term(0.2, ("software", "kind")),
     Term(1.6, ("maker", "software", "kind")),
     Term(0.15, ("generation", "kind")),
-    Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
     Term(0.07, ("chip",)),
     Term(0.1, ("chip", "kind")),
     Term(0.08, ("chip", "kind"), (_SIZE,)),
     Term(0.05, ("place", "kind")),
-    Term(0.05, ("model", "kind", "software")),
     Term(0.25, ("mixture", "kind")),
     Term(0.15, ("mixture", "place", "kind")),
     Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
-    Term(0.05, ("precision", "kind", "software")),
     Term(0.07, ("devices", "kind", "software"), (_SIZE,)),
     Term(0.07, ("place", "kind", "software", "model")),
 )
 ON_PROCESSORS_TERMS = (
     Term(0.2, ("software", "kind")),
-    Term(0.35, ("generation", "kind")),
-    Term(0.15, ("generation", "kind"), (_SIZE,)),
+    Term(0.12, ("maker", "software", "kind")),
+    Term(0.25, ("generation", "kind")),
+    Term(0.24, ("generation", "kind"), (_SIZE,)),
     Term(0.2, ("chip",)),
     Term(0.2, ("chip", "kind")),
     Term(0.2, ("chip", "kind"), (_SIZE,)),
     Term(0.1, ("place", "kind")),
-    Term(0.07, ("model", "kind", "software")),
+    Term(0.1, ("model", "kind", "software")),
     Term(0.05, ("kind", "software"), (_SIZE, _LENGTH)),
     Term(0.2, ("place", "kind", "software", "model")),
 )
