@@ -24,8 +24,8 @@ from epochcost.analysis.finetune_memory import (
 )
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
-from epochcost.analysis.rows import mark_of, usual_currency
-from epochcost.analysis.serving_capacity import LEAST_BF16, Place, Refusal, serving_places
+from epochcost.analysis.rows import first_by, mark_of, usual_currency
+from epochcost.analysis.serving_capacity import Place, Refusal, computed_in, serving_places
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
@@ -84,10 +84,9 @@ class Way:
 
     @property
     def precision(self) -> str:
-        """The precision of most arithmetic: GPUs before Ampere compute bf16 as fp16."""
-        chips = [chip.compute_capability for chip in self.hardware.accelerators]
-        old = any(chip and Decimal(chip) < LEAST_BF16 for chip in chips)
-        return "fp16" if old and self.setting.precision == "bf16" else self.setting.precision
+        """The precision of most arithmetic."""
+        capability = self.hardware.accelerators[0].compute_capability
+        return computed_in(self.setting.precision, Decimal(capability) if capability else None)
 
     @property
     def available_bytes(self) -> float:
@@ -331,7 +330,4 @@ def by_hardware(
     offers: Iterable[Candidate[TuningOffer]],
 ) -> tuple[Candidate[TuningOffer], ...]:
     """The first offer of each kind of machine."""
-    first: dict[str, Candidate[TuningOffer]] = {}
-    for offer in offers:
-        first.setdefault(offer.key.way.hardware.id, offer)
-    return tuple(first.values())
+    return first_by(offers, lambda offer: offer.key.way.hardware.id)

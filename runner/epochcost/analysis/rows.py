@@ -166,6 +166,11 @@ def group_by(
     return {name: tuple(group) for name, group in groups.items()}
 
 
+def first_by(items: Iterable[ItemT], key: Callable[[ItemT], Hashable]) -> tuple[ItemT, ...]:
+    """The first item of each key."""
+    return tuple(group[0] for group in group_by(items, key).values())
+
+
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
@@ -223,10 +228,8 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     All rows must belong to one stack. Rows are left out unless their currency is the one that most
     rows have.
     """
-    best: dict[Machine, Row] = {}
-    for candidate in sorted(_candidates(rows, goal), key=_surest_first):
-        best.setdefault(candidate.key.observed.machine, candidate.key)
-    return tuple(best.values())
+    ranked = (candidate.key for candidate in sorted(_candidates(rows, goal), key=_surest_first))
+    return first_by(ranked, lambda row: row.observed.machine)
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:

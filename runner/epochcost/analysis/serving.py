@@ -12,7 +12,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import ClassVar, Literal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
@@ -60,16 +60,13 @@ class ServingRow:
     doubts: tuple[str, ...] = ()
     runs: tuple[LoadGenRun, ...] = ()
     bound_seconds: float | None = None
+    # Superseded prices have no rows here.
+    current: ClassVar[bool] = True
 
     @property
     def assumed(self) -> bool:
         """Whether the price is an assumption."""
         return self.price is not None and self.price.assumed
-
-    @property
-    def current(self) -> bool:
-        """Always true: superseded prices have no rows here."""
-        return True
 
     @property
     def mark(self) -> str:

@@ -77,7 +77,7 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 # devices run bf16 as fp16, and fp8 for weights only. The sequences fit published rates at full load
 # best (benchmarks/full_load.py); llama.cpp published one stream. A machine is predicted under the
 # first engine that it supports: the cheapest of several predictions would be the luckiest.
-LEAST_BF16 = Decimal("8.0")
+_LEAST_BF16 = Decimal("8.0")
 ENGINES = (
     Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
     Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
@@ -104,9 +104,10 @@ class Refusal:
     detail: str = ""
 
     @classmethod
-    def too_slow(cls, machine: str, firsts: Iterable[float], tokens: Iterable[float]) -> Refusal:
+    def too_slow(cls, machine: str, times: Iterable[tuple[float, float]]) -> Refusal:
         """The refusal of a machine whose times to first and further tokens exceed the bounds."""
-        best = f"first token {seconds(min(firsts))}, each further {seconds(min(tokens))}"
+        first, token = (seconds(min(each)) for each in zip(*times, strict=True))
+        best = f"first token {first}, each further {token}"
         return cls(machine, "too slow for the bounds", best)
 
 
@@ -148,6 +149,12 @@ class Place:
     capability: Decimal | None
 
 
+def computed_in(precision: str, capability: Decimal | None) -> str:
+    """The precision of most arithmetic: GPUs before Ampere compute bf16 as fp16."""
+    old = capability is not None and capability < _LEAST_BF16
+    return "fp16" if old and precision == "bf16" else precision
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """A copy of a model on ``devices`` devices; its cache has room for ``room`` tokens."""
@@ -160,11 +167,9 @@ class Layout:
     def deployment(self, precision: str) -> Deployment:
         """The whole machine, filled with copies of the model like this one."""
         copies = self.place.count // self.devices
-        capability = self.place.capability
-        if precision == "bf16" and capability is not None and capability < LEAST_BF16:
-            precision = "fp16"
+        computed = computed_in(precision, self.place.capability)
         return Deployment(
-            self.place.machine, precision, self.engine.name, "predicted", copies, self.devices
+            self.place.machine, computed, self.engine.name, "predicted", copies, self.devices
         )
 
     def sequences(self, requests: Requests) -> Iterator[int]:
@@ -326,8 +331,8 @@ def predicted_capacities(
             best = min(sufficient, key=lambda option: option.seconds)
             capacities.append((best.layout.deployment(model.precision), best.capacity))
         else:
-            firsts = [option.first.seconds for option in options]
-            refusals.append(Refusal.too_slow(machine, firsts, [each.between for each in options]))
+            times = [(option.first.seconds, option.between) for option in options]
+            refusals.append(Refusal.too_slow(machine, times))
     return capacities, refusals
 
 

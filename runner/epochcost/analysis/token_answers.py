@@ -20,7 +20,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.reported import ReportedRow, reported_rows
-from epochcost.analysis.rows import group_by
+from epochcost.analysis.rows import first_by, group_by
 from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
@@ -85,10 +85,7 @@ class TokenAnswer:
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
         """Each machine at its cheapest price plan and software; those with a caveat come last."""
-        best: dict[str, ServingOffer] = {}
-        for offer in self.offers:
-            best.setdefault(offer.deployment.machine.name, offer)
-        return tuple(best.values())
+        return first_by(self.offers, name_of)
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
@@ -293,11 +290,8 @@ def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
     """Explain why a machine with timed phases cannot answer; all ``reached`` are too slow."""
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:
-        first, token = (
-            [float(time.mean) for time in times]
-            for times in zip(*((each.first, each.token) for each in reached), strict=True)
-        )
-        return Refusal.too_slow(where, first, token)
+        times = [(float(each.first.mean), float(each.token.mean)) for each in reached]
+        return Refusal.too_slow(where, times)
     lengths = "; ".join(
         f"{name} of {low} to {high} tokens" for name, (low, high) in timed.lengths.items()
     )

@@ -125,7 +125,8 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
     for sequences in decoder.sequences:
-        decode = decoder.decode(middle_of(prompt, output), sequences)
+        # A step takes its mean time in the middle of an answer.
+        decode = decoder.decode(prompt + output / 2, sequences)
         if prefill is None or decode is None:
             continue
         with exact_arithmetic():
@@ -134,20 +135,8 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
                 sequences=sequences,
                 first=prefill,
                 token=Time(*(token_seconds(*end, output, sequences) for end in ends)),
-                request=Time(
-                    *(first + written_seconds(step, output, sequences) for first, step in ends)
-                ),
+                request=Time(*(first + output * step / sequences for first, step in ends)),
             )
-
-
-def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
-    """Length of the context at the middle of an answer, where a step takes the mean time."""
-    return prompt + output / 2
-
-
-def written_seconds(step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Seconds of a machine for the tokens of an answer; all sequences share each step's time."""
-    return output * step / sequences
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:

@@ -21,7 +21,7 @@ from epochcost.analysis.answers import (
 )
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
-from epochcost.analysis.rows import Offer
+from epochcost.analysis.rows import Offer, first_by
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
 from epochcost.cli.terminal import (
@@ -125,10 +125,8 @@ def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     order = "fastest first, as --budget asks" if demand.limits.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
     if not show_all:
-        places: dict[object, Candidate[Offer]] = {}
-        for candidate in filter(demand.limits.met_by, answer.ordered):
-            places.setdefault(place_of(candidate), candidate)
-        listed = tuple(places.values())[:_MOST_SHOWN]
+        met = filter(demand.limits.met_by, answer.ordered)
+        listed = first_by(met, place_of)[:_MOST_SHOWN]
     rows = [_row(candidate, answer) for candidate in listed]
     hidden = len(answer.ordered) - len(listed)
     print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)

@@ -19,7 +19,7 @@ from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, b
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
 from epochcost.analysis.odds import Odds
-from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
+from epochcost.analysis.rows import Row, by_stack, first_by, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words
@@ -210,9 +210,6 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
     """Rank the machines with an estimated full training; None if there are none."""
-    best: dict[str, EstimatedRow] = {}
-    for row in rows:
-        best.setdefault(row.hardware.id, row)
     machines = tuple(
         Contender(
             hardware=row.hardware.id,
@@ -224,7 +221,7 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
             evidence=_ESTIMATE,
             reservation=row.price.reservation,
         )
-        for row in best.values()
+        for row in first_by(rows, lambda row: row.hardware.id)
     )
     return Contest("full", machines) if machines else None
 

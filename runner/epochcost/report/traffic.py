@@ -22,10 +22,8 @@ from epochcost.analysis.tokens import (
     busy_per_million,
     hour_of,
     machines_for,
-    middle_of,
     rented_per_million,
     token_seconds,
-    written_seconds,
 )
 from epochcost.analysis.traffic import DeviceTiming, predicted_timings
 from epochcost.cost import Time
@@ -147,7 +145,7 @@ def _predicted_capacity() -> Json:
         left = maximum(_PROMPT - _SHARE * _PROMPT, _PROMPT - spare)
         read = symbol("read0") + left * (symbol("read1") + (2 * _PROMPT - left) * symbol("read2"))
         first = maximum(alone, symbol("start") + symbol("slope") * read)
-        in_cache = cached * middle_of(_PROMPT, _OUTPUT)
+        in_cache = cached * (_PROMPT + _OUTPUT / 2)
         single, full = alone + in_cache, step + sequences * in_cache
         token = full + (sequences * read + once) / _OUTPUT
         later = where(_OUTPUT <= 1, token, (_OUTPUT * token - first) / (_OUTPUT - 1))
@@ -198,13 +196,12 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
     Its value ``timed`` is 1 if the lengths are within the timed ones, else 0.
     """
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
-    middle, tokens = middle_of(_PROMPT, _OUTPUT), _PROMPT + _OUTPUT
+    middle, tokens = _PROMPT + _OUTPUT / 2, _PROMPT + _OUTPUT
     firsts = [seconds_at(_short(points), _PROMPT) for points in ends_of(prefills)]
     steps = [seconds_at(_short(points), middle) for points in ends_of(decodes)]
     with exact_arithmetic():
         requests = [
-            first + written_seconds(step, _OUTPUT, sequences)
-            for first, step in zip(firsts, steps, strict=True)
+            first + _OUTPUT * step / sequences for first, step in zip(firsts, steps, strict=True)
         ]
         bills = _bills(requests, tokens)
     return answers_program(

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,9 +62,12 @@ _MAKERS = {
     "Xe-HPG": "Intel", "Xe2-HPG": "Intel", "TPU": "Google", "NeuronCore-v2": "AWS",
     "NeuronCore-v3": "AWS",
 }  # fmt: skip
-NVIDIA = "NVIDIA"
-# Parts of the names of processors with x86 instructions, which programs treat alike.
-_X86 = {"xeon": "Intel", "core-": "Intel", "epyc": "AMD", "ryzen": "AMD", "threadripper": "AMD"}
+NVIDIA, ARM = "NVIDIA", "Arm"
+# Makers of processors by their names, whose instructions programs treat alike; others are Intel's.
+_OF_PROCESSORS = {
+    ARM: re.compile(r"graviton|neoverse|ampere|altra|cobalt|axion|kunpeng|yitian"),
+    "AMD": re.compile(r"epyc|ryzen|threadripper"),
+}
 # The same numbers of lanes if only the widest vectors are known.
 _LANES = {"amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "i8mm": 32}
 _FEWEST_LANES = 16
@@ -113,8 +117,6 @@ _COLUMNS = (
 _THREADS_OF_A_CORE = 2
 _CORES_OF_GROUP = 4
 _THREADS = re.compile(r"(\d+) threads\b")
-# Arm's processors.
-_ONE_THREAD = re.compile(r"graviton|neoverse|ampere|altra|cobalt|axion|kunpeng|yitian")
 # How AWS and Alibaba Cloud, Azure, UpCloud and Google name sizes, with the threads of a unit, not
 # of Azure's D1_v2 to D5_v2, which count differently.
 _SIZES = (
@@ -148,8 +150,7 @@ class Chip:
     another device of the machine. ``hops`` is the number of links on the way to that device.
     ``unpacking`` is the number of operations that unpack a quantised weight, relative to their
     number on most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a
-    device. With ``turbo``, the clock falls with the number of busy cores. Chips that agree in
-    ``kind``, ``maker`` or ``generation`` are expected to behave alike.
+    device. Chips that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
     """
 
     name: str
@@ -165,9 +166,9 @@ class Chip:
     hops: float = 1.0
     cores: float = 0.0
     sockets: float = 1.0
-    turbo: bool = False
 
 
+@cache
 def chip_of(device: Device | CpuForm, precision: str) -> Chip:
     """The peak rates of a device, or of all processors of a machine, at a precision."""
     if isinstance(device, CpuForm):
@@ -213,18 +214,16 @@ def _processor_chip(cpu: CpuForm) -> Chip:
     both = sum(limit**-_SHARPNESS for limit in limits) ** (-1 / _SHARPNESS)
     lanes = generation.lanes or _lanes(cpu)
     products = cores * lanes * generation.gigahertz * _GIGA
-    maker = next((maker for name, maker in _X86.items() if name in cpu.chip), "Arm")
     return Chip(
         name=cpu.chip,
         kind=cpu.chip,
-        maker=maker,
+        maker=_maker(cpu.chip),
         generation=generation.name or f"{lanes} lanes",
         bandwidth=(cpu.read_gb_per_second or both) * _GIGA,
         products=products,
         operations=products,
         cores=cores,
         sockets=sockets,
-        turbo=maker != "Arm",
     )
 
 
@@ -244,8 +243,8 @@ def _lanes(cpu: CpuForm) -> int:
     return next((lanes for name, lanes in _LANES.items() if name in text), _FEWEST_LANES)
 
 
-def _threads_of_core(chip: str) -> int:
-    return 1 if _ONE_THREAD.search(chip) else _THREADS_OF_A_CORE
+def _maker(chip: str) -> str:
+    return next((maker for maker, name in _OF_PROCESSORS.items() if name.search(chip)), "Intel")
 
 
 def is_processor(chip: str) -> bool:
@@ -323,7 +322,7 @@ def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuFo
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores
     else:
-        of_a_core = _threads_of_core(chip)
+        of_a_core = 1 if _maker(chip) == ARM else _THREADS_OF_A_CORE
     cores = max(1, threads // of_a_core) if threads else None
     return CpuForm(chip, threads, cores, instructions=kin.instructions if kin else ())
 

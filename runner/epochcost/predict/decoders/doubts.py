@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from epochcost.predict.decoders.rows import Precision, TokenRow
 from epochcost.predict.decoders.training_rows import TrainingRow
@@ -80,17 +81,14 @@ def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
             shape = replace(question, prompt=question.prompt / question.output, output=1.0)
             alike[shape][question.output].append(at)
     for places in alike.values():
-        lengths = sorted(places)
-        for shorter, length, longer in zip([0, *lengths], lengths, [*lengths[1:], 0], strict=False):
+        for length, longer in pairwise(sorted(places)):
+            # Other runs of the longer texts may have no start.
+            slowest = max(_run_seconds(rows[at]) for at in places[longer])
             for at in places[length]:
-                # Of several runs of a length, the ones that leave the start the shortest.
-                other = longer or shorter
-                times = [_run_seconds(rows[each]) for each in places.get(other, ())]
-                if times:
-                    time, whole = (max if longer else min)(times), _run_seconds(rows[at])
-                    start = whole - (time - whole) / (other - length) * length
-                    if start > _MOST_OF_START * whole:
-                        yield at, f"{start:.2g} s of {whole:.2g} s at any length"
+                whole = _run_seconds(rows[at])
+                start = whole - (slowest - whole) / (longer - length) * length
+                if start > _MOST_OF_START * whole:
+                    yield at, f"{start:.2g} s of {whole:.2g} s at any length"
 
 
 def _run_seconds(row: TokenRow) -> float:

@@ -16,10 +16,9 @@ _SUFFIXES = frozenset(
     {"instruct", "hf", "it", "chat", "base", "meta", "bnb", "4bit", "gptq", "awq", "pretrained"}
 )
 _RELEASE = re.compile(r"v0\.\d+")
-_FORM_COLUMNS = (
-    "model", "layers", "hidden", "vocabulary", "experts", "experts_per_token", "parameters",
-    "active_parameters", "kv_bytes_per_token_16_bit",
-)  # fmt: skip
+_COUNTS = ("layers", "hidden", "vocabulary", "parameters", "active_parameters")
+_CACHE = "kv_bytes_per_token_16_bit"
+_FORM_COLUMNS = ("model", *_COUNTS, "experts", "experts_per_token", _CACHE)
 _BYTES_OF_16_BITS = 2
 
 
@@ -95,15 +94,10 @@ def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
 
 
 def _form(row: Mapping[str, str]) -> DecoderForm:
-    counts = {name: int(positive_number(name, row[name])) for name in _FORM_COLUMNS[1:4]}
+    counts = {name: int(positive_number(name, row[name])) for name in _COUNTS}
     return DecoderForm(
         **counts,
-        parameters=int(positive_number("parameters", row["parameters"])),
-        active_parameters=int(positive_number("active_parameters", row["active_parameters"])),
-        cached_numbers_per_token=int(
-            positive_number("kv_bytes_per_token_16_bit", row["kv_bytes_per_token_16_bit"])
-        )
-        // _BYTES_OF_16_BITS,
+        cached_numbers_per_token=int(positive_number(_CACHE, row[_CACHE])) // _BYTES_OF_16_BITS,
         experts=int(row["experts"] or 0),
         experts_per_token=int(row["experts_per_token"] or 0),
     )

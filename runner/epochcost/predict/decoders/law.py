@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epochcost.predict.decoders.chips import Chip
+from epochcost.predict.decoders.chips import ARM, Chip
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.process import Vector
 
@@ -138,7 +138,8 @@ class Law:
         self.link = self._column(lambda _, chip: chip.link)
         self.hops = self._column(lambda _, chip: chip.hops)
         self.cores = self._column(lambda _, chip: chip.cores)
-        self.turbo = self._column(lambda _, chip: chip.turbo)
+        # The clocks of Arm's processors do not fall with the number of busy cores.
+        self.turbo = self._column(lambda _, chip: chip.cores > 0 and chip.maker != ARM)
         self.sockets = self._column(lambda _, chip: chip.sockets)
         self.unpacking = self._column(_unpacking)
         self.memory = self._column(lambda question, chip: chip.memory * question.count)

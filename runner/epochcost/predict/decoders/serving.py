@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from epochcost.predict.decoders.chips import Chip, CpuForm, chip_of
+from epochcost.predict.decoders.chips import CpuForm, chip_of
 from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.law import (
@@ -63,6 +63,7 @@ _LABELS: Mapping[str, Callable[[Case], Hashable]] = {
     "model": attrgetter("question.form"),
     "mixture": lambda case: case.question.form if case.question.form.experts else None,
     "devices": attrgetter("question.count"),
+    "precision": attrgetter("question.precision"),
 }
 _FEATURES: Mapping[str, Callable[[Case], float]] = {
     "size": lambda case: math.log(case.question.form.active_parameters),
@@ -70,15 +71,19 @@ _FEATURES: Mapping[str, Callable[[Case], float]] = {
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
+    Term(0.2, ("software", "kind")),
     Term(1.6, ("maker", "software", "kind")),
     Term(0.15, ("generation", "kind")),
+    Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
     Term(0.07, ("chip",)),
     Term(0.1, ("chip", "kind")),
     Term(0.08, ("chip", "kind"), (_SIZE,)),
     Term(0.05, ("place", "kind")),
+    Term(0.05, ("model", "kind", "software")),
     Term(0.25, ("mixture", "kind")),
     Term(0.15, ("mixture", "place", "kind")),
     Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
+    Term(0.05, ("precision", "kind", "software")),
     Term(0.07, ("devices", "kind", "software"), (_SIZE,)),
     Term(0.07, ("place", "kind", "software", "model")),
 )
@@ -193,8 +198,7 @@ class _Side:
         cache: Path | None,
     ) -> None:
         self._start, self._spread, self._terms = start, spread, terms
-        self._chips: dict[tuple[Device | CpuForm, str], Chip] = {}
-        self._cases = [self._case(row.question) for row in rows]
+        self._cases = [_case(row.question) for row in rows]
         self._observed = np.log([row.seconds or 1.0 for row in rows])
         editions = [(_key(case), case.question.edition) for case in self._cases]
         content = hashlib.sha256(repr(editions).encode() + self._observed.tobytes())
@@ -203,12 +207,6 @@ class _Side:
         digest = content.hexdigest()
         empty = _Fit(Programs(tuple(np.log(start)), {}), {})
         self._fit = _KEPT.value(cache, digest, self._fitted) if rows else empty
-
-    def _case(self, question: ServingQuestion) -> Case:
-        key = question.device, question.precision
-        if key not in self._chips:
-            self._chips[key] = chip_of(*key)
-        return Case(question, self._chips[key])
 
     def _fitted(self) -> _Fit:
         programs = fit_programs(self._cases, self._observed, self._start, self._spread)
@@ -250,7 +248,7 @@ class _Side:
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Forecast the times of one model; draws of different machines are correlated."""
-        cases = [self._case(question) for question in questions]
+        cases = [_case(question) for question in questions]
         at = numbered([_key(case) for case in cases])
         cells = [cases[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._predicted(cells)
@@ -266,6 +264,10 @@ class _Side:
             return np.zeros(len(cases)), covariance(self._terms, traits, traits) + noise
         departures, unknown = self._departures.predicted(traits)
         return departures, unknown + noise
+
+
+def _case(question: ServingQuestion) -> Case:
+    return Case(question, chip_of(question.device, question.precision))
 
 
 def _key(case: Case) -> tuple[Hashable, ...]:
