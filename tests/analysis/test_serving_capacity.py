@@ -225,13 +225,13 @@ def test_more_memory_never_fits_less(
 
 
 @given(
-    rates=st.tuples(st.decimals("0.001", 1, places=3), st.decimals("0.001", 1, places=3)),
+    rates=st.tuples(st.decimals("0.001", "0.8", places=3), st.decimals("0.001", "0.8", places=3)),
     prompt=_LENGTHS,
 )
 def test_a_machine_with_less_to_do_never_costs_less_a_token(
     rates: tuple[Decimal, Decimal], prompt: int
 ) -> None:
-    """Below one machine's capacity the cost of a token rises as the load falls."""
+    """While one machine suffices (80 % busy), the cost of a token rises as the load falls."""
     (_, capacity), *_ = real(place(), replace(REQUESTS, prompt=prompt))
     low, high = (rate * capacity.per_second for rate in sorted(rates))
     costs = [machines_for(rate, capacity.request.mean) / rate for rate in (low, high)]
