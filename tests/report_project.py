@@ -356,7 +356,7 @@ def write_project(folder: Path, results: Sequence[Result] | None = None) -> Path
     shutil.copytree(REPOSITORY / "models", folder / "models")
     shutil.copytree(REPOSITORY / "site_templates", folder / "site_templates")
     shutil.copytree(REPOSITORY / "docs", folder / "docs", ignore=shutil.ignore_patterns("data"))
-    for name in ("mkdocs.yml", "CHANGELOG.md"):
+    for name in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md"):
         shutil.copyfile(REPOSITORY / name, folder / name)
     store_results(folder, default_results() if results is None else results)
     return folder
