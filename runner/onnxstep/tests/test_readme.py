@@ -17,7 +17,7 @@ def test_the_tutorial_trains_to_the_stated_accuracy() -> None:
     """The tutorial's code, run from the repository's root, reaches the accuracy that it states."""
     pytest.importorskip("sklearn")
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    stated = re.search(r"at least (\d+) % right", README)
+    stated = re.search(r"at least (\d+) %", README)
     assert stated is not None
     process = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
