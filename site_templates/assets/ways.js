@@ -20,8 +20,13 @@
   /* The list of times that a job uses. */
   function timed(job) { return job === "train" ? "train" : "serve"; }
 
-  /* A training is a job with a start and rounding, all else a share of a machine's hours. */
-  function programOf(question, plan) { return question.job === "train" ? plan.bill : plan.share; }
+  /* A training is a job with a start and rounding, all else a share of a machine's hours. If a spot plan
+     has no rate of interruptions, the reader's rate needs a program of its own. */
+  function programOf(question, plan) {
+    if (question.job !== "train") { return plan.share; }
+    const rate = question.assumed["interruptions.rate_per_hour"];
+    return rate > 0 && plan.interrupted ? plan.interrupted : plan.bill;
+  }
 
   /* The question: times in seconds, shares from 0 to 1, money in the plan's currency. */
   function question(form, data, monthHours) {

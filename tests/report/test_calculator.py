@@ -12,6 +12,8 @@ from typing import Any
 from bill_programs import run
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
+from epochcost.cost import Usage, quote
+from epochcost.cost.spot import interrupted_at
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, write_project
 
@@ -61,6 +63,28 @@ def test_a_plan_names_its_unconfirmed_values(tmp_path: Path) -> None:
     plans = data_of(Report(inputs_of(project)))["plans"]["plans"]
     assert plans.pop("box-2026")["unconfirmed"] == "date and billing"
     assert {plan["unconfirmed"] for plan in plans.values()} == {""}
+
+
+def test_a_spot_plan_of_unknown_rate_has_a_program_for_the_readers_rate(tmp_path: Path) -> None:
+    """It bills what the engine bills at this rate; plans on demand have no such program."""
+    project = write_project(tmp_path)
+    with (project / "specs/prices/box-2026.toml").open("r+", encoding="utf-8") as spec:
+        text = spec.read().replace('"on-demand"', '"spot"').replace('sustained_use = "gce-n1"', "")
+        spec.seek(0)
+        spec.write(text)
+        spec.truncate()
+    inputs = inputs_of(project)
+    plans = data_of(Report(inputs))["plans"]["plans"]
+    program = plans.pop("box-2026")["interrupted"]
+    assert not [plan for plan in plans.values() if "interrupted" in plan]
+    totals = []
+    for rate in ("0.1", "5"):
+        usage = {"seconds": Decimal(36_000), "interruptions.rate_per_hour": Decimal(rate)}
+        price = interrupted_at(inputs.catalogue.prices["box-2026"], Decimal(rate))
+        engine = quote(price, Usage(Decimal(36_000)), credited=False)
+        totals.append(run(program, usage).total)
+        assert abs(totals[-1] - engine.total) <= Decimal("1e-9") * engine.total
+    assert totals[0] < totals[1]
 
 
 def test_draws_of_a_list_are_small(inputs: Inputs) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
@@ -20,6 +21,7 @@ from epochcost.analysis.rows import Row, by_stack, group_by
 from epochcost.cost import Time
 from epochcost.cost.jobs import million_program, serving_program, training_program
 from epochcost.cost.program import Program, bill_program, share_program
+from epochcost.cost.spot import can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
 from epochcost.predict.decoders.training_rows import Method
 from epochcost.predict.joint import Draws
@@ -267,6 +269,7 @@ def _ends(time: Time, parts: int = 1) -> list[float]:
 
 
 def _plan(price: Price) -> Json:
+    interrupted = interrupted_at(price, Decimal(1)) if can_be_interrupted(price) else None
     return {
         "name": one_line(f"{price.provider} {price.plan_words}"),
         "group": price.kind.group,
@@ -279,6 +282,8 @@ def _plan(price: Price) -> Json:
         "interruptions": _interruptions(price),
         "currency": price.currency,
         "bill": _program(bill_program, price),
+        # The reader may enter the rate of interruptions that the provider does not state.
+        **({"interrupted": _program(bill_program, interrupted)} if interrupted else {}),
         "share": _program(share_program, price),
     }
 
