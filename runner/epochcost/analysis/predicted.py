@@ -289,7 +289,7 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
     serving = [
         runtime
         for runtime in (PINNED_RUNTIME, CUDA_12_RUNTIME)
-        if not missing_kernels(runtime, capability)
+        if not (hardware.is_module_with_arm or missing_kernels(runtime, capability))
     ]
     software = _runtime_name(serving[0]) if serving else ""
     doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {capability}"
@@ -329,7 +329,7 @@ def _questions(
             needed = memory_words(need(min(sizes)))
             reason = f"does not fit: needs {needed}, has {memory_words(memory)}"
         elif not (place.software or program):
-            reason = f"no kernels in {PINNED_RUNTIME}, no published time in {used}"
+            reason = f"{PINNED_RUNTIME} does not run on it, no published time in {used}"
         if reason:
             reasons[model.id, reason].append(place.hardware.name)
         else:

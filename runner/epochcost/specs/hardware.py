@@ -31,6 +31,10 @@ Capability = Annotated[
 ]
 
 
+# NVIDIA's modules of a GPU and an Arm CPU.
+_WITH_ARM = ("GH200", "GB200", "GB300")
+
+
 class Accelerator(Spec):
     """Identical GPUs in a machine; memory, peak rates and power are those of a single GPU."""
 
@@ -79,6 +83,11 @@ class Hardware(NamedSpec):
     def device(self) -> str:
         """``cuda`` if the machine has an accelerator, else ``cpu``."""
         return "cuda" if self.accelerators else "cpu"
+
+    @property
+    def is_module_with_arm(self) -> bool:
+        """Whether GPU and Arm CPU are one module; ONNX Runtime with CUDA needs x86-64."""
+        return any(chip.name.startswith(_WITH_ARM) for chip in self.accelerators)
 
 
 class Device(NamedSpec):

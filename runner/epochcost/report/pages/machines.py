@@ -21,9 +21,6 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
-# NVIDIA's modules of a GPU and an Arm CPU.
-_WITH_ARM = ("GH200", "GB200", "GB300")
-
 
 @dataclass(frozen=True)
 class JobHere:
@@ -129,8 +126,8 @@ def _unable(hardware: Hardware) -> str:
     for chip in hardware.accelerators:
         if not chip.compute_capability:
             return f"ONNX Runtime does not run on its accelerator, {chip.name}"
-        if chip.name.startswith(_WITH_ARM):
-            return "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged for x86-64 only"
+    if hardware.is_module_with_arm:
+        return "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged for x86-64 only"
     return ""
 
 
