@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -373,4 +374,4 @@ def test_a_price_that_nobody_confirms_never_stands_alone(
     printed = of_this_project(monkeypatch, capsys)
     assert "no source confirms the date and billing of its price" in printed
     assert "At a confirmed price: $" in printed
-    assert "With ONNX Runtime 1.31, mixed precision: $" in printed
+    assert re.search(r"With ONNX Runtime 1\.\d+, mixed precision: \$", printed)
