@@ -61,6 +61,7 @@ class Watch:
         self._no_device: str | None = NO_DEVICE if provider == "cuda" else None
         self._own: tuple[psutil.Process, ...] | None = None
         self._before: HostCounters | None = None
+        self._begun_seconds = 0.0
         self._seen: tuple[Conditions, Energy | None] | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._read_device, daemon=True)
@@ -110,13 +111,15 @@ class Watch:
             self._own = own_processes()
             self._keep_used_device(self._own)
         if progress.phase == "sampling" and self._before is None:
-            self._before = self._counters()
+            self._before, self._begun_seconds = self._counters(), progress.elapsed_seconds
             if self._device is not None:
                 self._device.read_energy()
                 self._thread.start()
         elif progress.phase == "finishing" and self._before is not None and self._seen is None:
             self._end_thread()
-            self._seen = self._changed(host_change(self._before, self._counters()))
+            # The worker's clock: on a busy machine, its messages arrive late.
+            sampled_seconds = progress.elapsed_seconds - self._begun_seconds
+            self._seen = self._changed(host_change(self._before, self._counters()), sampled_seconds)
 
     def _keep_used_device(self, own: tuple[psutil.Process, ...]) -> None:
         if self._device is not None:
@@ -138,16 +141,18 @@ class Watch:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _changed(self, host: Conditions) -> tuple[Conditions, Energy | None]:
+    def _changed(
+        self, host: Conditions, sampled_seconds: float
+    ) -> tuple[Conditions, Energy | None]:
         """Conditions and energy during the sampling: the host's conditions and those of the GPU."""
         device, unknown, energy = self._device, dict(host.unknown), None
-        update: dict[str, Any] = {}
+        update: dict[str, Any] = {"seconds": sampled_seconds}
         if device is not None:
             device.read()
             device.read_energy()
             energy = device.energy(host.seconds)
             meter, memory = device.memory or (None, None)
-            update = {
+            update |= {
                 "devices": device.addresses,
                 "device_memory_bytes": memory,
                 "device_memory_meter": meter,
