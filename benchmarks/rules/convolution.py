@@ -1,6 +1,7 @@
-"""Forms of a convolution and its gradients on the CPU provider.
+"""Forms of a convolution and its gradients.
 
     python benchmarks/rules/convolution.py [--threads 1]
+    python benchmarks/rules/convolution.py --provider cuda [--tf32]
 
 For each shape: the forward pass and the gradients of images and weights, on the plain layout and in
 blocks (`onnxstep.blocked_convolution`) including reorderings. Medians of interleaved runs, from
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from interleaved import median_seconds
+from interleaved import median_seconds, median_seconds_on_gpu
 from onnx import TensorProto, helper
 
 from onnxstep import blocked_convolution as blocked
@@ -61,6 +62,17 @@ CASES = [
     Case(4, 256, 56, 64, 1),
     Case(4, 2048, 7, 512, 1),
 ]
+# Those of ResNet-50 at 64 images.
+GPU_CASES = [
+    Case(64, 64, 56, 64, 3),
+    Case(64, 128, 28, 128, 3),
+    Case(64, 256, 14, 256, 3),
+    Case(64, 512, 7, 512, 3),
+    Case(64, 128, 56, 128, 3, 2),
+    Case(64, 3, 224, 64, 7, 2),
+    Case(64, 256, 56, 64, 1),
+    Case(64, 2048, 7, 512, 1),
+]
 Rule = Callable[[Any, Value, Value, Value], Value | None]
 RULES: dict[str, dict[str, Rule]] = {
     "forward": {
@@ -76,6 +88,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "patches": lambda case, x, w, dy: convolution.by_patches(dy.op, x, w, dy, case.view, 1),
         "exchange": lambda case, x, w, dy: convolution.by_exchange(dy.op, x, w, dy, case.view, 1),
         "blocks": lambda case, x, _, dy: blocked.weight_cotangent(x, dy, case.view),
+        "elements": lambda case, x, w, dy: convolution.by_elements(dy.op, x, w, dy, case.view),
         "chosen": lambda case, x, w, dy: convolution.weight_cotangent(
             dy.op, x, w, dy, case.view, 1
         ),
@@ -83,9 +96,10 @@ RULES: dict[str, dict[str, Rule]] = {
 }
 
 
-def model_of(rule: Rule, case: Case) -> onnx.ModelProto | None:
+def model_of(rule: Rule, case: Case, provider: str = "cpu") -> onnx.ModelProto | None:
     """A graph of the candidate; None if it does not support the shape."""
-    op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=True)
+    has_blocks = provider == "cpu"
+    op = Builder([helper.make_opsetid("", 18)], 10, provider, blocked_convolutions=has_blocks)
     shapes = {
         "x": (case.batch, case.channels, case.size, case.size),
         "w": (case.maps, case.channels, case.kernel, case.kernel),
@@ -100,11 +114,13 @@ def main() -> None:
     """Time the candidates in turn and print the medians, a line for each shape and purpose."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
-    threads = parser.parse_args().threads
+    parser.add_argument("--provider", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--tf32", action="store_true")
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    for case in CASES:
+    for case in CASES if options.provider == "cpu" else GPU_CASES:
         for purpose, rules in RULES.items():
-            built = {name: model_of(rule, case) for name, rule in rules.items()}
+            built = {name: model_of(rule, case, options.provider) for name, rule in rules.items()}
             models = {name: model for name, model in built.items() if model is not None}
             feeds = {
                 info.name: rng.standard_normal(
@@ -112,7 +128,10 @@ def main() -> None:
                 )
                 for info in next(iter(models.values())).graph.input
             }
-            middles = median_seconds(models, feeds, threads)
+            if options.provider == "cuda":
+                middles = median_seconds_on_gpu(models, feeds, tf32=options.tf32)
+            else:
+                middles = median_seconds(models, feeds, options.threads)
             line = ", ".join(f"{name} {middle * 1e3:.1f} ms" for name, middle in middles.items())
             print(f"{tuple(case)!s:26} {purpose:8} {line}", flush=True)
 

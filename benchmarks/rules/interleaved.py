@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx
 import onnxruntime
 from numpy.typing import NDArray
+from onnxruntime import OrtValue
+
+from epochcost.measure.session import open_session
+from epochcost.plan.trial import SessionSettings
 
 ROUNDS = 25
 
@@ -32,10 +37,34 @@ def median_seconds(
     ``threads`` 0 is one for each core.
     """
     sessions = {name: session_of(model, threads) for name, model in models.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in sessions}
+    return _medians({name: lambda s=s: s.run(None, feeds) for name, s in sessions.items()})
+
+
+def median_seconds_on_gpu(
+    models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]], *, tf32: bool = False
+) -> dict[str, float]:
+    """As ``median_seconds``, on CUDA, with the session's options of ``epochcost run``.
+
+    Inputs and outputs stay on the GPU.
+    """
+    runs = {}
+    for name, model in models.items():
+        settings = SessionSettings(tf32=tf32)
+        session = open_session(model.SerializeToString(), "cuda", settings)
+        binding = session.io_binding()
+        for key, value in feeds.items():
+            binding.bind_ortvalue_input(key, OrtValue.ortvalue_from_numpy(value, "cuda", 0))
+        for output in session.get_outputs():
+            binding.bind_output(output.name, "cuda")
+        runs[name] = functools.partial(session.run_with_iobinding, binding)
+    return _medians(runs)
+
+
+def _medians(runs: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
-        for name, session in sessions.items():
+        for name, run in runs.items():
             begun = time.perf_counter()
-            session.run(None, feeds)
+            run()
             seconds[name].append(time.perf_counter() - begun)
     return {name: statistics.median(values) for name, values in seconds.items()}

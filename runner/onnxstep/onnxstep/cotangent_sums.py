@@ -56,7 +56,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
     if leading and not stretched and _is_product_faster(cotangent, leading):
         return op.Reshape(_column_sums(cotangent, leading), op.integers(*shape))
     axes = [*range(leading), *stretched]
-    summed = op.ReduceSum(cotangent, op.integers(*axes), keepdims=0) if axes else cotangent
+    summed = op.reduce("ReduceSum", cotangent, axes, keepdims=False)
     return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
 
 

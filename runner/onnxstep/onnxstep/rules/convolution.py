@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from onnxstep import blocked_convolution as blocked
+from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
@@ -88,15 +90,18 @@ def _is_product(view: Window) -> bool:
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Cotangent of a convolution's kernels, in the first form that fits.
 
-    The forms are the blocked layout, a matrix product for a kernel of one element, and a product
-    with patches of x. If the patches need too large a constant, x is convolved with dy instead,
-    with batch and channels exchanged.
+    The forms are the blocked layout, a matrix product for a kernel of one element, on CUDA one
+    product for each element of the kernel (benchmarks/rules/convolution.py), and a product with
+    patches of x. If the patches need too large a constant, x is convolved with dy instead, with
+    batch and channels exchanged.
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
         return dw
     if group == 1 and _is_product(view):
         return _by_positions(op, x, w, dy)
+    if op.provider == "cuda" and group == 1 and math.prod(view.kernel) <= x.shape[1]:
+        return by_elements(op, x, w, dy, view)
     small = x.shape[1] * math.prod(view.kernel) ** 2 <= _LARGEST_CONSTANT
     return (by_patches if small else by_exchange)(op, x, w, dy, view, group)
 
@@ -120,6 +125,28 @@ def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
         columns = op.Reshape(op.Transpose(x, perm=first), op.integers(channels, batch * positions))
         dw = op.Gemm(rows, columns, transB=1)
     return op.Reshape(dw, op.integers(*w.shape))
+
+
+def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
+    """Weight cotangent as one product for each element of the kernel, over batch and positions.
+
+    The product of dY [M, batch · positions] and the elements of X that the kernel's element meets,
+    [batch · positions, C].
+    """
+    fitted = view.fitted(x.shape[2:], dy.shape[2:])
+    padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
+    space = range(2, x.rank)
+    by_channel, maps = (op.Transpose(value, perm=[1, 0, *space]) for value in (padded, dy))
+    maps = op.Reshape(maps, op.integers(dy.shape[1], -1))
+    products = []
+    for element in itertools.product(*map(range, view.kernel)):
+        starts = [place * dilation for place, dilation in zip(element, view.dilations, strict=True)]
+        steps = zip(starts, dy.shape[2:], view.strides, strict=True)
+        ends = [start + (count - 1) * stride + 1 for start, count, stride in steps]
+        bounds = [op.integers(*values) for values in (starts, ends, space, view.strides)]
+        met = op.Reshape(op.Slice(by_channel, *bounds), op.integers(x.shape[1], -1))
+        products.append(op.Unsqueeze(op.Gemm(maps, met, transB=1), op.integers(-1)))
+    return op.Reshape(op.Concat(*products, axis=-1), op.integers(*w.shape))
 
 
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:

@@ -1,0 +1,44 @@
+"""Sums over all axes but the channels on CUDA: at once, or first over the last axes.
+
+    python benchmarks/rules/channel_sums.py
+
+`onnxstep.builder` chooses from the medians, which are of ResNet-50's tensors at 64 images.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from interleaved import median_seconds_on_gpu
+from onnx import parser
+
+CASES = [(64, 64, 112, 112), (64, 256, 56, 56), (64, 512, 28, 28), (64, 2048, 7, 7)]
+_HEADER = '<ir_version: 9, opset_import: ["" : 18]> g (float{shape} x) => (float[C] y) '
+_ONCE = "{{ a = Constant <value_ints = [0, 2, 3]> () y = {reduction} <keepdims: int = 0> (x, a) }}"
+_TWICE = (
+    "{{ a = Constant <value_ints = [2, 3]> () b = Constant <value_ints = [0]> () "
+    "p = {reduction} <keepdims: int = 0> (x, a) y = {reduction} <keepdims: int = 0> (p, b) }}"
+)
+
+
+def model_of(body: str, reduction: str, shape: tuple[int, ...]) -> onnx.ModelProto:
+    """A graph that reduces x [N, C, H, W] to y [C]."""
+    text = (_HEADER + body).format(shape=[*shape], reduction=reduction)
+    return parser.parse_model(text)
+
+
+def main() -> None:
+    """Time both forms in turn and print the medians, a line for each shape and reduction."""
+    rng = np.random.default_rng(0)
+    for shape in CASES:
+        feeds = {"x": rng.standard_normal(shape, dtype=np.float32)}
+        for reduction in ("ReduceSum", "ReduceMean"):
+            forms = {"at once": _ONCE, "last axes first": _TWICE}
+            models = {name: model_of(body, reduction, shape) for name, body in forms.items()}
+            middles = median_seconds_on_gpu(models, feeds)
+            line = ", ".join(f"{name} {middle * 1e3:.2f} ms" for name, middle in middles.items())
+            print(f"{shape!s:20} {reduction:11} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
