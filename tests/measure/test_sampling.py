@@ -140,6 +140,13 @@ def test_the_first_slow_steps_are_warmed_away() -> None:
     assert is_settled(seconds, 0.05)
 
 
+def test_the_captures_of_both_cuda_graphs_are_warmed_away() -> None:
+    """Slow captures take two steps of the warm-up, even if the first spends its share."""
+    machine = Machine([0.4, 0.3, 0.08])
+    seconds = warm_up(machine.step, machine.clock, WarmUpRule(), 1, machine.report, 2)
+    assert seconds == pytest.approx((0.4, 0.3))
+
+
 def test_one_slow_step_does_not_prolong_the_warm_up() -> None:
     """Medians decide: an interruption is not a trend."""
     seconds = Machine([0.1] * 8 + [5.0] + [0.1]).warm_up(minimum_steps=10)

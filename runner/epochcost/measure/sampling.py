@@ -73,10 +73,11 @@ def warm_up(
     settings: WarmUpRule,
     budget_seconds: float,
     report: Report,
+    least_steps: int = 1,
 ) -> tuple[float, ...]:
     """Take steps until their times settle or the warm-up's share of the budget is spent.
 
-    Takes at least one step; returns the time of each step in seconds.
+    Takes at least ``least_steps``; returns the time of each step in seconds.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
@@ -88,7 +89,7 @@ def warm_up(
         step()
         now = clock()
         seconds.append(now - before)
-        if now - begun >= limit:
+        if now - begun >= limit and len(seconds) >= least_steps:
             return tuple(seconds)
         ripe = now - begun >= settings.minimum_seconds and looks.due(len(seconds))
         if ripe and is_settled(seconds, settings.tolerance):

@@ -71,7 +71,9 @@ def _measure_steps(job: Job, progress: TrialProgress, folder: Path) -> Measureme
     budget_seconds, clock = job.sampling.budget_seconds, progress.clock
     deadline = clock() + budget_seconds
     progress.enter("warm-up")
-    warmup = warm_up(step, clock, job.warm_up, budget_seconds, progress.report)
+    # Steps alternate between two CUDA graphs; the first step of each captures it.
+    least = 2 if job.session.cuda_graph else 1
+    warmup = warm_up(step, clock, job.warm_up, budget_seconds, progress.report, least)
     progress.enter("sampling")
     samples = sample(step, clock, job.sampling, deadline, progress.report)
     peak_bytes = peak_memory_bytes()
