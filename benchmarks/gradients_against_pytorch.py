@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import argparse
 import operator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from steps.pytorch import network
 
 from epochcost.measure.session import open_session
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.model import Model
 from epochcost.specs.study import Provider
 from onnxstep import vjp_graph
 from onnxstep.graphs.loading import load_model
@@ -40,41 +42,53 @@ def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[s
     model = load_model(catalogue.graph_path(declared))
     wrt = [parameter.name for parameter in parameters(model)]
     values = materialise(model)
-    module, example = network(Path(declared.graph).stem)
+    module, _ = network(Path(declared.graph).stem)
     module.eval().double()
     module.load_state_dict(
         {n: torch.from_numpy(v).double() for n, v in values.items()}, strict=False
     )
     torch.manual_seed(0)
-    fed = drawn_inputs(declared, example, batch_size)
-    logits = module(*(value.double() if value.is_floating_point() else value for value in fed))
-    cotangent = torch.randn_like(logits).float()
-    logits.backward(cotangent.double())
-    graph = vjp_graph(model, wrt, {"batch": batch_size}).SerializeToString()
+    sizes = {**declared.dimensions, "batch": batch_size}
+    inputs = [value for value in model.graph.input if value.name not in values]
+    fed = drawn_inputs(declared, inputs, sizes)
+    results = module(*(v.double() if v.is_floating_point() else v for v in fed.values()))
+    results = [results] if isinstance(results, torch.Tensor) else [*results]
+    cotangents = [torch.randn_like(result).float() for result in results]
+    torch.autograd.backward(results, [cotangent.double() for cotangent in cotangents])
+    graph = vjp_graph(model, wrt, sizes).SerializeToString()
     session = open_session(graph, provider)
-    data = {entry.name: value.numpy() for entry, value in zip(declared.inputs, fed, strict=True)}
-    feeds = {**values, **data, "logits_cotangent": cotangent.numpy()}
+    names = [f"{output.name}_cotangent" for output in model.graph.output]
+    data = dict(zip([*fed, *names], [*fed.values(), *cotangents], strict=True))
+    feeds = {**values, **{name: value.numpy() for name, value in data.items()}}
     ours = session.run([f"{name}_gradient" for name in wrt], feeds)
     theirs = dict(module.named_parameters())
+    expected = {name: theirs[name].grad.numpy() for name in wrt}
+    # The gradient of a key's bias is 0, as a softmax does not change if all its inputs do.
+    least = 1e-5 * max(map(np.linalg.norm, expected.values()))
     return {
-        name: _relative(gradient, theirs[name].grad.numpy())
+        name: float(np.linalg.norm(gradient - expected[name]))
+        / max(float(np.linalg.norm(expected[name])), least)
         for name, gradient in zip(wrt, ours, strict=True)
     }
 
 
-def drawn_inputs(model: Any, example: Any, batch_size: int) -> list[torch.Tensor]:
-    """A batch of each input, within the range of the spec."""
-    batch = []
-    for declared in model.inputs:
-        value = example[declared.name]
-        shape, (low, high) = (batch_size, *value.shape[1:]), map(float, declared.range)
-        drawn = torch.rand(shape, dtype=torch.float64) * (high - low) + low
-        batch.append(drawn.to(value.dtype))
-    return batch
-
-
-def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
-    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+def drawn_inputs(
+    declared: Model, inputs: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, int]
+) -> dict[str, torch.Tensor]:
+    """The data inputs: each drawn from its spec's range, or if it has none, normally (a state)."""
+    ranges = {entry.name: map(float, entry.range) for entry in declared.inputs}
+    drawn = {}
+    for value in inputs:
+        kind = value.type.tensor_type
+        shape = [dim.dim_value or sizes[dim.dim_param] for dim in kind.shape.dim]
+        if value.name in ranges:
+            low, high = ranges[value.name]
+            data = torch.rand(shape, dtype=torch.float64) * (high - low) + low
+        else:
+            data = torch.randn(shape)
+        integers = kind.elem_type == onnx.TensorProto.INT64
+        drawn[value.name] = data.long() if integers else data.float()
+    return drawn
 
 
 def main() -> None:

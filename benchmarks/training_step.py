@@ -163,7 +163,8 @@ def _keep(
     record["notes"] |= {name: result.note for name, result in compared.items() if result.note}
     if timed is not None:
         session = machine.session(ROOT, timed)
-        session["ceilings"] = records.all["ceilings"][str(case.threads)]
+        if case.device == "cpu":
+            session["ceilings"] = records.all["ceilings"][str(case.threads)]
         record["sessions"].append(session)
         print(table.line(case.key, session), flush=True)
     records.save()
