@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.errors import InputError
+from epochcost.errors import CapabilityError, InputError
+from epochcost.execute import planning
 from epochcost.execute.planning import plan_elsewhere, plan_run
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.make import RunRequest
@@ -55,3 +56,24 @@ def test_a_machine_without_an_accelerator_has_no_trials_on_cuda(tmp_path: Path) 
     plan = plan_elsewhere(load_catalogue(project), request)
     assert not plan.trials
     assert {each.reason for each in plan.left_out} == {"giant has no accelerator"}
+
+
+def test_plan_and_run_name_the_arm_cpu_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both refuse CUDA with the same reason, since the package needs x86-64."""
+    project = write_tiny_project(tmp_path)
+    local = project / "specs/hardware/local.toml"
+    chip = '[[accelerators]]\nname = "GH200"\ncompute_capability = "9.0"\n'
+    local.write_text(f"{local.read_text()}\n{chip}")
+    catalogue, request = load_catalogue(project), RunRequest(providers=("cuda",))
+
+    def no_cuda() -> None:
+        raise CapabilityError("the runtime has no CUDA")
+
+    monkeypatch.setattr(planning, "require_cuda", no_cuda)
+    with pytest.raises(CapabilityError, match="its CPU is an Arm CPU") as refused:
+        plan_run(catalogue, request)
+    plan = plan_elsewhere(catalogue, request)
+    assert {each.reason for each in plan.left_out} == {str(refused.value)}
+    assert not plan.trials

@@ -10,10 +10,13 @@ import pytest
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.variant import (
     CUDA_12_RUNTIME,
+    PINNED_RUNTIME,
+    declared_obstacle,
     missing_kernels,
     pinned_cpus,
     unsupported_reason,
 )
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Mode, Precision, Provider, Study
 
 
@@ -106,6 +109,37 @@ def test_what_nobody_knows_is_not_refused() -> None:
     assert missing_kernels("onnxruntime-gpu==1.31.1", None) is None
     assert missing_kernels("onnxruntime==1.31.1", "7.0") is None
     assert missing_kernels("onnxruntime-gpu==1.18.0", "3.0") is None
+
+
+def machine(*names: str, capability: str = "9.0") -> Hardware:
+    """A machine with GPUs of these names."""
+    chips = [{"name": name, "compute_capability": capability} for name in names]
+    return Hardware.model_validate(
+        {"id": "m", "name": "M", "provider": "P", "source": "made up", "accelerators": chips}
+    )
+
+
+@pytest.mark.parametrize("name", ["GH200", "NVIDIA GH200 480GB", "GB10", "GB200-NVL72", "gb300"])
+def test_a_module_with_an_arm_cpu_cannot_use_the_package_for_x86(name: str) -> None:
+    """No CUDA package computes there, whatever its kernels."""
+    for runtime in (PINNED_RUNTIME, CUDA_12_RUNTIME):
+        assert "got m: its CPU is an Arm CPU" in str(declared_obstacle(runtime, machine(name)))
+
+
+@pytest.mark.parametrize("name", ["H100", "GH2000", "GB100", "XGH200", "Radeon GB20"])
+def test_only_whole_words_name_a_module(name: str) -> None:
+    """A longer name that contains a module's name is another GPU."""
+    assert declared_obstacle(PINNED_RUNTIME, machine(name)) is None
+
+
+def test_kernels_of_a_declared_gpu_are_checked() -> None:
+    """The spec's compute capability decides; nothing is refused if GPUs differ in it."""
+    volta = machine("V100", capability="7.0")
+    assert declared_obstacle(PINNED_RUNTIME, volta) == missing_kernels(PINNED_RUNTIME, "7.0")
+    assert declared_obstacle(CUDA_12_RUNTIME, volta) is None
+    chips = (*volta.accelerators, *machine("H100").accelerators)
+    mixed = volta.model_copy(update={"accelerators": chips})
+    assert declared_obstacle(PINNED_RUNTIME, mixed) is None
 
 
 def test_the_reason_says_what_else_there_is() -> None:

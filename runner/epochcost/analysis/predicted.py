@@ -23,7 +23,7 @@ from epochcost.analysis.observations import Evidence, Observation, Stack, Worklo
 from epochcost.analysis.rates import cpu_of, cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
-from epochcost.plan.variant import CUDA_12_RUNTIME, PINNED_RUNTIME, missing_kernels
+from epochcost.plan.variant import CUDA_12_RUNTIME, PINNED_RUNTIME, declared_obstacle
 from epochcost.predict.design import Devices, Placed, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import (
     Forecast,
@@ -285,14 +285,13 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
     device = evidence.devices.named(accelerator.name)
     if device is None:
         return f"no published time of a {accelerator.name}"
-    capability = accelerator.compute_capability
     serving = [
         runtime
         for runtime in (PINNED_RUNTIME, CUDA_12_RUNTIME)
-        if not (hardware.is_module_with_arm or missing_kernels(runtime, capability))
+        if not declared_obstacle(runtime, hardware)
     ]
     software = _runtime_name(serving[0]) if serving else ""
-    doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {capability}"
+    doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {hardware.compute_capability}"
     older = doubt if software and serving[0] != PINNED_RUNTIME else ""
     return _Place(hardware, device, accelerator.count, device.memory_gib, software, older)
 

@@ -184,7 +184,7 @@ def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> No
     graphs = count_words(len(checks), "graph")
     if failed:
         say(f"CUDA kernels: {len(failed)} of {graphs} would use the CPU or cannot be built:")
-    else:
+    elif checks:
         say(f"CUDA kernels: all {nodes:,} nodes of {graphs} have one")
     for check in failed:
         say(f"  {check}")

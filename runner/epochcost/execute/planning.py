@@ -43,7 +43,7 @@ from epochcost.plan.make import (
     select,
 )
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import PINNED_RUNTIME, missing_kernels
+from epochcost.plan.variant import PINNED_RUNTIME, declared_obstacle, missing_kernels
 from epochcost.plan.work import Phase, Requests
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
@@ -66,7 +66,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
     try:
         require_cuda()
     except CapabilityError as error:
-        return str(error)
+        return declared_obstacle(runtime_name(), machine) or str(error)
     return None
 
 
@@ -75,12 +75,7 @@ def _capability(machine: Hardware, device: int) -> str | None:
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
-    return _declared_capability(machine)
-
-
-def _declared_capability(machine: Hardware) -> str | None:
-    declared = {chip.compute_capability for chip in machine.accelerators}
-    return declared.pop() if len(declared) == 1 else None
+    return machine.compute_capability
 
 
 def require_device(device: int | None) -> None:
@@ -246,7 +241,7 @@ def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | Non
         cpus=machine.vcpus,
         gpus=sum(chip.count for chip in machine.accelerators) or None,
     )
-    no_cuda = missing_kernels(host.runtime, _declared_capability(machine))
+    no_cuda = declared_obstacle(host.runtime, machine)
     if not machine.accelerators and not machine.detected:
         no_cuda = f"{machine.id} has no accelerator"
     hosts = [replace(host, no_cuda=no_cuda)] * len(studies)

@@ -15,6 +15,7 @@ from math import inf
 
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.work import Requests
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Cuda, Precision, Provider, Study
 
 _BYTES_A_GIB = 2**30
@@ -107,6 +108,21 @@ _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
     ((1, 23), ((6.0, inf),)),
     ((1, 19), ((5.2, inf),)),
 )
+
+CUDA_NEEDS_X86 = "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged for x86-64 only"
+
+
+def declared_obstacle(runtime: str, machine: Hardware) -> str | None:
+    """The reason why an ONNX Runtime package cannot compute on the GPUs that a spec declares.
+
+    None if the package can compute there, or if that is unknown.
+    """
+    if machine.is_module_with_arm:
+        return (
+            f"provider cuda: expected a machine with an x86-64 CPU, got {machine.id}: "
+            f"{CUDA_NEEDS_X86}; `--provider cpu` measures on it"
+        )
+    return missing_kernels(runtime, machine.compute_capability)
 
 
 def missing_kernels(runtime: str, capability: str | None) -> str | None:

@@ -5,6 +5,7 @@ The module ``price`` has the costs of machines; ``published`` has times that oth
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import model_validator
@@ -32,7 +33,7 @@ Capability = Annotated[
 
 
 # NVIDIA's modules of a GPU and an Arm CPU.
-_WITH_ARM = ("GH200", "GB200", "GB300")
+_WITH_ARM = re.compile(r"\b(GH200|GB10|GB200|GB300|DGX Spark)\b", re.IGNORECASE)
 
 
 class Accelerator(Spec):
@@ -86,8 +87,14 @@ class Hardware(NamedSpec):
 
     @property
     def is_module_with_arm(self) -> bool:
-        """Whether GPU and Arm CPU are one module; ONNX Runtime with CUDA needs x86-64."""
-        return any(chip.name.startswith(_WITH_ARM) for chip in self.accelerators)
+        """Whether the machine's GPU is sold in a module with an Arm CPU."""
+        return any(_WITH_ARM.search(chip.name) for chip in self.accelerators)
+
+    @property
+    def compute_capability(self) -> str | None:
+        """The compute capability of all GPUs; None if it is unknown or differs between them."""
+        declared = {chip.compute_capability for chip in self.accelerators}
+        return declared.pop() if len(declared) == 1 else None
 
 
 class Device(NamedSpec):

@@ -12,6 +12,7 @@ from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios, times_over
 from epochcost.analysis.roofline import achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, group_by
+from epochcost.plan.variant import CUDA_NEEDS_X86
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
@@ -127,7 +128,7 @@ def _unable(hardware: Hardware) -> str:
         if not chip.compute_capability:
             return f"ONNX Runtime does not run on its accelerator, {chip.name}"
     if hardware.is_module_with_arm:
-        return "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged for x86-64 only"
+        return CUDA_NEEDS_X86
     return ""
 
 
