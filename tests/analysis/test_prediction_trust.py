@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis import prediction_trust
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.prediction_trust import (
     TRUST_FILE,
     Trust,
     as_text,
+    digest,
     read_trust,
     stale_fault,
     trust_of,
@@ -49,6 +51,16 @@ def test_the_figures_of_the_site_follow_from_what_there_is() -> None:
     """They are stale after changes of observations, devices or predictions."""
     assert (ROOT / "docs" / TRUST_FILE).is_file()
     assert stale_fault(ROOT, ROOT / "docs") is None
+
+
+def test_the_digest_covers_the_counts_of_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Predictions depend on the passes of a training step."""
+    before, changed = digest(ROOT), tmp_path / "profile.py"
+    changed.write_text("PASSES_PER_STEP = 4")
+    monkeypatch.setattr(prediction_trust, "_PROFILE", changed)
+    assert digest(ROOT) != before
 
 
 def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:

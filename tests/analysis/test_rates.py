@@ -15,7 +15,14 @@ from epochcost.analysis.predicted import profiles_of
 from epochcost.analysis.rates import cpu_of, cpu_rates, models_with_rates
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import designed
-from epochcost.predict.process import OF_CPUS, held_out
+from epochcost.predict.process import (
+    OF_CPUS,
+    centred_departures,
+    held_out,
+    inverted,
+    members,
+    with_noise,
+)
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +78,8 @@ def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs)
     rows, devices = cpu_rates(inputs, profiles, "ours")
     woolf = [row for row in rows if "woolf-2017" in row.rate.software]
     design = designed(woolf, devices)
-    groups = held_out(design, OF_CPUS, design.device)
+    inverse = inverted(with_noise(design, OF_CPUS))
+    groups = held_out(inverse, centred_departures(design)[0], members(design.device))
     errors = np.concatenate([group.departure for group in groups])
     assert len(errors) == 4 * 7 * 2
     assert np.quantile(np.abs(errors), 0.9) < np.log(1.5)

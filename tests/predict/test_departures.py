@@ -35,17 +35,19 @@ def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
     assert spread[3, 3] == pytest.approx(0.3**2 + 0.2**2)
 
 
-def test_left_out_in_closed_form_is_what_a_fit_without_the_group_says() -> None:
-    """The closed form equals conditioning on the other groups."""
+def test_calibration_has_the_errors_of_fits_without_each_group() -> None:
+    """Errors are in standard deviations of a prediction by the other groups, noise included."""
     traits = _traits(35)
     departures = _drawn(traits, 1)
     groups = numbered([row % 7 for row in range(35)])
-    left_out = Departures(TERMS, NOISE, traits, departures).left_out(groups)
+    process = Departures(TERMS, NOISE, traits, departures)
+    calibration = process.calibration(groups, np.zeros((35, 1)))
     rows, rest = groups == 3, groups != 3
     alone = Departures(TERMS, NOISE, traits.rows(rest), departures[rest])
     mean, spread = alone.predicted(traits.rows(rows))
-    assert left_out.errors[rows] == pytest.approx(departures[rows] - mean)
-    assert left_out.deviations[rows] == pytest.approx(np.sqrt(np.diag(spread) + NOISE**2))
+    expected = np.abs(departures[rows] - mean) / np.sqrt(np.diag(spread) + NOISE**2)
+    assert calibration.deviations[rows] == pytest.approx(expected)
+    assert calibration.groups == 7
 
 
 def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:

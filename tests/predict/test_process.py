@@ -14,8 +14,12 @@ from epochcost.predict.process import (
     POOLED,
     Design,
     Scales,
+    centred_departures,
     covariance,
     held_out,
+    inverted,
+    members,
+    with_noise,
 )
 from epochcost.predict.rates import read_rates
 from predict.tables import devices, rows, write
@@ -33,7 +37,9 @@ def design(tmp_path: Path) -> Design:
 def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):
     """Mean and covariance equal the textbook's posterior for the other rows."""
     scales = Scales()
-    predictions = held_out(design, scales, design.group)[3]
+    inverse = inverted(with_noise(design, scales))
+    groups = held_out(inverse, centred_departures(design)[0], members(design.group))
+    predictions = list(groups)[3]
     inside = design.group == 3
     matrix = covariance(design, design, scales) + scales.noise**2 * np.eye(len(inside))
     truth = design.rate - design.roofline

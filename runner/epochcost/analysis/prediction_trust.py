@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from epochcost import predict
 from epochcost.analysis.rows import group_by
 from epochcost.errors import Fault, ResultError
+from epochcost.graphs import profile
 from epochcost.predict.design import Devices, precision_of
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.ratios import RatioErrors, TwoWithheld, ratio_errors
@@ -37,6 +38,7 @@ from epochcost.units import precision_words
 TRUST_FILE = "data/prediction-trust.json"
 COMMAND = "epochcost trust"
 _CODE = Path(predict.__file__).parent
+_PROFILE = Path(profile.__file__)
 _DIGESTED = (".toml", ".csv", ".py")
 # Rows of an accelerator in the file, evenly spread over its times.
 _MOST_SHOWN = 8
@@ -144,10 +146,11 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 def digest(root: Path) -> str:
     """Digest of observations, devices and the code of predictions, without prices."""
     content = hashlib.sha256()
-    for folder in (root / "specs/devices", root / "specs/observations", _CODE):
-        for path in sorted(folder.glob("*.*")):
-            if path.suffix in _DIGESTED:
-                content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    folders = (root / "specs/devices", root / "specs/observations", _CODE)
+    files = (path for folder in folders for path in sorted(folder.glob("*.*")))
+    for path in (*files, _PROFILE):
+        if path.suffix in _DIGESTED:
+            content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return content.hexdigest()[:16]
 
 

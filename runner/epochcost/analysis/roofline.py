@@ -29,8 +29,8 @@ from epochcost.analysis.inputs import Inputs, StoredCeilings
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import PhaseTime, TimedDecoder
-from epochcost.cost.flops import PASSES_PER_STEP, peak_flops
-from epochcost.graphs.profile import Arithmetic
+from epochcost.cost.flops import peak_flops
+from epochcost.graphs.profile import PASSES_PER_STEP, Arithmetic
 from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from epochcost.results.ceilings import Ceiling
 from epochcost.specs.hardware import Hardware

@@ -11,12 +11,11 @@ from typing import Literal
 
 from epochcost.cost.estimate import Time
 from epochcost.cost.money import CONTEXT, exact_arithmetic
+from epochcost.graphs.profile import PASSES_PER_STEP
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 
 Precision = Literal["fp16", "fp32"]
-# By the usual convention, a training step takes the operations of three forward passes.
-PASSES_PER_STEP = 3
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
 
 

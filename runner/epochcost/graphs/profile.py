@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# By the usual convention, a training step takes the operations of three forward passes.
+PASSES_PER_STEP = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:

@@ -14,7 +14,7 @@ above ``softness``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -22,7 +22,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.predict.process import Calibration, Labels, Matrix, Vector, inverted, numbered
+from epochcost.predict.process import (
+    Calibration,
+    Labels,
+    Matrix,
+    Vector,
+    held_out,
+    inverted,
+    members,
+    numbered,
+)
 
 RowT = TypeVar("RowT")
 # A group of more rows counts as this number of rows.
@@ -115,14 +124,6 @@ def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) 
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Errors [n] of rows that were predicted from other groups, and standard deviations [n]."""
-
-    errors: Vector
-    deviations: Vector
-
-
 class Departures:
     """Learn how far observed rows [n] depart from their law, and predict it for new rows.
 
@@ -149,34 +150,19 @@ class Departures:
         prior = covariance(self._terms, traits, traits)
         return weights @ self._departures, prior - weights @ shared.T
 
-    def left_out(self, groups: Labels) -> LeftOut:
-        """Predict each group of rows from all others; deviations include the rows' noise."""
-        weighted = self._inverse @ self._departures
-        errors, deviations = np.empty_like(weighted), np.empty_like(weighted)
-        for rows in members(groups):
-            within = inverted(self._inverse[np.ix_(rows, rows)])
-            errors[rows] = within @ weighted[rows]
-            deviations[rows] = np.sqrt(np.diag(within))
-        return LeftOut(errors, deviations)
-
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
         """Errors of left-out groups, from which the width of intervals is calibrated.
 
         ``features`` [n, k] belong to the rows. The closer a row's features are to a question's, the
         more the row counts.
         """
-        left_out = self.left_out(groups)
-        weights, count = np.empty_like(left_out.errors), 0
-        for rows in members(groups):
-            weights[rows] = min(len(rows), _ROWS_THAT_COUNT) / len(rows)
+        deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
+        count = 0
+        for group in held_out(self._inverse, self._departures, members(groups)):
+            deviations[group.rows] = group.deviations
+            weights[group.rows] = min(len(group.rows), _ROWS_THAT_COUNT) / len(group.rows)
             count += 1
-        return Calibration(np.abs(left_out.errors) / left_out.deviations, weights, features, count)
-
-
-def members(groups: Labels) -> Iterator[Labels]:
-    """Yield the indices of the rows of each group."""
-    for group in np.unique(groups):
-        yield np.flatnonzero(groups == group)
+        return Calibration(deviations, weights, features, count)
 
 
 def fitted(

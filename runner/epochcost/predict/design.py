@@ -16,8 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from epochcost.cost.flops import PASSES_PER_STEP
-from epochcost.graphs.profile import Profile
+from epochcost.graphs.profile import PASSES_PER_STEP, Profile
 from epochcost.predict.process import Design, Matrix, Vector, numbered
 from epochcost.predict.rates import Rate
 from epochcost.specs.hardware import Device
@@ -153,15 +152,23 @@ def _roofline(row: Placed) -> float:
     The time of an example on a GPU is the sum of the times of its operations and of the numbers
     that it moves. On CPUs, whose bandwidth is unknown, it is the geometric mean of both.
     """
-    profile, precision = row.profile or _USUAL_PROFILE, row.rate.precision
-    passes = PASSES_PER_STEP if row.rate.mode == "training" else 1
-    computing = passes * profile.flops / (peak_of(row.device, precision) * 1e12)
-    number_bytes = 2 if precision_of(precision) == "mixed" else 4
+    profile = row.profile or _USUAL_PROFILE
+    computing = seconds_at_peak(row, profile)
+    number_bytes = 2 if precision_of(row.rate.precision) == "mixed" else 4
     bandwidth = float(row.device.memory_gb_per_second) * 1e9
-    moving = passes * number_bytes * (profile.moved + profile.moved_by_others) / bandwidth
+    moving = _passes(row) * number_bytes * (profile.moved + profile.moved_by_others) / bandwidth
     if row.device.generation == "CPU":
         return -math.log(computing * moving) / 2
     return -math.log(computing / _PEAK_SHARE + moving / _BANDWIDTH_SHARE)
+
+
+def seconds_at_peak(row: Placed, profile: Profile) -> float:
+    """Seconds of an example of this graph on one device that always computes at its peak rate."""
+    return _passes(row) * profile.flops / (peak_of(row.device, row.rate.precision) * 1e12)
+
+
+def _passes(row: Placed) -> int:
+    return PASSES_PER_STEP if row.rate.mode == "training" else 1
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:

@@ -18,7 +18,6 @@ from statistics import NormalDist
 import numpy as np
 from pydantic import TypeAdapter
 
-from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import (
     Devices,
@@ -26,8 +25,8 @@ from epochcost.predict.design import (
     Precision,
     content_of,
     designed,
-    peak_of,
     precision_of,
+    seconds_at_peak,
     work_features,
 )
 from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws, scaling_of
@@ -44,6 +43,7 @@ from epochcost.predict.process import (
     centred_departures,
     covariance,
     inverted,
+    members,
     numbered,
     with_noise,
 )
@@ -125,7 +125,7 @@ class Forecaster:
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
-        calibrations = _calibrations(design, self.scales, covariances, inverse)
+        calibrations = _calibrations(design, covariances, inverse)
         return calibrations, inverse if len(self._placed) == len(self.published) else None
 
     @cached_property
@@ -240,25 +240,19 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
 
 def _peak_rate(row: Placed) -> float:
     """Examples a second if the devices always computed matrix products at their peak rate."""
-    if row.profile is None:
-        return math.inf
-    passes = PASSES_PER_STEP if row.rate.mode == "training" else 1
-    peak = peak_of(row.device, row.rate.precision) * 1e12
-    return row.rate.count * peak / (passes * row.profile.flops)
+    return row.rate.count / seconds_at_peak(row, row.profile) if row.profile else math.inf
 
 
-def _calibrations(
-    design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
-) -> tuple[Calibration, ...]:
+def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple[Calibration, ...]:
     """Calibrate intervals by leaving out devices, and by leaving out models with known graphs."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
-    by_device = calibrate(design, scales, design.group, inverse)
+    by_device = calibrate(design, inverse, design.group)
     # Without known graphs, no question has one either.
     return (
         by_device,
-        *([calibrate(with_graphs, scales, with_graphs.model, within)] if any(graphs) else ()),
+        *([calibrate(with_graphs, within, with_graphs.model)] if any(graphs) else ()),
     )
 
 
@@ -268,7 +262,7 @@ def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
     Two models may be forecast with the program of one published model, but differ in their graphs.
     """
     works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
-    return [np.flatnonzero(works == work) for work in np.unique(works)]
+    return list(members(works))
 
 
 def _posteriors(

@@ -19,7 +19,7 @@ Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,6 +127,12 @@ class LeftOutRows:
     departure: Vector
     covariance: Matrix
 
+    @property
+    def deviations(self) -> Vector:
+        """Sizes of the errors [n], in predicted standard deviations."""
+        sizes: Vector = np.abs(self.departure) / np.sqrt(np.diag(self.covariance))
+        return sizes
+
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
@@ -203,21 +209,23 @@ def _same(rows: Labels, columns: Labels) -> Matrix:
 
 
 def held_out(
-    design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
-) -> tuple[LeftOutRows, ...]:
-    """Predict each group of rows from the rows of all other groups.
+    inverse: Matrix, departures: Vector, groups: Iterable[Labels]
+) -> Iterator[LeftOutRows]:
+    """Predict the rows of each group from all rows outside the group.
 
-    ``inverse`` is the inverse of ``with_noise``, which saves time if the caller has it.
+    ``departures`` [n] come from a process with mean 0, and ``inverse`` [n, n] is the inverse of
+    their covariance, noise included. A group is an array of the indices of its rows.
     """
-    centred, _ = centred_departures(design)
-    if inverse is None:
-        inverse = inverted(with_noise(design, scales))
-    weighted = inverse @ centred
-    predictions = []
-    for rows in (np.flatnonzero(groups == group) for group in np.unique(groups)):
+    weighted = inverse @ departures
+    for rows in groups:
         within = inverted(inverse[np.ix_(rows, rows)])
-        predictions.append(LeftOutRows(rows, within @ weighted[rows], within))
-    return tuple(predictions)
+        yield LeftOutRows(rows, within @ weighted[rows], within)
+
+
+def members(labels: Labels) -> Iterator[Labels]:
+    """Yield the indices of the rows of each label."""
+    for label in np.unique(labels):
+        yield np.flatnonzero(labels == label)
 
 
 def numbered(values: Iterable[Hashable]) -> Labels:
@@ -285,24 +293,20 @@ class Calibration:
         return float(self.deviations[order][at])
 
 
-def calibrate(
-    design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
-) -> Calibration:
+def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     """Predict each group from the others and collect the errors, to scale intervals.
 
-    ``inverse`` has the same meaning as for ``held_out``. Rows whose level cannot be predicted are
-    left out.
+    ``inverse`` is the inverse of ``with_noise``. Rows whose level cannot be predicted are left out.
     """
-    deviations, weights, rows = [], [], []
-    left_out = held_out(design, scales, groups, inverse=inverse)
-    for group in left_out:
+    deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
+    departures, _ = centred_departures(design)
+    for group in held_out(inverse, departures, members(groups)):
         places = predictable(design, group.rows)
-        spread = np.sqrt(np.diag(group.covariance))
-        rows += [int(group.rows[at]) for at in places]
-        deviations += [abs(group.departure[at]) / spread[at] for at in places]
+        rows += group.rows[places].tolist()
+        deviations += group.deviations[places].tolist()
         weights += [min(1.0, _ROWS_THAT_COUNT / len(group.rows)) / len(places)] * len(places)
-    features = design.device_features[rows]
-    return Calibration(np.array(deviations), np.array(weights), features, len(left_out))
+        count += 1
+    return Calibration(np.array(deviations), np.array(weights), design.device_features[rows], count)
 
 
 # Fitted to left-out accelerators, to ratios of two of them, and to ratios in left-out sources. The

@@ -25,6 +25,7 @@ from epochcost.predict.process import (
     Matrix,
     Vector,
     centred_departures,
+    held_out,
     inverted,
     numbered,
     with_noise,
@@ -97,11 +98,10 @@ def _ratios(
     the predicted cost of the first over the second (NaN without prices); the last three are
     logarithms.
     """
-    weighted = inverse @ centred_departures(design)[0]
-    for names in itertools.combinations(np.unique(labels), together):
-        rows = np.flatnonzero(np.isin(labels, names))
-        spread = inverted(inverse[np.ix_(rows, rows)])
-        departures = spread @ weighted[rows]
+    together_withheld = itertools.combinations(np.unique(labels), together)
+    groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
+    for group in held_out(inverse, centred_departures(design)[0], groups):
+        rows, departures, spread = group.rows, group.departure, group.covariance
         costs = prices[rows] - design.rate[rows] + departures
         for pair in _pairs(design.rows(rows), labels[rows], together):
             first, second = pair.T

@@ -15,7 +15,7 @@ import numpy as np
 
 from epochcost.predict.design import Devices, Placed, designed, group_of, model_family
 from epochcost.predict.forecast import Forecast, Forecaster, has_kin
-from epochcost.predict.process import Design, Labels, Vector, predictable
+from epochcost.predict.process import Design, Labels, Vector, members, predictable
 
 Withheld = Literal["accelerator", "generation", "model", "source"]
 WITHHELD: tuple[Withheld, ...] = get_args(Withheld)
@@ -145,10 +145,9 @@ def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -
     same = constants.get(withheld, design.edition)
     departures = design.rate - design.roofline
     result: Vector = np.full(len(departures), math.nan)
-    for group in np.unique(groups):
-        rows = np.flatnonzero(groups == group)
+    for rows in members(groups):
         for row in rows[predictable(design, rows)]:
-            basis = (same == same[row]) & (groups != group)
+            basis = (same == same[row]) & (groups != groups[row])
             result[row] = departures[row] - departures[basis].mean() if basis.any() else math.inf
     return result
 
