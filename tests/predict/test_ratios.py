@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,14 @@ def test_one_accelerator_forms_no_pair(table: list[Placed]) -> None:
     """A table of one accelerator has no ratios."""
     alone = [row for row in table if row.device.name == next(iter(FACTS))]
     assert ratio_errors(alone, KNOWN, PRICES) == {}
+
+
+def test_every_shared_work_of_a_pair_is_a_ratio(table: list[Placed]) -> None:
+    """A pair with many works keeps them all."""
+    pair = [row for row in table if row.device.name in ("A1", "B1")]
+    works = [
+        replace(row, rate=replace(row.rate, batch=float(batch)))
+        for row in pair
+        for batch in range(1, 11)
+    ]
+    assert ratio_errors(works, KNOWN, PRICES)["two accelerators"].ratios == len(works) / 2 > 50

@@ -1,8 +1,9 @@
 """Withhold accelerators or a source, and compare predicted ratios of accelerators with true ones.
 
 A ratio compares one work on two accelerators; both rates are predicted from the rows that are left.
-At today's prices a ratio states which accelerator is cheaper, and with which probability. Each pair
-of accelerators counts once, so that a pair with many works does not dominate.
+At today's prices a ratio states which accelerator is cheaper, and with which probability. All
+ratios of a pair of accelerators together count as one, so that a pair with many works does not
+dominate. If sources are withheld, a pair counts once for each source that has it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from epochcost.predict.process import (
 )
 
 TwoWithheld = Literal["two accelerators", "two generations", "one source"]
-_MOST_OF_A_PAIR = 25
 _BINS = 10
 
 
@@ -69,9 +69,10 @@ class RatioErrors:
 def ratio_errors(
     learnt: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
 ) -> Mapping[TwoWithheld, RatioErrors]:
-    """Errors of ratios if accelerators, generations and sources are withheld; ``hourly`` prices.
+    """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
 
-    A kind that has no priced ratio is left out.
+    ``hourly`` has the price of an hour by the device's id. The result has no entry for a kind
+    without priced ratios.
     """
     design = designed(learnt, devices)
     prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -92,11 +93,11 @@ def ratio_errors(
 def _ratios(
     design: Design, inverse: Matrix, prices: Vector, labels: Labels, together: int
 ) -> Iterator[Matrix]:
-    """Yield for each pair of accelerators its ratios [k, 4], if ``together`` labels are withheld.
+    """Yield the ratios [k, 4] of each pair of accelerators, predicted without their rows.
 
-    The columns are the weight, the error (true - predicted), the predicted standard deviation and
-    the predicted cost of the first over the second (NaN without prices); the last three are
-    logarithms.
+    All rows of ``together`` of the ``labels`` are withheld at a time. The columns are the weight,
+    the error (true − predicted), its predicted standard deviation, and the predicted cost on the
+    first accelerator relative to the second (NaN without prices). The last three are logarithms.
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
@@ -112,14 +113,17 @@ def _ratios(
 
 
 def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
-    """Yield for each pair of accelerators, of ``together`` labels, rows [k, 2] of common works."""
+    """Yield the rows [k, 2] of the works that two accelerators share, for each pair of them.
+
+    If two labels are withheld ``together``, the accelerators of a pair differ in their label.
+    """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
         works[int(labels[row]), int(design.group[row])].setdefault(work, row)
     for (one, first), (other, second) in itertools.combinations(works.items(), 2):
         shared = [(first[work], second[work]) for work in first if work in second]
         if shared and len({one[0], other[0]}) == together:
-            yield np.array(shared[:: max(1, len(shared) // _MOST_OF_A_PAIR)])
+            yield np.array(shared)
 
 
 def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector) -> RatioErrors:
