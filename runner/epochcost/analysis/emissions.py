@@ -18,10 +18,11 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class MachineEnergy:
-    """Energy and emissions of a job on a machine, with the cheapest batch size and price plan.
+    """Energy and emissions of a job on a machine.
 
-    ``least`` and ``most`` are the emissions on the cleanest and on the dirtiest declared grid. If
-    both are None, ``unknown`` says why.
+    ``row`` is the machine's cheapest row (batch size and price plan), or its fastest row if no row
+    has a cost. ``least`` and ``most`` are the emissions on the cleanest and on the dirtiest
+    declared grid. If both are None, ``unknown`` says why.
     """
 
     row: Row
@@ -39,7 +40,10 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """The energy on each machine with a time for the goal, the least first, the unknown last."""
+    """The energy for the goal on each machine that has a time for it.
+
+    Machines are in order of energy. Machines whose energy is unknown come last.
+    """
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
     return tuple(

@@ -40,9 +40,9 @@ class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
     ``fixed`` is paid even without use; ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. If the plan has a discount for sustained use, ``term_hours`` is divided into
-    equal parts, and each of ``shares`` is the share of ``per_hour`` that is charged in one part.
-    Without ``shares``, all hours cost the same.
+    does in an hour. If the plan has a discount for sustained use, a term of ``term_hours`` is
+    divided into equal parts, and each of ``shares`` is the share of ``per_hour`` that is charged in
+    one part. Each term begins with the first share. Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -58,10 +58,12 @@ class MonthlyCost:
             return quantized(self.fixed + hours * self.per_hour)
 
     def bends(self) -> tuple[Decimal, ...]:
-        """The hours of use in a month at which the hourly price changes."""
+        """The hours of use in a month after which an hour has another price."""
+        if not self.shares:
+            return ()
         with exact_arithmetic():
-            part = self.term_hours / max(len(self.shares), 1)
-            parts = int(HOURS_PER_CALENDAR_MONTH / part) if self.shares else 0
+            part = self.term_hours / len(self.shares)
+            parts = int(HOURS_PER_CALENDAR_MONTH / part)
             return tuple(part * number for number in range(1, parts + 1))
 
 
@@ -69,9 +71,9 @@ class MonthlyCost:
 class BreakEven:
     """The hours of use at which buying is cheaper than renting, in a month of 730.5 hours.
 
-    The costs are equal at ``hours``. If buying is cheaper only up to a number of hours, that number
-    is ``until``. Both are exact to 18 decimals, and None if buying is never cheaper, or always at
-    least as cheap.
+    ``outcome`` says whether buying is cheaper above ``hours``, below ``hours``, or between
+    ``hours`` and ``until``, exact to 18 decimals. The costs are equal at both. ``hours`` is None if
+    buying is never cheaper, or always at least as cheap.
     """
 
     outcome: Outcome

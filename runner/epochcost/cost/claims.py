@@ -141,11 +141,11 @@ def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
 def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figures:
     """The energy is 1.58 (the PUE) × power × hours; a kWh emits 0.954 lb of CO2 equivalent.
 
-    The cost is the time at the lowest (spot) and at the highest (on-demand) price of the
-    devices.
+    The low cost is the hours × the spot price of all devices, the high cost the hours × their
+    on-demand price.
     """
-    # Section 2 (arXiv 1906.02243): the average PUE of data centres in 2018, and the average
-    # emissions of power in the United States (EPA). The power is that of all machines.
+    # Section 2 (arXiv 1906.02243) has both numbers: the average PUE of data centres in 2018, and
+    # the average emissions of a kWh in the United States (EPA). ``power_watts`` is of all machines.
     pue, pounds_per_kwh = Decimal("1.58"), Decimal("0.954")
 
     def energy() -> Decimal:
