@@ -10,7 +10,7 @@ hyperparameters in Gaussian processes", for single points; here for whole groups
 Intervals are calibrated on left-out rows: each group is predicted from the others. The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals
 (cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Groups similar to the
-question count more, and a group does not count more because it has many rows.
+question count more. A group with many rows counts at most as much as a group with one.
 
 Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4.
 ``design`` builds the rows and their features; this module works on arrays only.
@@ -33,10 +33,14 @@ LEVEL = 0.9
 # With few groups, a new one exceeds the quantile at LEVEL too often: a higher quantile allows for
 # one more group, up to a bound so that no single row decides.
 _HIGHEST_QUANTILE = 0.97
-# The least weight of a group, however different; and a device with 250 rows is one device.
+# Added to a row's likeness to the question (0 to 1), so that the most different row still counts.
 _LEAST_LIKENESS = 0.2
-_ROWS_THAT_COUNT = 25
 _LIKENESS_LENGTH = 1.5
+# The rows of a group of n rows share the weight 1, or 25 / n if n is larger than 25, so that a few
+# devices with hundreds of rows do not decide alone. In ``departures``, a group has the weight n, at
+# most 25. That rule was tried here with benchmarks/left_out_cases.py on 2026-11-27: the half width
+# grew from x 1.69 to x 2.19, but the coverage only from 96 to 97 %, so it was not adopted.
+_ROWS_THAT_COUNT = 25
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,19 +22,21 @@ from epochcost.specs.hardware import Device, Hardware
 _GIGA = 1e9
 _TERA = 1e12
 _GIB = 2**30
-# Bytes a second in one direction between two devices of a machine: NVLink for forms that have it,
-# from NVIDIA's white papers of P100, V100, A100, H100 and B200, else most of a PCIe slot.
+# Bytes a second in one direction between two devices of a machine, by generation. NVLink: from
+# NVIDIA's white papers of P100, V100, A100, H100 and B200. PCIe: three quarters to four fifths of
+# the rate of 16 lanes, of PCIe 3 in older generations, PCIe 5 in newer ones, PCIe 4 in all others.
 _NVLINK = {"Pascal": 80e9, "Volta": 150e9, "Ampere": 300e9, "Hopper": 450e9, "Blackwell": 900e9}
 _PCIE = {"Kepler": 12e9, "Maxwell": 12e9, "Pascal": 12e9, "Volta": 12e9, "Turing": 12e9}
 _PCIE |= {"Hopper": 50e9, "Blackwell": 50e9}
 _PCIE_OF_OTHERS = 25e9
+# Ids of devices with NVLink; a bridge joins two A100 or H100 in PCIe slots.
 _LINKED = re.compile(r"sxm|nvl|gh200|gb200|gb300|^b[23]00|^[ah]100-pcie")
-# Generations whose matrix units multiply in 8-bit floats, at the rate of int8.
+# Generations whose matrix units multiply 8-bit floats, at the rate of int8.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
-# Generations without operations on four packed integers, except chips whose makers state them:
-# they need twice as many operations to unpack weights of few bits.
+# GPUs of these generations need twice as many operations to unpack quantised weights, since they
+# cannot multiply four packed integers at once. GPUs with a stated int8 rate, such as P40, can.
 _UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
-# Operations in fp32 relative to products in 16 bits, if the maker does not state them.
+# Assumed peak in fp32 relative to that of products in 16 bits, if the maker states none.
 _ORDINARY_SHARE = 1 / 8
 
 
@@ -63,15 +65,17 @@ _MAKERS = {
     "NeuronCore-v3": "AWS",
 }  # fmt: skip
 NVIDIA, ARM = "NVIDIA", "Arm"
-# Makers of processors by their names, whose instructions programs treat alike; others are Intel's.
+# Makers of processors, by words in the processors' names; all others are Intel's. Makers of Arm
+# processors count as one, since programs use the same instructions on them.
 _OF_PROCESSORS = {
     ARM: re.compile(r"graviton|neoverse|ampere|altra|cobalt|axion|kunpeng|yitian"),
     "AMD": re.compile(r"epyc|ryzen|threadripper"),
 }
-# The same numbers of lanes if only the widest vectors are known.
+# Lanes of processors of unknown generation, by the widest vector instructions that they have.
 _LANES = {"amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "i8mm": 32}
 _FEWEST_LANES = 16
-# From makers' documents and, for bandwidths, from the machines of sparecores-machines.csv.
+# Lanes, clocks and cores are from makers' documents, bandwidths from the machines in
+# specs/observations/sparecores-machines.csv.
 _GENERATIONS = (
     _Generation(r"graviton1|graviton$", "Graviton", 8, 2.3, 16, 3, 35),
     _Generation(r"graviton2", "Graviton2", 16, 2.5, 64, 20, 175),
@@ -100,9 +104,10 @@ _GENERATIONS = (
     _Generation(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", 64, 3.6, 128, 9, 355),
     _Generation(r"epyc-9\w+5[pfx]?$|turin", "Turin", 64, 4.0, 192, 9, 530),
 )
-# A server of average age.
+# Processors of unknown generation are like a server of average age.
 _OTHERS = _Generation("", "", 0, 3.0, 32, 13, 100)
-# The limits of cores and of the memory together: 1 / (1 / a**n + 1 / b**n)**(1 / n).
+# If the cores can read a bytes a second and the memory b, the processor reads
+# 1 / (1 / a**n + 1 / b**n)**(1 / n), with n being this number.
 _SHARPNESS = 3
 _PROCESSOR = re.compile(
     r"(xeon|epyc|graviton|neoverse|ampere-?(one|altra)|altra|cobalt|axion|kunpeng|yitian|ryzen"
@@ -117,15 +122,15 @@ _COLUMNS = (
 _THREADS_OF_A_CORE = 2
 _CORES_OF_GROUP = 4
 _THREADS = re.compile(r"(\d+) threads\b")
-# How AWS and Alibaba Cloud, Azure, UpCloud and Google name sizes, with the threads of a unit, not
-# of Azure's D1_v2 to D5_v2, which count differently.
+# Sizes in the names of machines at AWS and Alibaba Cloud, Azure, UpCloud and Google, each with the
+# threads of one unit of size. In Azure's D1_v2 to D5_v2, the number is not that of threads.
 _SIZES = (
     (r"(\d*)-?xl(?:arge)?$", 4),
     (r"Standard_(?!D\d+_v2)[A-Z]+(\d+)", 1),
     (r"(\d+)xCPU", 1),
     (r"-(\d+)(?:-lssd)?$", 1),
 )
-# Assumed for families of machines whose specs state only a clock: their usual processor.
+# The usual processor of AWS families whose specs name only the maker and the clock.
 _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 

@@ -48,10 +48,15 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
 )
 _BITS_PER_WEIGHT = re.compile(r"([\d.]+) bpw")
 _LLAMA_CPP = "llama.cpp"
-_FAMILIES = (
-    _LLAMA_CPP, "vLLM", "TensorRT-LLM", "DeepSpeed", "LMDeploy", "SGLang", "gpt-fast", "OpenVINO",
-    "bitsandbytes", "Transformers", "MLC", "exllama", "NeuronX",
-)  # fmt: skip
+# The family of a software by a part of its name in lower case; the first that matches. Ollama runs
+# llama.cpp, whose kernels for Vulkan differ from those for a maker's own interface.
+_FAMILIES = {"vulkan": f"{_LLAMA_CPP} Vulkan", "ollama": _LLAMA_CPP} | {
+    name.casefold(): name
+    for name in (
+        _LLAMA_CPP, "vLLM", "TensorRT-LLM", "DeepSpeed", "LMDeploy", "SGLang", "gpt-fast",
+        "OpenVINO", "bitsandbytes", "Transformers", "MLC", "exllama", "NeuronX",
+    )
+}  # fmt: skip
 # Fewer sequences on average are one at a time: a client that waits for each answer.
 _SEVERAL = 1.5
 _SECONDS = {"s": 1.0, "ms": 1e-3}
@@ -204,11 +209,8 @@ def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
 
 def software_of(text: str) -> str:
     """The family of a software, "vLLM" for every version; an unknown text stays as it is."""
-    folded = text.casefold().replace("ollama", "llama.cpp")
-    if "vulkan" in folded:
-        # Other kernels than those that llama.cpp has for a maker's own interface.
-        return f"{_LLAMA_CPP} Vulkan"
-    return next((name for name in _FAMILIES if name.casefold() in folded), text)
+    folded = text.casefold()
+    return next((family for part, family in _FAMILIES.items() if part in folded), text)
 
 
 def token_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
