@@ -118,10 +118,7 @@ def declared_obstacle(runtime: str, machine: Hardware) -> str | None:
     None if the package can compute there, or if that is unknown.
     """
     if machine.is_module_with_arm:
-        return (
-            f"provider cuda: expected a machine with an x86-64 CPU, got {machine.id}: "
-            f"{CUDA_NEEDS_X86}; `--provider cpu` measures on it"
-        )
+        return f"{machine.id} cannot use CUDA: {CUDA_NEEDS_X86}; use `--provider cpu` there"
     return missing_kernels(runtime, machine.compute_capability)
 
 

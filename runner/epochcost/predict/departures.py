@@ -158,9 +158,9 @@ class Departures:
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0
-        for group in held_out(self._inverse, self._departures, members(groups)):
-            deviations[group.rows] = group.deviations
-            weights[group.rows] = min(len(group.rows), _ROWS_THAT_COUNT) / len(group.rows)
+        for rows, errors, spread in held_out(self._inverse, self._departures, members(groups)):
+            deviations[rows] = np.abs(errors) / np.sqrt(np.diag(spread))
+            weights[rows] = min(len(rows), _ROWS_THAT_COUNT) / len(rows)
             count += 1
         return Calibration(deviations, weights, features, count)
 

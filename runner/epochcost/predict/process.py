@@ -120,24 +120,6 @@ class Scales:
     noise: float = 0.04
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOutRows:
-    """Rows that were predicted from the other groups; ``departure`` [n] is observed − predicted.
-
-    ``covariance`` [n, n] is the covariance of the predictions' errors.
-    """
-
-    rows: Labels
-    departure: Vector
-    covariance: Matrix
-
-    @property
-    def deviations(self) -> Vector:
-        """Sizes of the errors [n], in predicted standard deviations."""
-        sizes: Vector = np.abs(self.departure) / np.sqrt(np.diag(self.covariance))
-        return sizes
-
-
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
@@ -214,16 +196,17 @@ def _same(rows: Labels, columns: Labels) -> Matrix:
 
 def held_out(
     inverse: Matrix, departures: Vector, groups: Iterable[Labels]
-) -> Iterator[LeftOutRows]:
+) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """Predict the rows of each group from all rows outside the group.
 
+    Yield the rows, their errors (observed − predicted) and the covariance of these errors.
     ``departures`` [n] come from a process with mean 0, and ``inverse`` [n, n] is the inverse of
     their covariance, noise included. A group is an array of the indices of its rows.
     """
     weighted = inverse @ departures
     for rows in groups:
         within = inverted(inverse[np.ix_(rows, rows)])
-        yield LeftOutRows(rows, within @ weighted[rows], within)
+        yield rows, within @ weighted[rows], within
 
 
 def members(labels: Labels) -> Iterator[Labels]:
@@ -304,11 +287,11 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)
-    for group in held_out(inverse, departures, members(groups)):
-        places = predictable(design, group.rows)
-        rows += group.rows[places].tolist()
-        deviations += group.deviations[places].tolist()
-        weights += [min(1.0, _ROWS_THAT_COUNT / len(group.rows)) / len(places)] * len(places)
+    for group, errors, spread in held_out(inverse, departures, members(groups)):
+        places = predictable(design, group)
+        rows += group[places].tolist()
+        deviations += (np.abs(errors) / np.sqrt(np.diag(spread)))[places].tolist()
+        weights += [min(1.0, _ROWS_THAT_COUNT / len(group)) / len(places)] * len(places)
         count += 1
     return Calibration(np.array(deviations), np.array(weights), design.device_features[rows], count)
 

@@ -101,8 +101,7 @@ def _ratios(
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
-    for group in held_out(inverse, centred_departures(design)[0], groups):
-        rows, departures, spread = group.rows, group.departure, group.covariance
+    for rows, departures, spread in held_out(inverse, centred_departures(design)[0], groups):
         costs = prices[rows] - design.rate[rows] + departures
         for pair in _pairs(design.rows(rows), labels[rows], together):
             first, second = pair.T

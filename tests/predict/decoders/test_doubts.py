@@ -96,7 +96,7 @@ def test_runs_that_include_a_start_are_doubted(
         for length in (128, 256, 512, 4096)
     ]
     doubts = doubted_token_rows(runs)
-    assert {at for at, doubt in doubts.items() if "after a warm-up" in doubt.reason} == doubted
+    assert {at for at, doubt in doubts.items() if "program's start" in doubt.reason} == doubted
 
 
 def test_a_clean_run_is_not_doubted_for_another_with_a_start(rows: tuple[TokenRow, ...]) -> None:

@@ -88,11 +88,7 @@ def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
                 whole = _run_seconds(rows[at])
                 start = whole - (slowest - whole) / (longer - length) * length
                 if start > _MOST_OF_START * whole:
-                    yield (
-                        at,
-                        f"about {start:.2g} s of {whole:.2g} s are the start of the program: "
-                        "time the run after a warm-up",
-                    )
+                    yield at, f"the program's start took {start:.2g} of {whole:.2g} s: warm it up"
 
 
 def _run_seconds(row: TokenRow) -> float:
