@@ -30,7 +30,6 @@ from pathlib import Path
 import psutil
 
 from epochcost import __version__
-from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
@@ -38,6 +37,7 @@ from epochcost.execute.sizing import size_of
 from epochcost.execute.step import step_options
 from epochcost.graphs.counting import flops
 from epochcost.graphs.peak_memory import peak_activation_bytes
+from epochcost.graphs.profile import PASSES_PER_STEP
 from epochcost.measure.job import Job
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.runtime import runtime_name
