@@ -104,9 +104,9 @@
   }
 
   /* A note on billed time that a training does not use, if it costs much; and on time that is left out. */
-  function rounding({ mean, plan }) {
+  function timeNotes({ mean, plan }) {
     const unused = mean.lines.filter(({ label }) => label.endsWith("unused")).reduce((sum, line) => sum + line.amount, 0);
-    const part = unused > 0.03 * mean.each ? ` ${money(unused, plan.currency)} of it is for billed time that the training does not use.` : "";
+    const part = unused > 0.03 * mean.each ? ` ${money(unused, plan.currency)} of each training's cost is for billed time that is not used.` : "";
     return `${part} Not included: the time to start the program and to load libraries and data.`;
   }
 
@@ -116,7 +116,7 @@
     const exact = way.exact ? "No range: the source states a single time. " : "";
     return small((ends ? `Range ${ends} ${per(question)}. ` : exact) + odds.sureness(way) +
       (limits && `${limits[0].toUpperCase()}${limits.slice(1)} scenarios. `) +
-      `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${question.job === "train" ? rounding(way) : ""}`);
+      `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${question.job === "train" ? timeNotes(way) : ""}`);
   }
 
   /* The fastest of the ways that fit, unless it is the cheapest. */

@@ -3,7 +3,7 @@
 
      model       id of a model, or published/ID of a published table
      job         train, batch (a number of examples) or serve
-     runs every  number of trainings once (in all), or each day, week or month
+     runs every  number of trainings once (in all), or each day, week, month or year
      rate hours  requests a second, and the hours a day during which they come
      examples tokens   examples of a batch or of an epoch, and tokens of each
      deadline    hours for one run; within: milliseconds for 99 % of answers
@@ -35,7 +35,7 @@
     const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
     const examples = own ? number("examples", own) : 1, tokens = data.tokens ? number("tokens", data.tokens) : 0;
     const longer = tokens ? tokens / data.tokens : 1;
-    const times = { once: 1, day: days, week: days / 7, month: 1 }[every.value];
+    const times = { once: 1, day: days, week: days / 7, month: 1, year: 1 / 12 }[every.value];
     return {
       job: job.value,
       timed: name,
@@ -70,9 +70,10 @@
     return run(program, { ...usage, ...Object.fromEntries(better) });
   }
 
-  /* One training with its expected failures; a failure takes as long as a success. */
+  /* One training with its expected failures; a failure takes as long as a success. The trainings of a month, at least
+     one, share the discount for its use. */
   function trained(question, timing, plan, seconds, programs) {
-    const once = question.every === "once", runs = once || question.job === "batch" ? 1 : question.times;
+    const once = question.every === "once", runs = once || question.job === "batch" ? 1 : Math.max(1, question.times);
     const work = question.work / (question.job === "batch" ? timing.batch : 1);
     const usage = { seconds: seconds * work, vcpus: timing.vcpus, runs };
     const billed = bill(programOf(question, plan), usage, question.assumed);

@@ -211,6 +211,18 @@ def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None
     assert costs[0] / often / costs[1] == pytest.approx(0.9, rel=1e-3)
 
 
+def test_a_training_a_year_costs_a_twelfth_of_it_a_month(site: Site) -> None:
+    """The training itself costs as much as one alone, whose days have a discount for their use."""
+    costs = {}
+    for every in ("once", "year"):
+        page = ask(site, f"?model=net&a=box&prices=on-demand&epochs=50000&every={every}")
+        cells = page.locator("tbody tr").first.locator("td")
+        costs[every] = [float(cells.nth(at).get_attribute("data-order") or 0) for at in (1, 2)]
+    total, each = costs["year"]
+    assert each == pytest.approx(costs["once"][0])
+    assert total == pytest.approx(each / 12)
+
+
 def test_two_machines_are_set_against_each_other(site: Site) -> None:
     """Cost and time, each with factor and both figures; one machine has no comparison."""
     page = ask(site, "?model=net&a=local&b=box")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.cost import Usage, quote
 from epochcost.cost.spot import interrupted_at
 from epochcost.report.pages.page import Report
-from report_project import inputs_of, write_project
+from report_project import REPOSITORY, inputs_of, write_project
 
 
 def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -85,6 +86,15 @@ def test_a_spot_plan_of_unknown_rate_has_a_program_for_the_readers_rate(tmp_path
         totals.append(run(program, usage).total)
         assert abs(totals[-1] - engine.total) <= Decimal("1e-9") * engine.total
     assert totals[0] < totals[1]
+
+
+def test_the_page_finds_the_billed_time_that_is_not_used(report: Report) -> None:
+    """It adds up the lines whose label has this end."""
+    script = (REPOSITORY / "site_templates/assets/calculator.js").read_text("utf-8")
+    (end,) = re.findall(r'label\.endsWith\("(.+?)"\)', script)
+    price = report.catalogue.prices["box-2016"]
+    lines = quote(price, Usage(Decimal(60))).lines
+    assert [line.amount for line in lines if line.label.endswith(end)] == [Decimal("0.885")]
 
 
 def test_draws_of_a_list_are_small(inputs: Inputs) -> None:
