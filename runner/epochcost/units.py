@@ -193,9 +193,9 @@ def scientific(value: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def share(part: float) -> str:
+def share(part: Decimal | float) -> str:
     """Format a share, such as 0.25, in percent."""
-    return f"{part * 100:.0f} %"
+    return f"{float(part) * 100:.0f} %"
 
 
 def kilowatt_hours(energy: Decimal) -> str:

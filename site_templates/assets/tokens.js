@@ -94,14 +94,15 @@
     return made;
   }
 
-  /* The rate above which a machine is cheaper than the cheapest API; empty without machines or APIs. */
-  function turn(listed) {
+  /* The rate above which a machine is cheaper than the cheapest API; empty without machines or APIs. A machine may be
+     busy for the share ``busiest`` of the time. */
+  function turn(listed, busiest) {
     const { api, request } = listed.find(offer => offer.api) || {};
     const own = listed.filter(offer => api && offer.plan && !reserved(offer) && offer.plan.currency === api.currency);
     if (!own.length || !request) { return ""; }
     const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn)[0];
     return turned ? ` ${turned.decoder.name} is cheaper than the cheapest API if each machine serves at least ${rounded(turned.turn, 2)} requests/s.` :
-      " The cheapest API costs less than any machine that is at most 80 % busy.";
+      ` The cheapest API costs less than any machine that is at most ${rounded(100 * busiest, 2)} % busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */
@@ -114,7 +115,7 @@
     return ` Measured machines are left out: ${noun} were timed up to ${rounded(longest, 9)} tokens; yours has ${rounded(length, 9)}.`;
   }
 
-  function verdict(data, listed, question) {
+  function verdict(data, listed, question, busiest) {
     const words = element("p", "", { className: "ec-verdict" }), [first] = listed;
     if (!first) {
       const within = isFinite(question.first + question.token) ? "within these bounds " : "";
@@ -124,7 +125,7 @@
     const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));
     words.append(element("strong", `${month(first, question)} a month`), ` ${place(first)}.`,
       other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)} a month, ${place(other)}.` : "",
-      turn(listed) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
+      turn(listed, busiest) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
     return words;
   }
 
@@ -161,7 +162,7 @@
     const question = questionOf(form), listed = cheapest(offers(data, question, shared));
     const titles = ["Machine or API", "A million tokens", "A month", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
     const rows = listed.map(offer => row(form, offer, question));
-    form.nextElementSibling.replaceChildren(verdict(data, listed, question), ...(rows.length ? [table(titles, rows, 7)] : []));
+    form.nextElementSibling.replaceChildren(verdict(data, listed, question, shared.most_busy), ...(rows.length ? [table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }
 

@@ -96,6 +96,19 @@ def test_machines_and_apis_stand_in_one_list(root: Path) -> None:
     assert {offer.mark for offer in predicted} == {"predicted"}
 
 
+def test_the_cheapest_confirmed_price_may_be_another_plan(root: Path) -> None:
+    """It may be a dearer plan of the cheapest machine."""
+    for price in (root / "specs/prices").glob("*.toml"):
+        price.write_text(f'unconfirmed = ["billing"]\n{price.read_text()}')
+    assert TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS).confirmed is None
+    text = price_text("cheap", "3").replace("cheap-11-01", "cheap-managed")
+    managed = text.replace('"on-demand"', '"managed"')
+    (root / "specs/prices/cheap-managed.toml").write_text(managed)
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert answer.confirmed is not None
+    assert (name_of(answer.confirmed), answer.confirmed.hour) == ("Box cheap", 3)
+
+
 def test_odds_count_the_draws_in_which_a_way_is_the_cheapest(root: Path) -> None:
     """A box at half the price wins against one with the same draws; slow draws need two.
 

@@ -222,6 +222,20 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
     assert "0.66 J, RAPL package-0 + RAPL dram" in html.unescape(page)
 
 
+def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:
+    """A million inferences are billed as a share of hours; a sole machine has no odds."""
+    project = write_project(tmp_path)
+    price = project / "specs/prices/assumed-local.toml"
+    rented = 'plan = "on-demand"\nbilling = "whole-hour"\namount = 0.01\n'
+    text = price.read_text("utf-8").replace("assumed = true", "").replace('plan = "owned"', rented)
+    price.write_text(text.partition("[owned]")[0], "utf-8")
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    training, serving = html.unescape(page.partition("<figure")[0]).split("<ul>")[1:]
+    assert "bills in whole hours: a part of the cost" in training
+    assert "of 100 scenarios." in training
+    assert "<li>" not in serving
+
+
 def test_names_of_files_are_bounded(tmp_path: Path) -> None:
     """For the longest provider and GPU names, and names without a letter."""
     gpus = (Gpu(name="G" * 5000, memory_bytes=None, driver=None),)

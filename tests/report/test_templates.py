@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from types import SimpleNamespace
 
 import pytest
 
-from epochcost.report.templates import price_date
+from epochcost.report.templates import environment, price_date
+from report_project import REPOSITORY
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,25 @@ def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.Monke
     built = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(built.timestamp())))
     assert price_date(dt.date.fromisoformat(day)).endswith(age)
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "above", "sentences"),
+    [
+        ("", "", ["doubt"]),
+        ("", "date", ["doubt"]),
+        ("a box", "", ["doubt", "a box"]),
+        ("a box", "date", ["a box"]),
+        ("a box", "billing", ["doubt", "a box"]),
+    ],
+)
+def test_a_doubted_price_is_explained(confirmed: str, above: str, sentences: list[str]) -> None:
+    """Once on a page, if a confirmed price is named below the first doubt."""
+    imported = '{% import "partials/macros.md.jinja" as m with context %}'
+    template = environment(REPOSITORY / "site_templates").from_string(
+        f"{imported}{{{{ m.unconfirmed(price, confirmed, above) }}}}"
+    )
+    price = SimpleNamespace(unconfirmed_words="date")
+    text = template.render(price=price, confirmed=confirmed, above=above, page=None, root="")
+    phrases = {"doubt": "does not state its date", "a box": "at a confirmed price: a box."}
+    assert [name for name, phrase in phrases.items() if phrase in text] == sentences

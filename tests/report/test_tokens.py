@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import onnx
@@ -13,7 +14,8 @@ import pytest
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
 from epochcost.plan.work import Requests
-from epochcost.report.pages import home
+from epochcost.report import traffic
+from epochcost.report.pages import decoder, home
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result
 from epochcost.results.store import write_sidecar
@@ -88,6 +90,23 @@ def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
     assert (api["cost"], api["machine"]) == ("$2.00", "They")
     assert f"a million tokens cost {busy['cost']}" in page
     assert shown["about"] == "Requests of 200 tokens read and 100 written."
+
+
+def test_the_largest_load_is_stated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and the form take it from the constant with which machines are counted."""
+    for module in (decoder, home, traffic):
+        monkeypatch.setattr(module, "MOST_BUSY", Decimal("0.71"))
+    project(tmp_path)
+    with_room(tmp_path)
+    store_results(tmp_path, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
+    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
+    site = built(tmp_path)
+    page = html.unescape(site.pages["models/tiny.md"])
+    assert page.count("at most 71 % busy") == 2
+    assert "80 %" not in page
+    scripts = [site.files[address] for address in (home.URI, traffic.SHARED)]
+    assert "any machine up to 71 % busy" in str(scripts[0])
+    assert '"most_busy":0.71' in str(scripts[1])
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:

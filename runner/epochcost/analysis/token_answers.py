@@ -98,6 +98,12 @@ class TokenAnswer:
         return next(iter(self.machines), None)
 
     @property
+    def confirmed(self) -> ServingOffer | None:
+        """The machine that costs least at a confirmed price; None without one."""
+        sure = (each for each in self.offers if not each.price.unconfirmed_words)
+        return next((offer for offer in sure if not offer.price.reservation), None)
+
+    @property
     def cheapest_api(self) -> ApiOffer | None:
         """The API that costs least; None without one."""
         return next((offer for offer in self.apis if not offer.reservation), None)
@@ -123,15 +129,15 @@ class TokenAnswer:
     def turn(self) -> tuple[Decimal, ServingOffer] | None:
         """Fewest requests a second at which a machine beats the cheapest API; and that machine.
 
-        None without an API, or if the API costs less than every machine, even if never idle.
+        None without an API, or if the API costs less than every machine that is busy up to
+        ``MOST_BUSY``.
         """
         api = self.cheapest_api
         rates = [
             (rate, offer)
             for offer in self.machines
-            if api
-            and not reservation_of(offer)
-            and (rate := break_even_per_second(offer, api.api, self.requests)) is not None
+            if api and not offer.price.reservation
+            if (rate := break_even_per_second(offer, api.api, self.requests)) is not None
         ]
         return min(rates, key=lambda pair: pair[0], default=None)
 

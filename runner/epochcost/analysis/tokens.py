@@ -197,7 +197,7 @@ class ServingOffer:
     @property
     def load_words(self) -> str:
         """Describe the share of busy time."""
-        return f"{share(float(self.busy))} busy"
+        return f"{share(self.busy)} busy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +304,9 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 
 
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
-    """Requests a second above which a machine is cheaper than the API.
+    """Requests a second of a machine above which it is cheaper than the API.
 
-    None if the machine would be busier than ``MOST_BUSY`` at that rate.
+    None if the machine would then be busy for more than the share ``MOST_BUSY`` of the time.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

@@ -108,7 +108,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
     say("\n" + "\n".join(_sentence(rented) for rented in comparison.alternatives))
     discounted = [rented for rented in comparison.alternatives if rented.month.shares]
     for rented in discounted:
-        shares = ", ".join(share(float(part)) for part in rented.month.shares)
+        shares = ", ".join(map(share, rented.month.shares))
         name = rented.rent.price.id
         say(f"\nSustained use of {name}: an hour costs {shares} by quarter of a month.")
     say(

@@ -211,8 +211,7 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
     currency = quoted.currency
     if can_be_interrupted(price):
         costs = ", ".join(
-            f"{money(bill_of(interrupted_at(price, rate), usage).total, currency)} at "
-            f"{share(float(rate))}"
+            f"{money(bill_of(interrupted_at(price, rate), usage).total, currency)} at {share(rate)}"
             for rate in SHOWN_RATES
         )
         yield (

@@ -110,7 +110,7 @@ def tokens(
     if sum(shares) > 1:
         raise InputError(
             "cache-write: expected at most the share that is not cached, "
-            f"{share(float(1 - shares[0]))}, got {cache_write!r:.80}"
+            f"{share(1 - shares[0])}, got {cache_write!r:.80}"
         )
     traffic = Requests(_rate(requests), prompt, output, *bounds, *shares, batch)
     market = TokenMarket(inputs_to_read(results))
@@ -184,7 +184,7 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
     """Yield sentences about the cheapest machine and API, the odds, and the break-even load."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
-    parts = ", ".join(f"{share(float(part))} {name}" for name, part in shares.items() if part)
+    parts = ", ".join(f"{share(part)} {name}" for name, part in shares.items() if part)
     cached = f" ({parts})" if parts else ""
     stated = any(offer.api.batch_percent for offer in answer.apis)
     batch = f", in batches{'' if stated else ' (no API states a batch price)'}" * traffic.batch
@@ -268,7 +268,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
         _likely(way),
         chance,
         str(way.machines),
-        share(float(way.busy)),
+        share(way.busy),
         _software(way),
         way.mark,
         way.price.plan_words,

@@ -102,7 +102,6 @@ def _owned_hour(price: Price) -> str:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "amount": units.money,
     "amount_about": units.money_about,
-    "amount_in_sentence": wording.amount_in_sentence,
     "bytes": units.memory,
     "billing": wording.billing_words,
     "cost": wording.cost_words,
@@ -123,6 +122,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "kwh": units.kilowatt_hours,
     "linked": with_links,
     "machine_uri": lambda hardware: address(machine_uri(hardware)),
+    "month": wording.month_words,
     "month_hour": wording.month_hour_words,
     "owned_hour": _owned_hour,
     "page_title": page_title,

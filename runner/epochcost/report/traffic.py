@@ -53,7 +53,8 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
     programs = {"capacity": _predicted_capacity(), "request": _request(), "cost": _cost()}
-    yield SHARED, as_script("epochcostTokens", {"machines": machines, **programs})
+    shared = {"most_busy": float(MOST_BUSY), "machines": machines, **programs}
+    yield SHARED, as_script("epochcostTokens", shared)
     if names is None:
         names = {*report.decoders, *report.tokens}
     for name in sorted(names):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from epochcost.analysis.observations import Observation
+from epochcost.analysis.tokens import Requests
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
 from epochcost.specs.price import Price
@@ -135,6 +136,11 @@ def month_hour_words(price: Price) -> str:
 def amount_in_sentence(amount: Decimal, currency: str) -> str:
     """Write an amount to the cent; from a hundred upward without cents."""
     return money(amount, currency, 0 if amount >= _WHOLE else None)
+
+
+def month_words(per_million: Decimal, currency: str, requests: Requests) -> str:
+    """Write the cost of a month of requests at a cost of a million tokens."""
+    return f"{amount_in_sentence(per_million * requests.millions_a_month, currency)} a month"
 
 
 def place_words(price: Price) -> str:

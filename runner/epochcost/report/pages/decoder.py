@@ -10,7 +10,7 @@ from epochcost.analysis.reported import reported_rows
 from epochcost.analysis.roofline import decoded_steps
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.token_answers import TokenAnswer, name_of, reservation_of
-from epochcost.analysis.tokens import cost_draws
+from epochcost.analysis.tokens import MOST_BUSY, cost_draws
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.pages.model import job_figure
 from epochcost.report.pages.page import TUNING, Page, Report, workload_uri
@@ -35,6 +35,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "decoder": model.decoder,
             # None if nothing can answer the usual requests.
             "answer": answer,
+            "most_busy": MOST_BUSY,
             "odds": _machine_odds(answer) if answer else None,
             "turn": answer.turn if answer else None,
             "timed": timed,
@@ -72,7 +73,4 @@ def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
 def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
     """The machines that cannot process the requests, by the reason."""
     refused = group_by(answer.refused if answer else (), lambda refusal: refusal.reason)
-    return {
-        reason: tuple(refusal.machine for refusal in refusals)
-        for reason, refusals in refused.items()
-    }
+    return {reason: tuple(each.machine for each in group) for reason, group in refused.items()}

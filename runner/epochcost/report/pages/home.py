@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.token_answers import TokenAnswer
+from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.cost import Estimate
 from epochcost.report import wording
 from epochcost.report.escape import one_line
@@ -26,7 +26,7 @@ from epochcost.report.pages.model import embeds, job_figure, training_words
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workload import by_group
 from epochcost.report.ranking import Contender, Contest
-from epochcost.units import money, software_words
+from epochcost.units import money, share, software_words
 
 URI = "data/home.js"
 # Shown first if it is among the models: serving it is a question of many readers.
@@ -191,17 +191,19 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
     """Yield cards of the best machine at the stated load, an API, and ``busy`` at full load."""
-    best, api = answer.cheapest_machine, answer.cheapest_api
-    turn = answer.turn
-    cheaper = "The API costs less than any machine up to 80 % busy" if api else ""
+    best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
+    cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""
+    load = wording.per_second_words(answer.requests.per_second)
+    load += " request/s" if load == "1" else " requests/s"
     if turn is not None:
         machine = one_line(turn[1].deployment.machine.name)
         rate = wording.per_second_words(turn[0])
         cheaper = f"Cheaper than the API if each machine serves {rate} requests/s ({machine})"
     if best is not None:
-        use, rate = best.deployment, wording.per_second_words(answer.requests.per_second)
+        use = best.deployment
         software = one_line(software_words(use.software, use.precision))
-        month = _month(answer, best.per_million.mean, best.price.currency)
+        month = wording.month_words(best.per_million.mean, best.price.currency, answer.requests)
+        note = f"{software}, {best.load_words}: {month} at {load}"
         hosted = replace(
             busy,
             hardware=use.machine.hardware,
@@ -210,26 +212,15 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
             cost=best.per_million,
             mark=best.mark,
         )
-        yield _million(
-            f"Self-host at {rate} request{'s' * (rate != '1')}/s",
-            hosted,
-            f"{software}, {best.load_words}: {month}",
-        )
+        yield _million(f"Self-host at {load}", hosted, note)
     if api is None:
         yield Card("Cheapest API", "—", "", "no API price", page, "")
     else:
-        cost, day = money(api.per_million, api.api.currency), api.api.as_of
-        plan = one_line(f"{api.api.name}, list price of {day}")
-        month = _month(answer, api.per_million, api.api.currency)
-        yield Card("Cheapest API", cost, _UNIT, one_line(api.api.provider), page, plan, month)
+        price, cost = api.api, money(api.per_million, api.api.currency)
+        plan = one_line(f"{price.name}, list price of {price.as_of}")
+        note = f"{wording.month_words(api.per_million, price.currency, answer.requests)} at {load}"
+        yield Card("Cheapest API", cost, _UNIT, one_line(price.provider), page, plan, note)
     yield _million("Self-host, never idle", busy, cheaper)
-
-
-def _month(answer: TokenAnswer, per_million: Decimal, currency: str) -> str:
-    """Write the cost of a month of requests."""
-    rate = wording.per_second_words(answer.requests.per_second)
-    month = wording.amount_in_sentence(per_million * answer.requests.millions_a_month, currency)
-    return f"{month} a month at {rate} request{'s' * (rate != '1')}/s"
 
 
 def _million(title: str, contender: Contender, software: str) -> Card:
