@@ -40,15 +40,17 @@ def convolve(
 ) -> Value | None:
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    Returns None if the channels do not fill whole blocks, or if the convolution is grouped but not
-    depthwise. A plain product is faster for a kernel of one element, or a depthwise one as large as
-    the image.
+    Returns None if the channels do not fill whole blocks, if the convolution is grouped but not
+    depthwise, if a padding is negative, and if a product is faster. A product is faster for kernels
+    of one element, and for depthwise kernels that are as large as the image.
     """
-    whole = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
-    groups = x.shape[1] == group * w.shape[1] and (group == 1 or group == x.shape[1] == w.shape[0])
-    sums = group > 1 and view.kernel == x.shape[2:]
-    pays = math.prod(view.kernel) > 1 and min(view.pads, default=0) >= 0 and not sums
-    if not (has_kernels(x.op, x, w) and whole and groups and pays):
+    fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
+    is_depthwise = group == x.shape[1] == w.shape[0]
+    fits = x.shape[1] == group * w.shape[1] and (group == 1 or is_depthwise)
+    crops = min(view.pads, default=0) < 0
+    covers_image = group > 1 and view.kernel == x.shape[2:]
+    is_product = covers_image or math.prod(view.kernel) == 1
+    if crops or is_product or not (has_kernels(x.op, x, w) and fills_blocks and fits):
         return None
     return _convolved(x, w, view, group, bias)
 
@@ -67,16 +69,16 @@ def adjoint(
     reach = [fitted.extent(axis) - 1 for axis in range(len(into))]
     begins = tuple(r - pad for r, pad in zip(reach, fitted.begins, strict=True))
     ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
-    turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
-    across = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
-    return convolve(dy, _turned(across), turned, group)
+    padded = Window(view.kernel, view.strides, view.dilations, begins, ends)
+    kernels = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
+    return convolve(dy, _flipped_kernels(kernels), padded, group)
 
 
-def _turned(w: Value) -> Value:
-    """Flip both axes of each kernel by a product: a Slice takes five times as long."""
-    order = np.eye(math.prod(w.shape[2:]), dtype=np.float32)[::-1]
-    kernels = w.op.Reshape(w, w.op.integers(-1, len(order)))
-    return w.op.Reshape(w.op.MatMul(kernels, w.op.constant(order)), w.op.integers(*w.shape))
+def _flipped_kernels(w: Value) -> Value:
+    """Flip both axes of each kernel by a matrix product; a Slice takes five times as long."""
+    reversal = np.eye(math.prod(w.shape[2:]), dtype=np.float32)[::-1]
+    rows = w.op.Reshape(w, w.op.integers(-1, len(reversal)))
+    return w.op.Reshape(w.op.MatMul(rows, w.op.constant(reversal)), w.op.integers(*w.shape))
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:

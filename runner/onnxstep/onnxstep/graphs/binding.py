@@ -68,10 +68,11 @@ def bind_dimensions(
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
     tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that
-    read a sequence are replaced by nodes that read its tensors. A size of 0, such as the number of
-    past tokens of a decoder, makes the inputs with this dimension empty constants. Raises
-    ModelError for an unknown name, a negative size, an unbound dimension, contradicting shapes,
-    and a tensor whose shape depends on data.
+    read a sequence are replaced by nodes that read its tensors. A size is a positive integer. It
+    may also be 0, such as the number of past tokens of a decoder, unless all inputs have the
+    dimension; inputs with this dimension become empty constants. Raises ModelError for an unknown
+    name, another size, an unbound dimension, contradicting shapes, and a tensor whose shape
+    depends on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -98,9 +99,9 @@ def _open_input_dimensions(
     for value in model.graph.input:
         if value.name in stored:
             continue
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        for name, dim in zip(_dimensions(value), value.type.tensor_type.shape.dim, strict=True):
             if not dim.HasField("dim_value"):
-                yield dim.dim_param or f"{value.name}[{axis}]", dim
+                yield name, dim
 
 
 def _check_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
@@ -120,7 +121,8 @@ def _check_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 
 def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
-    return [dim.dim_param for dim in value.type.tensor_type.shape.dim]
+    dimensions = enumerate(value.type.tensor_type.shape.dim)
+    return [dim.dim_param or f"{value.name}[{axis}]" for axis, dim in dimensions]
 
 
 def _store_empty(graph: onnx.GraphProto) -> None:

@@ -126,6 +126,12 @@ def test_size_must_be_a_positive_integer(size: object) -> None:
         bind_dimensions(parsed(TWO), {"batch": 4, "steps": size})  # type: ignore[dict-item]
 
 
+def test_the_only_input_may_not_be_empty() -> None:
+    """Its dimension may have no name."""
+    with pytest.raises(ModelError, match="positive integer"):
+        bind_dimensions(parsed("g (float[?] x) => (float[?] y) { y = Relu(x) }"), {"x[0]": 0})
+
+
 def test_an_input_beside_others_may_be_empty() -> None:
     """An empty cache becomes a constant, and a concatenation with it keeps its shape."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
