@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from epochcost.results.checks import CHECKS
@@ -82,11 +83,32 @@ def test_the_steps_work_as_the_page_says(page: str, clone: Path) -> None:
 def test_an_exported_model_is_looked_at_and_made_weightless(clone: Path) -> None:
     """The commands of the page on exports, with the graph that the page on models makes."""
     do(steps(ROOT / "docs/how-to/add-a-model.md", "Steps")[0], clone)
-    commands = steps(ROOT / "docs/how-to/export-a-model.md")
+    page = ROOT / "docs/how-to/export-a-model.md"
+    commands = [*steps(page, "Steps"), *steps(page, "A graph without weights")]
     for command in commands:
         do(command, clone)
     assert len(commands) == 2
     assert (clone / "models/tagger.onnx").stat().st_size < (clone / "tagger.onnx").stat().st_size
+
+
+@pytest.mark.slow
+def test_an_exported_model_is_declared_and_measured(clone: Path) -> None:
+    """The example's steps after the export, with a smaller graph of the same inputs and outputs."""
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    cnn (float[batch, 3, 224, 224] images) => (float[batch, 10] logits)
+    <float[3, 10] weight = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
+                            1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0,
+                            2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.7, 2.8, 2.9, 3.0}>
+    {
+        pooled = GlobalAveragePool (images)
+        features = Flatten (pooled)
+        logits = MatMul (features, weight)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), str(clone / "cnn.onnx"))
+    page_steps = steps(ROOT / "docs/how-to/export-a-model.md", "Example: your own CNN in PyTorch")
+    assert sum(isinstance(step, Command) for step in page_steps) == 4
+    for step in page_steps:
+        do(step, clone)
 
 
 def test_the_operator_of_the_page_is_the_one_in_the_code() -> None:
