@@ -98,6 +98,14 @@ def test_the_picture_of_an_interval_follows_from_its_numbers() -> None:
     assert cheaper == round(100 * (1 - odds))
 
 
+@pytest.mark.parametrize("page", sorted(EXPLANATION.glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_is_read_in_a_few_minutes(page: Path) -> None:
+    """At most 1,500 words outside of tables, formulas and pictures."""
+    text = re.sub(r"(?s)```.*?```|<svg.*?</svg>|<[^>]+>", "", page.read_text("utf-8"))
+    prose = [line for line in text.splitlines() if not line.startswith("|")]
+    assert len(" ".join(prose).split()) <= 1500
+
+
 def test_the_marks_are_those_of_the_site() -> None:
     """The first column of the table of marks, in the order of the charts' legend."""
     page = (EXPLANATION / "figures.md").read_text("utf-8")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.tokens import MOST_BUSY
+from epochcost.units import share
 from tool_exports import VLLM, write_export
 from walkthrough import Command, do, steps
 
@@ -42,6 +44,12 @@ def clone_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
         subprocess.run([*_GIT, *arguments], cwd=folder, check=True)
     return folder
+
+
+def test_the_page_on_language_models_states_the_largest_load() -> None:
+    """The same share of busy time as in the answers."""
+    page = (HOW_TO / "price-a-language-model.md").read_text("utf-8")
+    assert f"busy for at most {share(MOST_BUSY)} of the time" in page
 
 
 @pytest.mark.slow
