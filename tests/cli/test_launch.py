@@ -66,7 +66,7 @@ def test_cells_are_measured_once(
     assert not (project / FOLDER / "ledger.json").exists()
     files = {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")}
     assert launch(monkeypatch, "--target", "desk") == 0
-    assert "0 cells to measure, 3 done already" in capsys.readouterr().out
+    assert "0 trials to measure, 3 done already" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")} == files
 
 
@@ -77,7 +77,7 @@ def test_dry_run_shows_the_most_that_cells_cost(
     """A cell takes at most 60 + 15 + 10 minutes, twice, at $3.60 an hour: three cells $30.60."""
     assert launch(monkeypatch, "--target", "rented", "--dry-run") == 0
     assert (
-        "3 cells to measure, 0 done already: 1.5 s of timing, at most $30.60\n"
+        "3 trials to measure, 0 done already: 1.5 s of timing, at most $30.60\n"
         in capsys.readouterr().out
     )
     assert launch(monkeypatch, "--target", "rented", "--dry-run", "--cap", "20") == 0
@@ -91,8 +91,8 @@ def test_nothing_is_planned_by_value_without_predictions(
     """The project has no published rates, so no measurement is known to help."""
     assert launch(monkeypatch, "--target", "desk", "--dry-run", "--plan-by-value", "2") == 0
     printed = capsys.readouterr()
-    assert "no measurement of these cells is expected to change an answer" in printed.err
-    assert "0 cells to measure" in printed.out
+    assert "no measurement of these trials is expected to change an answer" in printed.err
+    assert "0 trials to measure" in printed.out
 
 
 @pytest.mark.usefixtures("project")
@@ -112,7 +112,7 @@ def test_unusable_target_is_a_line(
     for options in ((), ("--dry-run",)):
         assert launch(monkeypatch, "--target", "desk", *options) == 3
         printed = capsys.readouterr()
-        assert "3 cells to measure" in printed.out
+        assert "3 trials to measure" in printed.out
         assert "target desk: the host does not answer" in printed.err
     monkeypatch.setattr(LocalEngine, "problem", "")
     desk = TARGET.format(name="desk", price="own")
@@ -159,4 +159,4 @@ def test_ten_thousand_cells_are_planned(
     write(project, "studies/brief", f"{study}hardware = {machines}\n{sized}")
     targets = [f"--target={name}" for name in machines]
     assert launch(monkeypatch, "--dry-run", *targets) == 0
-    assert "10,000 cells to measure, 0 done already" in capsys.readouterr().out
+    assert "10,000 trials to measure, 0 done already" in capsys.readouterr().out

@@ -175,7 +175,7 @@ def test_a_launch_survives_its_own_end_and_that_of_a_node(
     assert ours[0][0].startswith("CANCELLED")
     assert ours[1:3] == [["NODE_FAIL", "n1"], ["COMPLETED", "n2"]]
     assert {state for state, _ in ours[3:]} == {"COMPLETED"}
-    assert "; 0 cells left" in log_of(folder)
+    assert "; 0 trials left" in log_of(folder)
     assert not (folder / "project" / FOLDER / "ledger.json").exists()
 
 

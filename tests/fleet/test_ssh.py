@@ -129,7 +129,7 @@ def test_a_study_survives_lost_connections_and_a_killed_launch(machines: Machine
     second = begin(machines)
     table, events = second.communicate()
     assert second.returncode == 0, events
-    assert "; 0 cells left" in table
+    assert "; 0 trials left" in table
     results = machines.folder / "project/docs/data/results"
     for name in ("box-a", "box-b"):
         assert len(list((results / name).glob("*.json"))) == TRIALS
@@ -142,7 +142,7 @@ def test_a_study_survives_lost_connections_and_a_killed_launch(machines: Machine
     third = begin(machines)
     table, _ = third.communicate()
     assert third.returncode == 0
-    assert f"0 cells to measure, {2 * TRIALS} done already" in table
+    assert f"0 trials to measure, {2 * TRIALS} done already" in table
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*.json")} == files
 
 

@@ -80,9 +80,10 @@ def launch(
     if cheapest != (accelerator is not None) or (cheapest and target):
         raise UsageError("expected --cheapest with --accelerator and without --target")
     catalogue = own_catalogue()
-    targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
     if accelerator is not None:
         targets = [cheapest_target(catalogue, accelerator)]
+    else:
+        targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
     if not targets:
         raise InputError(_NO_TARGET)
     cells = _cells(catalogue, targets, RunRequest(studies=tuple(study or ()), quick=quick))
@@ -196,7 +197,7 @@ def _by_value(
     for value in values:
         say(value.sentence(_currency(engines)), err=True)
     if not values:
-        say("no measurement of these cells is expected to change an answer", err=True)
+        say("no measurement of these trials is expected to change an answer", err=True)
     return [measurable[cell] for value in values for cell in value.cells]
 
 
@@ -217,14 +218,14 @@ def _show_plan(
         hourly, cost = (money(amount, currency) for amount in amounts)
         source = f"quoted by {target.engine.name}" if tariff.is_quoted else tariff.price.id
         rows.append((target.id, target.hardware, str(counts[target.kind]), hourly, source, cost))
-    header = ("target", "machine", "cells", "an hour", "price", "a cell, at most")
+    header = ("target", "machine", "trials", "an hour", "price", "a trial, at most")
     print_table(header, rows, drop=("price", "machine"))
     worst = _most_of_a_cell(engines)
     bound = sum((count * worst[kind] for kind, count in counts.items()), Decimal(0))
     capped = most is not None and most < bound
     amount = money(most if most is not None and capped else bound, currency)
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
-    counted = f"{count_words(len(cells), 'cell')} to measure, {done:,} done already"
+    counted = f"{count_words(len(cells), 'trial')} to measure, {done:,} done already"
     say(f"{counted}: {timing} of timing, at most {amount}{', the cap' if capped else ''}")
 
 
@@ -241,7 +242,7 @@ def _show_end(stations: Sequence[Station], parts: Launch, currency: str) -> None
         rows.append((target, *map(str, counts), money(spent, currency)))
         total += spent
     print_table(("target", "done", "failed", "spent"), rows)
-    left = count_words(len(parts.waiting), "cell")
+    left = count_words(len(parts.waiting), "trial")
     say(f"{money(total, currency)} spent; {left} left")
     for station in stations:
         reasons = [f"{title}: {reason}" for title, reason in station.failed]
