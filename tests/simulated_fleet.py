@@ -9,6 +9,7 @@ import hashlib
 import heapq
 import math
 import random
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -59,7 +60,8 @@ class World:
 
     ``fault`` is the chance that a call fails, ``loss`` that it finds its machine lost, ``bad`` that
     a job fails. ``calls`` is the number of calls until the launcher is killed. The user interrupts
-    the launch at the time ``interrupt``. The launcher's disk is ``full``.
+    the launch at the time ``interrupt``. The launcher's disk is ``full``. ``starts`` counts
+    machines and installations on clusters; ``pauses`` has the seconds between tries.
     """
 
     random: random.Random
@@ -77,6 +79,7 @@ class World:
     taken_in: list[str] = field(default_factory=list)
     paid: Decimal = Decimal(0)
     starts: int = 0
+    pauses: list[float] = field(default_factory=list)
 
     def require_alive(self) -> None:
         """Raise Killed if the launcher is killed."""
@@ -102,6 +105,7 @@ class SimulatedEngine(Engine):
 
     world: World
     tariff: Tariff
+    starting: threading.Lock = field(default_factory=threading.Lock)
 
     def _call(self, seconds: float, *, needs_machine: bool = True) -> Machine:
         world, target = self.world, self.tariff.target
@@ -200,7 +204,8 @@ class SimulatedCluster(SimulatedEngine):
 
     def start(self) -> None:
         """Install on the login node."""
-        self._call(60, needs_machine=False)
+        self.world.starts += 1
+        self._call(600, needs_machine=False)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Queue a job, although the call may fail; its node ends with it."""
@@ -319,16 +324,19 @@ def simulated_launch(
     cap: Decimal | None,
     entries: Entries | None = None,
     on_event: Callable[[str, str, str, str], None] = lambda *_: None,
+    run: Callable[[Sequence[Waits]], None] | None = None,
 ) -> tuple[Entries, tuple[Station, ...]]:
     """Launch cells on all targets of a catalogue; returns the ledger and the stations.
 
-    Stations take turns in simulated time. A killed launch returns no stations.
+    Stations take turns in simulated time, unless ``run`` runs them. A killed launch returns no
+    stations.
     """
     ledger = SimulatedLedger(world, entries or Entries(), cap)
 
     def pause(seconds: float) -> None:
         world.require_alive()
         world.now += seconds
+        world.pauses.append(seconds)
 
     def reach(target: Target) -> Engine:
         engine = SimulatedCluster if isinstance(target.engine, Slurm) else SimulatedEngine
@@ -346,7 +354,7 @@ def simulated_launch(
     )
     engines = [reach(target) for target in catalogue.targets.values()]
     try:
-        stations = measure_all(launch, engines, reach, partial(_take_turns, world))
+        stations = measure_all(launch, engines, reach, run or partial(_take_turns, world))
     except Killed:
         return ledger.entries, ()
     return ledger.entries, stations

@@ -7,22 +7,32 @@ import gc
 import math
 import random
 import re
+import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from epochcost.fleet.launch import run_all
 from epochcost.fleet.ledger import Entries, Tariff
+from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import POLL_SECONDS
 from epochcost.results.sidecars import Payment
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Slurm, Ssh, Target
-from simulated_fleet import World, simulated_cells, simulated_launch
+from simulated_fleet import (
+    SimulatedCluster,
+    SimulatedEngine,
+    World,
+    simulated_cells,
+    simulated_launch,
+)
 
 _HOUR = 3600
 
@@ -157,7 +167,109 @@ def test_a_cap_below_one_cell_starts_nothing(tmp_path: Path) -> None:
     cap = tariff.most(tariff.target.retries) - Decimal("0.01")
     _, (station,) = simulated_launch(world, catalogue, cells, cap)
     assert (world.starts, world.paid) == (0, 0)
-    assert station.problem == "the cap does not allow another cell"
+    assert station.problem == "the cap does not allow another trial"
+
+
+def cluster(root: Path) -> Catalogue:
+    """A fleet of one target, a cluster with three jobs at a time."""
+    catalogue = fleet(root, random.Random(1), count=1)
+    nodes = Slurm(name="slurm", jobs=3)
+    targets = {"target-0": catalogue.targets["target-0"].model_copy(update={"engine": nodes})}
+    return replace(catalogue, targets=targets)
+
+
+def test_a_cluster_is_installed_once(tmp_path: Path) -> None:
+    """Three jobs at a time measure ten cells after a single installation."""
+    world, cells = World(random.Random(1)), simulated_cells("box-0", 10)
+    _, stations = simulated_launch(world, cluster(tmp_path), cells, Decimal(10_000))
+    assert sum(station.done for station in stations) == 10
+    assert world.starts == 1
+
+
+def refused(tries: list[str], *, passing: bool) -> Callable[..., None]:
+    """A call of an engine that notes each try and fails."""
+
+    def refuse(*_: object) -> None:
+        tries.append("a try")
+        raise EngineError("no room there", passing=passing)
+
+    return refuse
+
+
+@pytest.mark.parametrize(("passing", "count"), [(False, 1), (True, 5)])
+def test_a_cluster_without_an_installation_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passing: bool, count: int
+) -> None:
+    """The ledger stays empty; only a passing error is tried again, with pauses between tries."""
+    world, tries = World(random.Random(1)), list[str]()
+    monkeypatch.setattr(SimulatedCluster, "start", refused(tries, passing=passing))
+    cells = simulated_cells("box-0", 10)
+    entries, stations = simulated_launch(world, cluster(tmp_path), cells, Decimal(10_000))
+    assert entries == stations[0].launch.ledger.entries == Entries()
+    assert [station.problem for station in stations] == ["no room there"] * 3
+    assert len(tries) == 3 * count
+    assert world.pauses == [2, 4, 8, 16][: count - 1] * 3
+
+
+def test_a_copy_without_hope_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results that cannot be copied fail a cell at once, unless the error may pass."""
+    catalogue, tries = fleet(tmp_path, random.Random(1), count=1), list[str]()
+    monkeypatch.setattr(SimulatedEngine, "collect", refused(tries, passing=False))
+    cells = simulated_cells("box-0", 2)
+    _, (station,) = simulated_launch(World(random.Random(1)), catalogue, cells, Decimal(10_000))
+    assert [reason for _, reason in station.failed] == ["no room there"] * 2
+    assert len(tries) == 2
+
+
+@pytest.mark.parametrize("fault", [0, 1])
+def test_a_machine_of_a_killed_launch_ends_before_another_starts(
+    tmp_path: Path, fault: float
+) -> None:
+    """Its own station ends it, and measures nothing unless that succeeds."""
+    catalogue = fleet(tmp_path, random.Random(1), count=1)
+    world, cells = World(random.Random(1), calls=2), simulated_cells("box-0", 2)
+    left, stations = simulated_launch(world, catalogue, cells, None)
+    assert (left.leases.keys(), stations) == ({"target-0"}, ())
+    world.calls, world.fault = math.inf, fault
+    entries, (station,) = simulated_launch(world, catalogue, cells, None, left)
+    assert entries.leases == (left.leases if fault else {})
+    assert station.done == (0 if fault else 2)
+
+
+def test_an_interrupted_launch_begins_nothing(tmp_path: Path) -> None:
+    """If the interruption comes while machines of a killed launch end, no machine starts."""
+    world, catalogue = World(random.Random(1)), fleet(tmp_path, random.Random(1), count=1)
+    run = partial(run_all, lambda: True)
+    simulated_launch(world, catalogue, simulated_cells("box-0", 2), None, run=run)
+    assert world.starts == 0
+
+
+def test_a_machine_that_comes_up_after_an_interruption_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interruption comes while the machine starts, and the launch waits for its end."""
+    world, catalogue = World(random.Random(1)), fleet(tmp_path, random.Random(1), count=1)
+    begun, noted, start = threading.Event(), threading.Event(), SimulatedEngine.start
+
+    def start_late(engine: SimulatedEngine) -> None:
+        begun.set()
+        noted.wait()
+        start(engine)
+
+    def interrupted() -> bool:
+        if world.interrupt < world.now:  # the stations got the interruption at the last call
+            noted.set()
+        if begun.is_set():
+            world.interrupt = 0
+        return begun.is_set()
+
+    monkeypatch.setattr(SimulatedEngine, "start", start_late)
+    run = partial(run_all, interrupted)
+    entries, (station,) = simulated_launch(
+        world, catalogue, simulated_cells("box-0", 2), None, run=run
+    )
+    assert (world.starts, world.machines, entries.leases) == (1, {}, {})
+    assert station.problem == "interrupted"
 
 
 def test_failing_cells_stop_their_target(tmp_path: Path) -> None:
@@ -168,7 +280,7 @@ def test_failing_cells_stop_their_target(tmp_path: Path) -> None:
     _, (station,) = simulated_launch(world, catalogue, cells, Decimal(10_000))
     assert len(station.failed) == 3
     assert all(re.match("exit code 1: the last line of", reason) for _, reason in station.failed)
-    assert station.problem.startswith("3 cells in a row failed, the last: exit code 1: the last")
+    assert station.problem.startswith("3 trials in a row failed, the last: exit code 1: the last")
     assert not world.machines
 
 

@@ -73,10 +73,12 @@ class Engine:
 
     This class is the engine of a machine that exists already, so it is neither started nor given
     back. A job's name has letters, digits and hyphens only. ``held`` says whether the machine is
-    paid from its start to its end, or only while a job runs.
+    paid from its start to its end, or only while a job runs. Stations set ``is_up`` while they hold
+    ``starting``, so the target starts once.
     """
 
     held: ClassVar[bool] = True
+    is_up = False
     tools: ClassVar[tuple[str, ...]] = ("flock", "setsid", "timeout")
     # Templates in bash: the script of a job, and the scripts that act on a job.
     job_script: ClassVar[str] = "{watch}"
@@ -90,7 +92,7 @@ class Engine:
         self.limit_seconds = 60 * self.target.limit_minutes
         self.shell = Shell(self.target.id, self.target.host, self.target.secrets)
         self._payload, self._project = payload, project
-        self._installing = threading.Lock()
+        self.starting = threading.Lock()
 
     def check(self) -> None:
         """Raise `EngineError` if the target cannot be used; if the engine quotes a price, use it.
@@ -101,8 +103,7 @@ class Engine:
 
     def start(self) -> None:
         """Start the machine, install this code on it, and set the time at which it ends itself."""
-        with self._installing:
-            install(self.shell, self.target, self._payload, self._project)
+        install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Start `epochcost` with arguments under a new name, unless that name was cancelled."""
@@ -140,7 +141,7 @@ class Engine:
 
     def _run(self, template: str, job: str, **values: str) -> str:
         """Run a script about a job in the target's folder."""
-        values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 10)}
+        values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 5)}
         folder = shlex.quote(self.target.place)
         return self.shell.run(f"cd {folder} || exit\n{template.format(**values)}")
 

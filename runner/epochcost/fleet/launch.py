@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from itertools import chain
 
 from epochcost.fleet.engine import Engine
 from epochcost.fleet.sky import SkyEngine
@@ -27,22 +26,25 @@ def measure_all(
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
     A target has a station for each job that it may have at once. Machines that a killed launch left
-    running are given back first; their stations come first in the answer.
+    running are given back first, through ``engines`` if their targets are unchanged. A station
+    whose machine is not given back measures nothing, because the ledger must keep the machine.
     """
-    left = [
-        (Station(name, launch, reach(lease.target)), lease)
-        for name, lease in launch.ledger.entries.leases.items()
-    ]
-    for station, lease in left:
-        station.end(lease)
+    stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)
     for engine in engines:
         target, nodes = engine.target, engine.target.engine
         for number in range(nodes.jobs if isinstance(nodes, Slurm) else 1):
             name = f"{target.id} {number + 1}" if number else target.id
-            machines[target.host if engine.held else name].append(Station(name, launch, engine))
-    run([_in_turn(stations) for stations in machines.values()])
-    return (*(station for station, _ in left), *chain.from_iterable(machines.values()))
+            stations[name] = Station(name, launch, engine)
+            machines[target.host if engine.held else name].append(stations[name])
+    for name, lease in launch.ledger.entries.leases.items():
+        left = stations.get(name)
+        if left is None or left.engine.target != lease.target:
+            left = Station(name, launch, reach(lease.target))
+        left.end(lease)
+        stations.setdefault(name, left).problem = left.problem
+    run([_in_turn(each) for each in machines.values()])
+    return tuple(stations.values())
 
 
 def _in_turn(stations: Iterable[Station]) -> Waits:
@@ -51,11 +53,13 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Run all ``works`` in threads; at an interruption, they end early.
+    """Run all ``works`` in threads; at an interruption, they end early or do not begin.
 
     Threads are daemons, so that a second interruption ends the program at once; the ledger then
     names the machines that are up.
     """
+    if interrupted():
+        return
     stop = threading.Event()
     threads = [threading.Thread(target=_do, args=(work, stop), daemon=True) for work in works]
     for thread in threads:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from epochcost.fleet.cells import Cell, Intake
@@ -28,8 +29,8 @@ from epochcost.specs.target import Target
 POLL_SECONDS = 5.0
 # A job's end on its machine and its answer to a poll may be late by this.
 _GRACE_SECONDS = 60
-_TRIES = 5
-_PAUSE_SECONDS = 2.0
+# Seconds between the tries of a call.
+_PAUSES = (2, 4, 8, 16)
 # After this number of failed cells in a row, the target itself is at fault.
 _MOST_FAILURES = 3
 Waits = Generator[float, None, None]
@@ -80,7 +81,6 @@ class Station:
     problem: str = ""
     startup_seconds: list[float] = field(default_factory=list)
     _lease: Lease | None = None
-    _is_up: bool = False
     _requested: float | None = None
     _failures: int = 0
 
@@ -90,6 +90,8 @@ class Station:
         Closing the iterator ends the job and gives the machine back.
         """
         with self._ending():
+            if not self.engine.held:
+                self._install()
             while cell := (yield from self._next()):
                 yield from self._measure(cell)
 
@@ -113,6 +115,21 @@ class Station:
         finally:
             self._give_back()
 
+    def _install(self) -> None:
+        """Install on a cluster before money is reserved: only its nodes are paid."""
+        kind = self.engine.target.kind
+        cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
+        if cell is not None and not self.problem:
+            self._say(cell, "starting")
+            self.problem = self._tried(self._start)
+
+    def _start(self) -> None:
+        """Start the target, unless it is up; the stations of a cluster share an installation."""
+        with self.engine.starting:
+            if not self.engine.is_up:
+                self.engine.start()
+                self.engine.is_up = True
+
     def _next(self) -> Generator[float, None, Cell | None]:
         """Take a cell and reserve its money; wait while other stations hold the money."""
         launch = self.launch
@@ -122,7 +139,7 @@ class Station:
                 return cell
             launch.waiting.insert(0, cell)
             if no_more:
-                self.problem = "the cap does not allow another cell"
+                self.problem = "the cap does not allow another trial"
                 break
             self._give_back()
             yield POLL_SECONDS
@@ -166,12 +183,10 @@ class Station:
         """Submit a job and follow it to its end; returns its last state."""
         launch, engine, target = self.launch, self.engine, self.engine.target
         self._requested = None
-        if not self._is_up:
-            self._requested = launch.clock() if engine.held else None
+        if not engine.is_up:
+            self._requested = launch.clock()
             self._say(cell, "starting")
-            engine.start()
-            self._is_up = True
-        self._wait_unpaid()
+            self._start()
         arguments = ("--hardware", target.hardware, "--provider", target.provider)
         engine.submit(self._job, (*launch.options, *arguments, "--trial", cell.id))
         last = JobState("queued")
@@ -204,7 +219,7 @@ class Station:
         launch = self.launch
         is_lost = state is None or state.state == "lost"
         fault = ""
-        if self._is_up:
+        if self.engine.is_up:
             if is_lost:
                 self._cancel()  # it may run on behind a broken connection
             self._say(cell, "collecting")
@@ -235,19 +250,25 @@ class Station:
     def _collect(self, cell: Cell | None) -> str:
         """Collect the files of a cell (None: all); returns why a file is missing or refused."""
         staged = (self.launch.folder / self.name).absolute()
-        reason = self._tried(self.engine.collect, staged)
+        reason = self._tried(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
 
-    def _tried(self, call: Callable[..., None], *arguments: object) -> str:
-        """Call a function again until it succeeds, a few times; return its last error, or ""."""
-        for number in range(_TRIES):
+    def _tried(self, call: Callable[[], None], *, always: bool = False) -> str:
+        """Call a function until it succeeds, a few times; return its last error, or "".
+
+        After an error that does not pass, there is another try only with ``always``.
+        """
+        for pause in (*_PAUSES, None):
             try:
-                call(*arguments)
+                call()
             except Exception as error:  # a fault of an engine must not leave its machine up
                 reason = str(error) or repr(error)
-                self.launch.pause(_PAUSE_SECONDS * 2**number)
+                passing = always or (isinstance(error, EngineError) and error.passing)
             else:
                 return ""
+            if pause is None or not passing:
+                break
+            self.launch.pause(pause)
         return reason
 
     def _last_line(self) -> str:
@@ -263,7 +284,7 @@ class Station:
         self.failed.append((cell.title, reason))
         self._failures += 1
         if self._failures == _MOST_FAILURES:
-            self.problem = f"{_MOST_FAILURES} cells in a row failed, the last: {reason}"
+            self.problem = f"{_MOST_FAILURES} trials in a row failed, the last: {reason}"
 
     def _pay(self, cell: Cell, result: Result | BatchLimit) -> None:
         """Record the price paid for a result, and the start-up time of a machine just started."""
@@ -292,11 +313,13 @@ class Station:
     def _give_back(self) -> None:
         """End the machine, or on Slurm the job, and pay the bill of the lease."""
         lease, self._lease = self._lease, None
-        if lease and (reason := self._tried(self._settle, lease)):
+        # Each try counts, because the machine costs money until its end.
+        if lease and (reason := self._tried(partial(self._settle, lease), always=True)):
             self.problem = f"{self.name}: its machine may still be up: {reason}"
 
     def _settle(self, lease: Lease) -> None:
         self.engine.tear_down(lease.job)
-        self._is_up = False
+        if self.engine.held:
+            self.engine.is_up = False
         seconds = min(self.launch.clock(), lease.until) - lease.since
         self.launch.ledger.settle(self.name, self.engine.tariff.cost(seconds))
