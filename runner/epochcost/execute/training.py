@@ -31,7 +31,7 @@ from epochcost.results.files import (
     write_atomically,
 )
 from epochcost.results.plausibility import contradictions
-from epochcost.results.store import load_sidecars, write_sidecar
+from epochcost.results.store import ID_DIGITS, load_sidecars, write_sidecar
 from epochcost.results.trainings import TRAININGS_VERSION, Point, Repeat, Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
@@ -318,8 +318,8 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
     """The folder for the state and the weights of a repeat."""
     prepared = request.prepared
     training = prepared.request
-    name = f"{training.model.id}-{training.dataset.id}-b{training.batch_size}-{prepared.id[:8]}"
-    return request.folder / name / f"seed-{seed}"
+    work = f"{training.model.id}-{training.dataset.id}-b{training.batch_size}"
+    return request.folder / f"{work}-{prepared.id[:ID_DIGITS]}" / f"seed-{seed}"
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:

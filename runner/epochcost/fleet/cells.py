@@ -18,11 +18,10 @@ from epochcost.results.records import DamagedResultError, Result, parse_result
 from epochcost.results.rounds import round_count
 from epochcost.results.sidecar_faults import sidecar_faults
 from epochcost.results.sidecars import BatchLimit
+from epochcost.results.store import ID_DIGITS
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
 
-# Digits of the id in the name of a result's file.
-_DIGITS = 8
 # Results, and other records of a machine.
 _ALL = ("*/*.json", "*/*/*.json")
 
@@ -74,7 +73,7 @@ class Intake:
 
     def result_of(self, cell: Cell) -> Result | BatchLimit | None:
         """The complete result of a cell from any host; None if there is none."""
-        for path in self._paths.get((cell.hardware, cell.id[:_DIGITS]), ()):
+        for path in self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ()):
             try:
                 if cell.swept:
                     return read_record(BatchLimit, path.read_bytes())
@@ -92,7 +91,7 @@ class Intake:
         """
         patterns = _ALL
         if cell is not None and not cell.swept:
-            patterns = (f"*/*-{cell.id[:_DIGITS]}-*.json", "*/ceilings/*.json")
+            patterns = (f"*/*-{cell.id[:ID_DIGITS]}-*.json", "*/ceilings/*.json")
         new = {
             path: place
             for pattern in patterns

@@ -23,7 +23,7 @@ from epochcost.fleet.ledger import Lease, Ledger
 from epochcost.fleet.shell import EngineError
 from epochcost.results.records import Result
 from epochcost.results.sidecars import BatchLimit, Payment
-from epochcost.results.store import write_sidecar
+from epochcost.results.store import ID_DIGITS, write_sidecar
 from epochcost.specs.target import Target
 
 POLL_SECONDS = 5.0
@@ -151,7 +151,7 @@ class Station:
         since = self._lease.since if self._lease else now
         lease = Lease(
             target=target,
-            job=f"{cell.id[:8]}-{secrets.token_hex(4)}",
+            job=f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}",
             since=since,
             until=now + target.attempt_seconds,
             reserved=self.engine.tariff.most(

@@ -21,13 +21,11 @@ from pydantic import Field, model_validator
 
 from epochcost.errors import InputError
 from epochcost.results.fields import Count, HexDigits, NonNegativeInt, Record
-from epochcost.results.store import Sidecar
+from epochcost.results.store import ID_DIGITS, Sidecar
 from epochcost.results.tool_files import read_tool_file
 from epochcost.results.tool_runs import Text, ToolRun
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
-
-_DIGITS = 8
 
 
 class Terms(Record):
@@ -66,7 +64,7 @@ class ReportedRun(Sidecar):
     @property
     def work(self) -> str:
         """The part of the file's name about the run: model, digest, position in the tool's file."""
-        return f"{self.model}-{self.source_digest[:_DIGITS]}-{self.position}"
+        return f"{self.model}-{self.source_digest[:ID_DIGITS]}-{self.position}"
 
 
 def reported_runs(

@@ -18,12 +18,10 @@ from pydantic import Field, model_validator
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
 from epochcost.results.fields import Count, FiniteSeconds, Former, HexDigits, Record, Timestamp
-from epochcost.results.store import HostSidecar, Sidecar
+from epochcost.results.store import ID_DIGITS, HostSidecar, Sidecar
 
 LIMIT_VERSION = PAYMENT_VERSION = 1
 Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
-# The file's name has this number of digits of the sweep's id.
-_SWEEP_DIGITS = 8
 
 
 class FailedSize(Record):
@@ -61,7 +59,7 @@ class BatchLimit(HostSidecar):
     def work(self) -> str:
         """The part of the file's name about the sweep: model, mode, provider, digits of its id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
-        return f"{work}-{self.sweep_id[:_SWEEP_DIGITS]}"
+        return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 
     @property
     def largest_that_ran(self) -> int | None:

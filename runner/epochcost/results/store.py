@@ -37,7 +37,8 @@ MOST_BYTES = 5_000_000
 # A million samples take about 20 MB; a longer file is not a result and might fill the memory.
 MAX_FILE_BYTES = 64 * 2**20
 _MOST_SIDECAR_BYTES = 2**20
-_TRIAL_DIGITS = 8
+# Digits of the id of a trial, sweep, training or reported run in the name of its files.
+ID_DIGITS = 8
 _HOST_DIGITS = 4
 
 
@@ -89,7 +90,7 @@ class ResultStore:
 def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
     """The name of the file for a trial's result on a host."""
     work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
-    return f"{work}-{trial_id[:_TRIAL_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
+    return f"{work}-{trial_id[:ID_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 
 
 def load_all(folder: Path) -> Loaded:

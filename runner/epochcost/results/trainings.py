@@ -28,7 +28,7 @@ from epochcost.results.fields import (
     Share,
     Timestamp,
 )
-from epochcost.results.store import HostSidecar
+from epochcost.results.store import ID_DIGITS, HostSidecar
 from epochcost.specs.study import Provider
 from epochcost.statistics import student_quantile
 
@@ -121,7 +121,7 @@ class Trainings(HostSidecar):
         It has the model, data set, provider, batch size and digits of the id.
         """
         work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
-        return f"{work}-{self.id[:8]}"
+        return f"{work}-{self.id[:ID_DIGITS]}"
 
     @model_validator(mode="after")
     def _ascending_seeds(self) -> Trainings:
