@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, better_known, contenders, group_by
+from epochcost.analysis.rows import Row, better_known, contenders
 from epochcost.cost.energy import EnergyUse, Power, UnknownEnergy, declared_power, energy_use
 from epochcost.specs.catalogue import Catalogue
+from epochcost.statistics import group_by
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from epochcost.analysis.finetune_memory import (
 )
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
-from epochcost.analysis.rows import first_by, mark_of, usual_currency
+from epochcost.analysis.rows import mark_of, usual_currency
 from epochcost.analysis.serving_capacity import Place, Refusal, computed_in, serving_places
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
@@ -39,6 +39,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.price import Price
+from epochcost.statistics import first_by
 from epochcost.units import MAX_DURATION_SECONDS, memory
 
 SOFTWARE = "PyTorch"

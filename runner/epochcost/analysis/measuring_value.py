@@ -22,11 +22,12 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.analysis.odds import deviations
 from epochcost.analysis.predicted import JointTimes, Predictions, joint_times
-from epochcost.analysis.rows import Row, contenders, group_by, price_rows
+from epochcost.analysis.rows import Row, contenders, price_rows
 from epochcost.plan.trial import Trial
 from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
 from epochcost.specs.study import Mode
+from epochcost.statistics import group_by
 from epochcost.units import count_words, money, rounded
 
 # A free measurement counts as this price, so that the best of several free ones comes first.

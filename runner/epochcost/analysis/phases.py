@@ -16,12 +16,12 @@ from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, mean_time
 from epochcost.analysis.representatives import doubts_about, representatives
-from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.cost.tracing import where
 from epochcost.plan.work import Phase
 from epochcost.results.rounds import summary_of
 from epochcost.specs.study import Precision
+from epochcost.statistics import group_by
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost import predict
-from epochcost.analysis.rows import group_by
 from epochcost.errors import Fault, ResultError
 from epochcost.graphs import profile
 from epochcost.predict.design import Devices, precision_of
@@ -33,6 +32,7 @@ from epochcost.predict.withheld import (
 )
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
+from epochcost.statistics import group_by
 from epochcost.units import precision_words
 
 TRUST_FILE = "data/prediction-trust.json"

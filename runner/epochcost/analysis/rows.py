@@ -8,8 +8,8 @@ never merged, and a missing price stays missing.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -27,11 +27,11 @@ from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
+from epochcost.statistics import first_by, group_by
 from epochcost.units import money, seconds
 
 _KINDS: tuple[Kind, ...] = ("measured", "published", "predicted")
 KeyT = TypeVar("KeyT", bound=Hashable)
-ItemT = TypeVar("ItemT")
 
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 GOAL_WORDS: Mapping[Goal, str] = {
@@ -154,21 +154,6 @@ def _order(row: Row) -> tuple[object, ...]:
     estimate = row.estimate(row.observed.goals[0])
     cost = estimate.mean if estimate else Decimal("Infinity")
     return row.observed.workload.id, row.mode == "inference", cost, row.plan
-
-
-def group_by(
-    items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
-) -> Mapping[KeyT, tuple[ItemT, ...]]:
-    """Group items by a key; the items of a group keep their order."""
-    groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return {name: tuple(group) for name, group in groups.items()}
-
-
-def first_by(items: Iterable[ItemT], key: Callable[[ItemT], Hashable]) -> tuple[ItemT, ...]:
-    """The first item of each key."""
-    return tuple(group[0] for group in group_by(items, key).values())
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:

@@ -20,7 +20,6 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.reported import ReportedRow, reported_rows
-from epochcost.analysis.rows import first_by, group_by
 from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
@@ -51,6 +50,7 @@ from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import DRAWS
 from epochcost.predict.process import Vector
 from epochcost.results.kept import Keep
+from epochcost.statistics import first_by, group_by
 
 # Precisions of our own phases that are listed with predictions in 16 bits.
 _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")

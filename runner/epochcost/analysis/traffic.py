@@ -16,7 +16,6 @@ from itertools import islice
 import numpy as np
 from pydantic import TypeAdapter
 
-from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving_capacity import (
     ENGINES,
     Layout,
@@ -30,6 +29,7 @@ from epochcost.analysis.token_answers import TokenMarket
 from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.results.kept import Keep
+from epochcost.statistics import group_by
 
 # Powers of two, which capacities try; prompts that determine a quadratic.
 SEQUENCES = tuple(2**power for power in range(9))

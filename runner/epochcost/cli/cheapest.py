@@ -21,7 +21,7 @@ from epochcost.analysis.answers import (
 )
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
-from epochcost.analysis.rows import Offer, first_by
+from epochcost.analysis.rows import Offer
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
 from epochcost.cli.terminal import (
@@ -39,6 +39,7 @@ from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
 from epochcost.specs.api import MILLION
+from epochcost.statistics import first_by
 from epochcost.units import (
     money,
     parse_count,

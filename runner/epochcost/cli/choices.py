@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving_capacity import Refusal
 from epochcost.cli.terminal import print_table, say
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
+from epochcost.statistics import group_by
 from epochcost.units import parse_decimal, parse_duration_seconds
 
 _MOST_NAMED = 5

@@ -16,7 +16,6 @@ import typer
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measuring_value import MeasurableCell, order_by_value
-from epochcost.analysis.rows import group_by
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, Quick, ResultsFolder, Studies, ids, print_table, say
@@ -34,6 +33,7 @@ from epochcost.plan.make import RunRequest, why_left_out
 from epochcost.results.files import write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
+from epochcost.statistics import group_by
 from epochcost.units import count_words, money, parse_decimal, seconds
 
 _NO_TARGET = (

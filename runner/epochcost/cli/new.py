@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from onnx import ModelProto, TensorProto
 
-from epochcost.analysis.rows import group_by
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
@@ -26,6 +25,7 @@ from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
+from epochcost.statistics import group_by
 from onnxstep.graphs.binding import symbolic_dimensions
 from onnxstep.graphs.loading import external_files, load_model
 from onnxstep.graphs.parameters import DataInput, data_inputs

@@ -36,12 +36,13 @@ from epochcost.execute.kernels import CheckedGraph, check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import SizeOrError, model_sizes
 from epochcost.measure.gpus import shown_gpus
-from epochcost.plan.make import Plan, RunRequest, by_reason
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.size import ModelSize
 from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
+from epochcost.statistics import group_by
 from epochcost.units import count_words, memory, money, scientific, seconds
 from onnxstep.graphs.cuda_kernels import KernelCheck
 
@@ -254,8 +255,8 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         budget = seconds(float(sweep.trial.expected_seconds))
         rounds = f" in {sweep.rounds} rounds" if sweep.rounds > 1 else ""
         say(f"sweep {sweep.id}, {budget} a size{rounds}: {sweep.title}")
-    for reason, names in by_reason(plan.left_out).items():
-        say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in names)]))
+    for reason, works in group_by(plan.left_out, lambda each: each.reason).items():
+        say("\n".join([f"left out, because {reason}:", *(f"  {work.what}" for work in works)]))
 
 
 def _show_memory(catalogue: Catalogue, names: Sequence[str]) -> None:

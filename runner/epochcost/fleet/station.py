@@ -258,18 +258,18 @@ class Station:
 
         After an error that does not pass, there is another try only with ``always``.
         """
-        for pause in (*_PAUSES, None):
+        pauses = iter(_PAUSES)
+        while True:
             try:
                 call()
             except Exception as error:  # a fault of an engine must not leave its machine up
-                reason = str(error) or repr(error)
-                passing = always or (isinstance(error, EngineError) and error.passing)
+                again = always or (isinstance(error, EngineError) and error.passing)
+                pause = next(pauses, None)
+                if pause is None or not again:
+                    return str(error) or repr(error)
+                self.launch.pause(pause)
             else:
                 return ""
-            if pause is None or not passing:
-                break
-            self.launch.pause(pause)
-        return reason
 
     def _last_line(self) -> str:
         with suppress(EngineError):

@@ -21,6 +21,7 @@ from epochcost.plan.work import STEPS, Load, Phase, Requests, planned_work
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import AT_HAND, MOST_BATCH, AskedBatchSizes, Mode, Provider, Study
+from epochcost.statistics import group_by
 from epochcost.units import memory
 
 # A quick run shows whether all trials work, and about how long a step takes: it spends seconds on
@@ -155,18 +156,10 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     return tuple(sorted(sweeps.values(), key=lambda sweep: _cost_rank(sweep.trial)))
 
 
-def by_reason(left_out: Iterable[LeftOut]) -> dict[str, list[str]]:
-    """The works that a plan leaves out, by the reason."""
-    works: dict[str, list[str]] = {}
-    for omission in left_out:
-        works.setdefault(omission.reason, []).append(omission.what)
-    return works
-
-
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
     """Yield a line for each reason: the first work that is left out, how many more, and why."""
-    for reason, (first, *others) in by_reason(left_out).items():
-        yield f"{first}{f' and {len(others)} more' if others else ''}: {reason}"
+    for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
+        yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 
 
 def select(plan: Plan, ids: Collection[str]) -> Plan:

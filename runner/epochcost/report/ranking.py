@@ -19,12 +19,13 @@ from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, b
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
 from epochcost.analysis.odds import Odds
-from epochcost.analysis.rows import Row, by_stack, first_by, odds_of, ranking
+from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words
 from epochcost.specs.api import MILLION
 from epochcost.specs.price import Price
+from epochcost.statistics import first_by
 from epochcost.units import money, money_about
 
 # Of decoders: a million tokens of the page's requests, and a fine-tuning by LoRA.

@@ -4,6 +4,7 @@ Costs are computed from the mean. The interval of the mean is wider if there are
 steps, slow drift or differences between rounds. ``measure.sampling`` decides when to stop.
 """
 
+from epochcost.statistics.groups import first_by, group_by
 from epochcost.statistics.interval import (
     Bounded,
     Interval,
@@ -25,6 +26,8 @@ __all__ = [
     "Interval",
     "Outliers",
     "Summary",
+    "first_by",
+    "group_by",
     "mean_interval",
     "outliers",
     "percentile_holds",

@@ -27,10 +27,11 @@ from epochcost.analysis.difference.revision import (
 )
 from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, contenders, group_by, odds_of
+from epochcost.analysis.rows import Row, contenders, odds_of
 from epochcost.analysis.table.lines import Line, values_of
 from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import supersedes
+from epochcost.statistics import group_by
 
 PUBLICATION_URI = "data/publication.json"
 

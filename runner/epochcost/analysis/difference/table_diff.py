@@ -14,10 +14,11 @@ from typing import Any
 
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import GOALS, group_by
+from epochcost.analysis.rows import GOALS
 from epochcost.analysis.table.lines import Values, values_of
 from epochcost.specs.catalogue import supersedes
 from epochcost.specs.price import Price
+from epochcost.statistics import group_by
 
 # Columns of the table that a job and its line share.
 _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "variant", "scenario")

@@ -18,6 +18,7 @@ from epochcost.predict.decoders.chips import NVIDIA
 from epochcost.predict.decoders.law import Case, Efficiencies, Law
 from epochcost.predict.departures import fitted
 from epochcost.predict.process import Vector, numbered
+from epochcost.statistics import group_by
 
 # Standard deviation of a group's efficiencies from those of the next larger group.
 _SPREAD_OF_PROGRAM = 0.7
@@ -46,13 +47,11 @@ class Programs(NamedTuple):
     def law(self, cases: Sequence[Case]) -> Vector:
         """Logarithms of the seconds that the law predicts with the efficiencies of each program."""
         result = np.empty(len(cases))
-        places: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        for at, case in enumerate(cases):
-            places[_groups(case)].append(at)
+        places = group_by(range(len(cases)), lambda at: _groups(cases[at]))
         for groups, members in places.items():
             fits = [self.named[name] for name in groups if name in self.named]
             law = Law([cases[at] for at in members])
-            result[members] = law(np.array(fits[-1] if fits else self.pooled))
+            result[list(members)] = law(np.array(fits[-1] if fits else self.pooled))
         return result
 
 

@@ -24,7 +24,6 @@ from pydantic import TypeAdapter
 
 from epochcost.predict.decoders.chips import CpuForm, chip_of
 from epochcost.predict.decoders.doubts import sound_rows
-from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.law import (
     BYTES_OF_16_BITS,
     ON_DEVICES,
@@ -43,6 +42,7 @@ from epochcost.predict.joint import Forecast, forecasts_of
 from epochcost.predict.process import Matrix, Vector, numbered
 from epochcost.results.kept import Keep
 from epochcost.specs.hardware import Device
+from epochcost.statistics import group_by
 
 # Standard deviations of a logarithm: of rows alike in all traits, and of one published row.
 _FLOOR, _ROW = 0.04, 0.1
@@ -130,11 +130,9 @@ class ServingForecaster:
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[Forecast, ...]:
         """Forecast the answer to each question, in the order of the questions."""
-        groups: dict[tuple[DecoderForm, bool], list[int]] = defaultdict(list)
-        for at, question in enumerate(questions):
-            groups[question.form, isinstance(question.device, CpuForm)].append(at)
+        kinds = [(question.form, isinstance(question.device, CpuForm)) for question in questions]
         result: dict[int, Forecast] = {}
-        for (_, on_processors), places in groups.items():
+        for (_, on_processors), places in group_by(range(len(kinds)), kinds.__getitem__).items():
             side = self._processors if on_processors else self._devices
             of_side = [self._with_edition(questions[at]) for at in places]
             result |= zip(places, side.forecasts(of_side), strict=True)

@@ -17,7 +17,7 @@ from typing import Any
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
 from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import seed_of_observation
-from epochcost.analysis.rows import Row, by_stack, group_by
+from epochcost.analysis.rows import Row, by_stack
 from epochcost.cost import Time
 from epochcost.cost.jobs import million_program, serving_program, training_program
 from epochcost.cost.program import Program, bill_program, share_program
@@ -31,6 +31,7 @@ from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import PLAN_GROUPS, Price
+from epochcost.statistics import group_by
 from epochcost.units import HOURS_PER_BILLED_MONTH
 
 Json = dict[str, Any]

@@ -8,7 +8,6 @@ from typing import Any
 from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.reported import reported_rows
 from epochcost.analysis.roofline import decoded_steps
-from epochcost.analysis.rows import group_by
 from epochcost.analysis.token_answers import TokenAnswer, name_of, reservation_of
 from epochcost.analysis.tokens import MOST_BUSY, cost_draws
 from epochcost.plan.work import ENGINE_SEQUENCES
@@ -16,6 +15,7 @@ from epochcost.report.pages.model import job_figure
 from epochcost.report.pages.page import TUNING, Page, Report, workload_uri
 from epochcost.report.traffic import FOLDER, PRECISIONS
 from epochcost.specs.model import Model
+from epochcost.statistics import group_by
 
 
 def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:

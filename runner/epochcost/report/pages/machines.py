@@ -11,7 +11,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios, times_over
 from epochcost.analysis.roofline import achieved_rates, measured_roofs
-from epochcost.analysis.rows import Row, group_by
+from epochcost.analysis.rows import Row
 from epochcost.plan.variant import CUDA_NEEDS_X86
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
@@ -21,6 +21,7 @@ from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
+from epochcost.statistics import group_by
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from typing import Any
 
 from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
-from epochcost.analysis.rows import GOAL_WORDS, group_by
+from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.report.charts.contest import cost_against_time
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.load import load_figure
 from epochcost.report.pages.page import Job, Report, stem
 from epochcost.report.ranking import ContestGoal
 from epochcost.report.wording import full_training_words
+from epochcost.statistics import group_by
 
 
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from epochcost.analysis.observations import (
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.prediction_trust import Trust, read_trust
-from epochcost.analysis.rows import Row, group_by, price_rows
+from epochcost.analysis.rows import Row, price_rows
 from epochcost.analysis.serving import ServedDecoder, ServingRow, served_decoders, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
 from epochcost.analysis.token_answers import TokenAnswer, TokenMarket
@@ -41,6 +41,7 @@ from epochcost.report.ranking import (
     tuning_contest,
 )
 from epochcost.specs.catalogue import Catalogue
+from epochcost.statistics import group_by
 
 Job = Literal["train", "serve", "tokens", "lora"]
 # Each precedes the name of a model.

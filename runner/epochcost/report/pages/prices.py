@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
+from epochcost.statistics import group_by
 from epochcost.units import FRESH, today
 
 PricedMachine = tuple[Hardware, Price]
@@ -82,10 +83,8 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
         if price.owned is None
     ]
     offered = [(api, api.provider) for api in catalogue.apis.values() if api.valid_until is None]
-    by_source: dict[str, list[tuple[Price | ApiPrice, str]]] = defaultdict(list)
-    for price, name in (*rented, *offered):
-        if today() - price.as_of > FRESH:
-            by_source[re.split("[@,;]", price.source)[0]].append((price, name))
+    old = (pair for pair in (*rented, *offered) if today() - pair[0].as_of > FRESH)
+    by_source = group_by(old, lambda pair: re.split("[@,;]", pair[0].source)[0])
     for source, prices in sorted(by_source.items(), key=lambda item: (-len(item[1]), item[0])):
         counts = Counter(name for _, name in prices)
         names = (f"{name} ({count})" if count > 1 else name for name, count in counts.items())
@@ -97,9 +96,7 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
     """Group prices by provider, in alphabetical order, ignoring punctuation in the names."""
     current = {price.id for price in current_prices(price for _, price in priced)}
-    by_provider: dict[str, list[PricedMachine]] = defaultdict(list)
-    for hardware, price in priced:
-        by_provider[file_stem(price.provider.lower())].append((hardware, price))
+    by_provider = group_by(priced, lambda pair: file_stem(pair[1].provider.lower()))
     return [
         Provider(
             prices[0][1].provider,

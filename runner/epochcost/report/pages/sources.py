@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -18,6 +18,7 @@ from epochcost.report.wording import price_paid
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.published import Claim, Published, Timing
+from epochcost.statistics import group_by
 from epochcost.units import plain
 
 _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
@@ -106,11 +107,9 @@ def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
     }
 
 
-def _by_page(report: Report) -> list[list[SourceTable]]:
-    grouped: dict[str, list[SourceTable]] = {}
-    for _, spec in sorted(report.catalogue.published.items()):
-        grouped.setdefault(spec.page, []).append(_table(report, spec))
-    return list(grouped.values())
+def _by_page(report: Report) -> Iterable[tuple[SourceTable, ...]]:
+    tables = (_table(report, spec) for _, spec in sorted(report.catalogue.published.items()))
+    return group_by(tables, lambda table: table.spec.page).values()
 
 
 def _table(report: Report, spec: Published) -> SourceTable:
@@ -128,7 +127,7 @@ def _table(report: Report, spec: Published) -> SourceTable:
     )
 
 
-def _page(report: Report, tables: list[SourceTable]) -> Page:
+def _page(report: Report, tables: Sequence[SourceTable]) -> Page:
     first = tables[0].spec
     return Page(
         uri=f"sources/{first.page}.md",
