@@ -280,6 +280,20 @@ def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
     assert "Within 375 days in 100 of 100 scenarios." in out
 
 
+def test_the_odds_of_the_fastest_include_starts(shell: Shell) -> None:
+    """The rival's factor and odds are of the same bills as the times: with an hour's start."""
+    for name, duration in (("quick", 600), ("rapid", 60)):
+        shell.machine(name, "1")
+        shell.timing(name, duration)
+    starting = f"{price_text('rapid', '1')}[start]\nseconds = 3600\n"
+    shell.spec("prices", "rapid-11-01", starting)
+    code, out, _ = shell.run("--model", "tiny", "--budget", "50USD")
+    assert code == 0
+    assert "Fastest for at most $50.00: The quick" in out
+    assert "the fastest of all machines within the limits in 100 of 100 scenarios.\n" in out
+    assert "The closest rival" not in out
+
+
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
     """Such a plan is separate; with a rate, interruptions dominate its uncertainty."""
     cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")

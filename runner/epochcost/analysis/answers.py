@@ -14,7 +14,7 @@ from typing import Literal
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, Stack, observe
-from epochcost.analysis.odds import Odds, Quantity, draws_along
+from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.analysis.predicted import NoTime, predict_times
 from epochcost.analysis.rows import (
     Offer,
@@ -22,17 +22,19 @@ from epochcost.analysis.rows import (
     Row,
     accuracies,
     by_stack,
-    odds_of,
     offers,
     price_rows,
 )
 from epochcost.cost import Candidate
 from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batch
+from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
+from epochcost.predict.process import Vector
 from epochcost.specs.api import MILLION
 from epochcost.specs.model import Model
+from epochcost.statistics import first_by
 from epochcost.units import plain
 
 Mode = Literal["training", "inference", "epoch"]
@@ -124,17 +126,17 @@ class Demand:
             )
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
+    def value(self, candidate: Candidate[Offer]) -> Decimal:
+        """The mean of the quantity by which a candidate competes."""
+        return candidate.seconds if self.limits.fastest else candidate.cost.mean
+
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
         """Probability that a candidate meets each limit, and all limits; None for an exact time."""
-        job, observed, within = candidate.key.job, candidate.key.row.observed, {}
-        time = job.work.time
-        bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
+        time, within = candidate.key.job.work.time, {}
         if self.limits.deadline_seconds is not None:
-            drawn = draws_along(observed, time, [bill.elapsed_seconds for bill in bills])
-            within["deadline"] = drawn <= float(self.limits.deadline_seconds)
+            within["deadline"] = _draws(candidate, "time") <= float(self.limits.deadline_seconds)
         if self.limits.budget is not None:
-            drawn = draws_along(observed, time, [bill.total for bill in bills])
-            within["budget"] = drawn <= float(self.limits.budget)
+            within["budget"] = _draws(candidate, "cost") <= float(self.limits.budget)
         if len(within) > 1:
             within["both"] = within["deadline"] & within["budget"]
         exact = time.low == time.high
@@ -152,7 +154,7 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The cheapest (or fastest) candidate, the odds of the choice, and the machines without a time.
+    """The cheapest (or fastest) candidate, and the machines without a time.
 
     ``other_stacks`` has the cheapest candidate of each other software.
     """
@@ -161,23 +163,27 @@ class CheapestAnswer:
     offers: Offers
     choice: Candidate[Offer]
     batch: BatchChoice[Offer]
-    odds: Odds[Machine]
     without: tuple[NoTime, ...]
     other_stacks: tuple[Candidate[Offer], ...]
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
         """All candidates, the cheapest first, or the fastest first if the demand is for speed."""
-        candidates = self.offers.candidates
-        if not self.demand.limits.fastest:
-            return candidates
-        return tuple(sorted(candidates, key=lambda candidate: candidate.seconds))
+        return tuple(sorted(self.offers.candidates, key=self.demand.value))
 
     @property
     def alternatives(self) -> tuple[Candidate[Offer], ...]:
         """The other candidates that meet the demand, the best first."""
         met = filter(self.demand.limits.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
+
+    @property
+    def odds(self) -> Odds[Machine]:
+        """Odds of the choice, compared with the best alternative on each other machine."""
+        best = first_by((self.choice, *self.alternatives), _machine)
+        with exact_arithmetic():
+            draws = {_machine(each): _draws(each, self.demand.quantity) for each in best}
+        return odds(_machine(self.choice), draws)
 
     @property
     def runner_up(self) -> Candidate[Offer] | None:
@@ -206,9 +212,21 @@ class CheapestAnswer:
         return tuple(points)
 
 
+def _machine(candidate: Candidate[Offer]) -> Machine:
+    return candidate.key.row.observed.machine
+
+
+def _draws(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
+    """Draw [DRAWS] values of a candidate's cost or time, including starts and interruptions."""
+    job, time = candidate.key.job, candidate.key.job.work.time
+    bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
+    values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]
+    return draws_along(candidate.key.row.observed, time, values)
+
+
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
     """Key of a candidate's machine and price plan, regardless of batch size and software."""
-    return candidate.key.row.observed.machine, candidate.key.job.price.id
+    return _machine(candidate), candidate.key.job.price.id
 
 
 def name_of(candidate: Candidate[Offer]) -> str:
@@ -225,16 +243,11 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
     (best, *slower_stacks), without = _offers(inputs, demand)
     choice = _choice(demand, best)
     sized = [(candidate.key.row.observed.batch_size, candidate) for candidate in best.candidates]
-    competing = [
-        candidate.key.row for candidate in best.candidates if demand.limits.met_by(candidate)
-    ]
-    goal = _MODES[demand.mode][0]
     return CheapestAnswer(
         demand,
         best,
         choice,
         cheapest_batch(sized, accuracies(catalogue, demand.model)),
-        odds_of(choice.key.row, competing, goal, demand.quantity),
         without,
         tuple(stack.candidates[0] for stack in slower_stacks if stack.candidates),
     )

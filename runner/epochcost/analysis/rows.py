@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Kind, Observation
-from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
+from epochcost.analysis.odds import Odds, draws_along, odds
 from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced
 from epochcost.cost.compare import Accuracy
 from epochcost.cost.estimate import WIDEST
@@ -101,17 +101,12 @@ class Row:
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
-    def values(self, goal: Goal, quantity: Quantity) -> tuple[Decimal, Decimal, Decimal]:
-        """Low end, mean and high end of the goal's cost, which must be known, or of its time."""
-        value = self.estimate(goal) if quantity == "cost" else self.time(goal)
-        assert value is not None, "callers compare known costs only"
-        return value.low, value.mean, value.high
-
-    def draws(self, goal: Goal, quantity: Quantity) -> Vector:
-        """Draw [DRAWS] values of the goal's cost, which must be known, or of its time."""
-        time = self.time(goal)
+    def draws(self, goal: Goal) -> Vector:
+        """Draw [DRAWS] values of the goal's cost, which must be known."""
+        time, cost = self.time(goal), self.estimate(goal)
         assert time is not None, "a cost comes from a time"
-        return draws_along(self.observed, time, self.values(goal, quantity))
+        assert cost is not None, "callers compare known costs only"
+        return draws_along(self.observed, time, (cost.low, cost.mean, cost.high))
 
 
 def mark_of(kind: str, price: Price | None) -> str:
@@ -192,19 +187,15 @@ def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     return tuple(row for row in ranked if not row.reservation) or ranked
 
 
-def odds_of(
-    choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
-) -> Odds[Machine]:
-    """Odds that a row costs (or takes) least, compared with the best row of each other machine.
+def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
+    """Odds that a row costs least, compared with the cheapest row of each other machine.
 
-    The best row is that with the lowest mean. Rows without a cost do not count.
+    Rows without a cost do not count.
     """
-    priced = (row for row in rows if row.estimate(goal) is not None)
-    best = {choice.observed.machine: choice}
-    for row in sorted(priced, key=lambda row: row.values(goal, quantity)[1]):
-        best.setdefault(row.observed.machine, row)
-    draws = {machine: row.draws(goal, quantity) for machine, row in best.items()}
-    return odds(choice.observed.machine, draws)
+    priced = [(cost.mean, row) for row in rows if (cost := row.estimate(goal))]
+    ordered = (row for _, row in sorted(priced, key=lambda pair: pair[0]))
+    best = first_by((choice, *ordered), lambda row: row.observed.machine)
+    return odds(choice.observed.machine, {row.observed.machine: row.draws(goal) for row in best})
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:

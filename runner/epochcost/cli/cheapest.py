@@ -269,9 +269,8 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
         near = chances.rivals[0]
         low, high = chances.ratios[near]
         rival = next(way for way in answer.alternatives if way.key.row.observed.machine == near)
-        factor, better = times_over(rival.cost.mean, answer.choice.cost.mean), "cheaper"
-        if demand.limits.fastest:
-            factor, better = times_over(rival.seconds, answer.choice.seconds), "faster"
+        factor = times_over(demand.value(rival), demand.value(answer.choice))
+        better = "faster" if demand.limits.fastest else "cheaper"
         rivals = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
         yield (
             f"The closest rival is {near.name} at {factor:.2f} times the {demand.quantity} "
