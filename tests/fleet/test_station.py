@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.fleet.engine import JobState
 from epochcost.fleet.launch import run_all
 from epochcost.fleet.ledger import Entries, Tariff
 from epochcost.fleet.shell import EngineError
@@ -184,6 +185,28 @@ def test_a_cluster_is_installed_once(tmp_path: Path) -> None:
     _, stations = simulated_launch(world, cluster(tmp_path), cells, Decimal(10_000))
     assert sum(station.done for station in stations) == 10
     assert world.starts == 1
+
+
+def test_a_job_behind_a_lost_connection_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only an answer says that a job is queued and costs nothing; without one, its time ends."""
+    catalogue, polls = cluster(tmp_path), list[str]()
+    terms = {"limit_minutes": 30, "retries": 0}
+    target = catalogue.targets["target-0"].model_copy(update=terms)
+    poll = SimulatedCluster.poll
+
+    def poll_once(engine: SimulatedCluster, job: str) -> JobState:
+        polls.append(job)
+        assert len(polls) < 500, "the launch waits for ever"
+        if polls.count(job) > 1:
+            raise EngineError("the connection was lost", passing=True)
+        return poll(engine, job)
+
+    monkeypatch.setattr(SimulatedCluster, "poll", poll_once)
+    world, catalogue = World(random.Random(1)), replace(catalogue, targets={"target-0": target})
+    entries, _ = simulated_launch(world, catalogue, simulated_cells("box-0", 1), Decimal(10_000))
+    assert 0 < world.paid <= entries.spent["target-0"]
 
 
 def refused(tries: list[str], *, passing: bool) -> Callable[..., None]:

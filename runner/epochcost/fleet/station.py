@@ -188,7 +188,7 @@ class Station:
             self._say(cell, "starting")
             self._start()
         arguments = ("--hardware", target.hardware, "--provider", target.provider)
-        engine.submit(self._job, (*launch.options, *arguments, "--trial", cell.id))
+        engine.submit(self._paid.job, (*launch.options, *arguments, "--trial", cell.id))
         last = JobState("queued")
         self._say(cell, *last)
         patience = engine.limit_seconds + _GRACE_SECONDS
@@ -196,23 +196,20 @@ class Station:
         while launch.clock() < late:
             yield POLL_SECONDS
             try:
-                state = engine.poll(self._job)
+                state = engine.poll(self._paid.job)
             except EngineError as error:
                 state = JobState(last.state if error.passing else "lost", str(error))
+            else:
+                if state.state == "queued" and not engine.held:
+                    # Waiting is free, so the lease of a node begins now.
+                    self._write(self._paid.moved(launch.clock()))
+                    late = launch.clock() + patience
             if state.state not in ("queued", "starting", "running"):
                 return state
             if state != last:
                 self._say(cell, *state)
-            if state.state == "queued" and self._wait_unpaid():
-                late = launch.clock() + patience
             last = state
         return JobState("lost", last.reason or "it did not end at the limit of its time")
-
-    def _wait_unpaid(self) -> bool:
-        """Let a node's lease begin now, because waiting is free; False if the machine is held."""
-        if self._lease is None or self.engine.held:
-            return False
-        return self._write(self._lease.moved(self.launch.clock()))
 
     def _finish(self, cell: Cell, state: JobState | None) -> None:
         """Take in the result of a cell; ``state`` is None if the launch ends early."""
@@ -238,14 +235,14 @@ class Station:
             self._give_back()
 
     @property
-    def _job(self) -> str:
+    def _paid(self) -> Lease:
         assert self._lease is not None, "a job has a machine"
-        return self._lease.job
+        return self._lease
 
     def _cancel(self) -> None:
         """End the job, if the target answers."""
         with suppress(EngineError):
-            self.engine.cancel(self._job)
+            self.engine.cancel(self._paid.job)
 
     def _collect(self, cell: Cell | None) -> str:
         """Collect the files of a cell (None: all); returns why a file is missing or refused."""
@@ -273,7 +270,7 @@ class Station:
 
     def _last_line(self) -> str:
         with suppress(EngineError):
-            return self.engine.logs(self._job).strip().rpartition("\n")[2]
+            return self.engine.logs(self._paid.job).strip().rpartition("\n")[2]
         return ""
 
     def _say(self, cell: Cell, state: str, reason: str = "") -> None:
@@ -289,7 +286,6 @@ class Station:
     def _pay(self, cell: Cell, result: Result | BatchLimit) -> None:
         """Record the price paid for a result, and the start-up time of a machine just started."""
         tariff, target, now = self.engine.tariff, self.engine.target, self.launch.clock()
-        assert self._lease is not None, "a result comes from a machine"
         startup: float | None = None
         if isinstance(result, Result) and self._requested:
             first_step = result.measurement.started_at.timestamp() - self._requested
@@ -305,7 +301,7 @@ class Station:
             currency=tariff.price.currency,
             engine_price=tariff.is_quoted,
             paid_at=dt.datetime.fromtimestamp(now, dt.UTC),
-            seconds=max(now - (self._lease.until - target.attempt_seconds), 1),
+            seconds=max(now - (self._paid.until - target.attempt_seconds), 1),
             startup_seconds=startup,
         )
         write_sidecar(self.launch.intake.results, payment)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -215,14 +214,11 @@ class _Side:
     def _cells(self) -> tuple[list[Case], Vector, Vector]:
         """A case for each set of traits, its median departure from the law, its number of rows."""
         departures = self._observed - self._fit.programs.law(self._cases)
-        cases: dict[Hashable, Case] = {}
-        rows: dict[Hashable, list[float]] = defaultdict(list)
-        for case, departure in zip(self._cases, departures, strict=True):
-            key = _key(case), case.question.edition
-            cases.setdefault(key, case)
-            rows[key].append(departure)
-        medians = np.array([np.median(values) for values in rows.values()])
-        return list(cases.values()), medians, np.array([len(values) for values in rows.values()])
+        keys = [(_key(case), case.question.edition) for case in self._cases]
+        groups = group_by(range(len(keys)), keys.__getitem__).values()
+        medians = np.array([np.median(departures[list(places)]) for places in groups])
+        first = [self._cases[places[0]] for places in groups]
+        return first, medians, np.array([len(places) for places in groups])
 
     @cached_property
     def _departures(self) -> Departures:
