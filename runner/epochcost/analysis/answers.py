@@ -189,9 +189,7 @@ class CheapestAnswer:
     def runner_up(self) -> Candidate[Offer] | None:
         """The best alternative on another machine or price plan, with any batch size."""
         place = place_of(self.choice)
-        return next(
-            (candidate for candidate in self.alternatives if place_of(candidate) != place), None
-        )
+        return next((each for each in self.alternatives if place_of(each) != place), None)
 
     @property
     def switch_points(self) -> tuple[SwitchPoint, ...]:

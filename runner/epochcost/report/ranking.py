@@ -229,28 +229,24 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
 
 def tokens_contest(answer: TokenAnswer) -> Contest | None:
     """Rank the machines for a million tokens at full load, each at its cheapest price."""
-    best: dict[Machine, Contender] = {}
-    for offer in sorted(
-        answer.offers, key=lambda each: (bool(each.price.reservation), each.full.mean)
-    ):
-        deployment, price, tokens = offer.deployment, offer.price, Decimal(answer.requests.tokens)
-        time = offer.capacity.request
-        best.setdefault(
-            deployment.machine,
-            Contender(
-                hardware=deployment.machine.hardware,
-                name=deployment.machine.name,
-                price=price,
-                time=Time(*(end * MILLION / tokens for end in (time.low, time.mean, time.high))),
-                cost=offer.full,
-                mark=offer.mark,
-                evidence=_PREDICTION,
-                reservation=price.reservation,
-                software=deployment.software,
-                precision=deployment.precision,
-            ),
+    requests = MILLION / Decimal(answer.requests.tokens)
+    offers = sorted(answer.offers, key=lambda each: (bool(each.price.reservation), each.full.mean))
+    machines = tuple(
+        Contender(
+            hardware=offer.deployment.machine.hardware,
+            name=offer.deployment.machine.name,
+            price=offer.price,
+            time=offer.capacity.request.scaled(requests),
+            cost=offer.full,
+            mark=offer.mark,
+            evidence=_PREDICTION,
+            reservation=offer.price.reservation,
+            software=offer.deployment.software,
+            precision=offer.deployment.precision,
         )
-    return Contest("tokens", tuple(best.values())) if best else None
+        for offer in first_by(offers, lambda offer: offer.deployment.machine)
+    )
+    return Contest("tokens", machines) if machines else None
 
 
 def tuning_contest(answer: FinetuneAnswer) -> Contest:

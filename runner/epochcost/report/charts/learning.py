@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
 from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range
-from epochcost.results.trainings import Point
+from epochcost.statistics import group_by
 from epochcost.units import seconds
 
 _MOST_POINTS = 60
@@ -82,10 +82,8 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
     """Yield evenly spread evaluations that all repeats have, except those before step 1."""
-    evaluations: dict[int, list[Point]] = defaultdict(list)
-    for repeat in training.record.repeats:
-        for point in repeat.curve:
-            evaluations[point.step].append(point)
+    every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
+    evaluations = group_by(every_point, lambda point: point.step)
     shared = [
         step for step, points in evaluations.items() if len(points) == len(training.record.repeats)
     ]
