@@ -82,4 +82,4 @@ def test_a_price_that_is_as_declared_is_not_proposed(catalogue: Catalogue) -> No
 def test_a_quote_above_the_spec_is_reserved(catalogue: Catalogue) -> None:
     """Money is reserved at the price that the engine quotes, not at an older, lower price."""
     dear = _station(catalogue, Decimal("8.048")).engine.tariff
-    assert round(dear.most(1), 9) == round(10 * _station(catalogue, None).engine.tariff.most(1), 9)
+    assert round(dear.most(), 9) == round(10 * _station(catalogue, None).engine.tariff.most(), 9)

@@ -165,7 +165,7 @@ def test_a_cap_below_one_cell_starts_nothing(tmp_path: Path) -> None:
     cells = simulated_cells("box-0", 2)
     world = World(random.Random(1))
     (tariff,) = (Tariff.of(catalogue, target) for target in catalogue.targets.values())
-    cap = tariff.most(tariff.target.retries) - Decimal("0.01")
+    cap = tariff.most() - Decimal("0.01")
     _, (station,) = simulated_launch(world, catalogue, cells, cap)
     assert (world.starts, world.paid) == (0, 0)
     assert station.problem == "the cap does not allow another trial"

@@ -25,12 +25,11 @@ def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) ->
     return Contender(
         hardware=name,
         name=name,
-        price=_PRICE,
+        price=_PRICE.model_copy(update={"assumed": not answers}),
         time=Time.exact(Decimal(seconds)),
         cost=estimate,
         mark="predicted",
         evidence=Evidence("a page", "x.md"),
-        reservation="" if answers else "assumed price",
     )
 
 
@@ -44,7 +43,7 @@ def test_three_machines_win_in_three_ways() -> None:
 
 
 def test_who_cannot_win_leads_only_alone() -> None:
-    """An assumed price or other software wins only if all machines have such a reservation."""
+    """An assumed price wins only if all machines have such a reservation."""
     sold, assumed = contender("a", 10, 9), contender("b", 1, 1, answers=False)
     assert Contest("full", (sold, assumed)).cheapest is sold
     assert Contest("full", (assumed,)).cheapest is assumed

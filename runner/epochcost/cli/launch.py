@@ -203,7 +203,7 @@ def _by_value(
 
 def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:
     """The highest cost of a cell by its kind of machine."""
-    costs = [(each.target.kind, each.tariff.most(each.target.retries)) for each in engines]
+    costs = [(each.target.kind, each.tariff.most()) for each in engines]
     return dict(sorted(costs))  # the highest is the last of its kind
 
 
@@ -214,8 +214,7 @@ def _show_plan(
     currency, counts = _currency(engines), Counter(cell.kind for cell in cells)
     rows = []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):
-        amounts = (tariff.cost(3600), tariff.most(target.retries))
-        hourly, cost = (money(amount, currency) for amount in amounts)
+        hourly, cost = (money(each, currency) for each in (tariff.cost(3600), tariff.most()))
         source = f"quoted by {target.engine.name}" if tariff.is_quoted else tariff.price.id
         rows.append((target.id, target.hardware, str(counts[target.kind]), hourly, source, cost))
     header = ("target", "machine", "trials", "an hour", "price", "a trial, at most")

@@ -66,10 +66,10 @@ class Tariff:
             raise InputError(f"target {self.target.id}: price {self.price.id}: {cost.reason}")
         return cost.mean
 
-    def most(self, retries: int, up_seconds: float = 0) -> Decimal:
-        """The highest bill of a cell with its retries, on a machine that is up for some time."""
+    def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
+        """The highest bill of a cell that lost some machines, on one that is up for some time."""
         first = self.cost(up_seconds + self.target.attempt_seconds)
-        return first + retries * self.cost(self.target.attempt_seconds)
+        return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
 
 
 class Lease(BaseModel, frozen=True, extra="forbid"):

@@ -149,13 +149,12 @@ class Station:
         """Write the lease of a machine for a cell, if there is money for it."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
-        retries = target.retries - self.launch.losses[cell.id]
         lease = Lease(
             target=target,
             job=f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}",
             since=since,
             until=now + target.attempt_seconds,
-            reserved=self.engine.tariff.most(retries, now - since),
+            reserved=self.engine.tariff.most(self.launch.losses[cell.id], now - since),
         )
         return self._write(lease)
 

@@ -38,8 +38,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 class Contender:
     """A machine for a job, at its cheapest price plan; ``mark`` is the kind of evidence for it.
 
-    If the cost depends on an unknown fact, ``reservation`` names it, and the machine cannot be the
-    answer. Estimates have no ``row``, batch size, software or precision.
+    Estimates have no ``row``, batch size, software or precision.
     """
 
     hardware: str
@@ -49,7 +48,6 @@ class Contender:
     cost: Estimate
     mark: str
     evidence: Evidence
-    reservation: str
     batch_size: int | None = None
     software: str = ""
     precision: str = ""
@@ -60,6 +58,11 @@ class Contender:
     def plan(self) -> str:
         """Describe the price plan in a phrase, or by the price's id if there is no row."""
         return self.row.plan if self.row else self.price.id
+
+    @property
+    def reservation(self) -> str:
+        """The unknown fact because of which the machine cannot be the answer; empty without one."""
+        return (self.row or self.price).reservation
 
     @property
     def answers(self) -> bool:
@@ -200,7 +203,6 @@ def _of_row(row: Row, goal: Goal) -> Contender:
         cost=cost,
         mark=row.mark,
         evidence=observed.evidence,
-        reservation=row.reservation,
         batch_size=observed.batch_size,
         software=observed.software,
         precision=observed.precision,
@@ -220,7 +222,6 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
             cost=row.cost,
             mark=row.mark,
             evidence=_ESTIMATE,
-            reservation=row.price.reservation,
         )
         for row in first_by(rows, lambda row: row.hardware.id)
     )
@@ -240,7 +241,6 @@ def tokens_contest(answer: TokenAnswer) -> Contest | None:
             cost=offer.full,
             mark=offer.mark,
             evidence=_PREDICTION,
-            reservation=offer.price.reservation,
             software=offer.deployment.software,
             precision=offer.deployment.precision,
         )
@@ -264,7 +264,6 @@ def _of_tuning(offer: Candidate[TuningOffer]) -> Contender:
         cost=offer.cost,
         mark=offer.key.mark,
         evidence=_PREDICTION,
-        reservation=price.reservation,
         batch_size=way.setting.sequences,
         software=SOFTWARE,
         precision=way.precision,

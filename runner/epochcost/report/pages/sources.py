@@ -82,20 +82,21 @@ class SourceTable:
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the list of sources, and then every source's page."""
-    sources = _by_page(report)
+    tables = (_table(report, spec) for _, spec in sorted(report.catalogue.published.items()))
+    sources = group_by(tables, lambda table: table.spec.page).values()
     yield Page(
         uri="sources/index.md",
         title="Published sources",
         template="sources.md.jinja",
         context={
-            "listed": [(tables[0].spec, tables, _tallies(tables)) for tables in sources],
+            "listed": [(listed[0].spec, listed, _tallies(listed)) for listed in sources],
             "agreements": _AGREEMENTS,
             "observations": report.catalogue.observations.values(),
         },
         description="Published cost tables, and whether we can reproduce them.",
     )
-    for tables in sources:
-        yield _page(report, tables)
+    for listed in sources:
+        yield _page(report, listed)
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
@@ -105,11 +106,6 @@ def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
         for origin in ("printed", "drawn", "derived")
     }
-
-
-def _by_page(report: Report) -> Iterable[tuple[SourceTable, ...]]:
-    tables = (_table(report, spec) for _, spec in sorted(report.catalogue.published.items()))
-    return group_by(tables, lambda table: table.spec.page).values()
 
 
 def _table(report: Report, spec: Published) -> SourceTable:
