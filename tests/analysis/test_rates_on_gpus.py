@@ -10,6 +10,7 @@ import pytest
 from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import predict_times
+from epochcost.plan.trial import SessionSettings
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result
 
@@ -30,28 +31,34 @@ def predicted(inputs: Inputs, mode: str = "training") -> Observation:
     return max(mine, key=lambda row: row.batch_size)
 
 
-def with_trial(inputs: Inputs, provider: str, **fields: object) -> Inputs:
-    """ViT-S/16 inference on the machine, at a tenth of an example a second."""
+def with_trial(inputs: Inputs, precision: str = "fp32", *, cuda_graph: bool = False) -> Inputs:
+    """ViT-S/16 inference on the machine's GPU, at a tenth of an example a second."""
     result = make_result(
         model="vit-s16",
         mode="inference",
         hardware=MACHINE,
         batch_size=32,
         samples=(320.0,) * 4,
-        **fields,
+        precision=precision,
     )
-    trial = result.trial.model_copy(update={"provider": provider})
+    settings = SessionSettings(cuda_graph=cuda_graph)
+    trial = result.trial.model_copy(update={"provider": "cuda", "session": settings})
     stored = StoredResult(result.model_copy(update={"trial": trial}), Path("one.json"), "one.json")
     return replace(inputs, stored=(stored,))
 
 
-def test_plain_trials_of_other_models_move_predictions(inputs: Inputs) -> None:
-    """A far slower plain trial on the GPU slows its other predictions."""
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_trials_of_other_models_move_predictions(inputs: Inputs, precision: str) -> None:
+    """A far slower trial on the GPU slows its other predictions, also at another precision."""
     plain, slowed = (
-        predicted(source, "inference").step for source in (inputs, with_trial(inputs, "cuda"))
+        predicted(source, "inference").step for source in (inputs, with_trial(inputs, precision))
     )
     assert plain is not None
     assert slowed is not None
     assert slowed.mean > 1.5 * float(plain.mean)
-    changed = with_trial(inputs, "cuda", precision="fp16")
-    assert predicted(changed, "inference").step == plain
+
+
+def test_trials_with_other_settings_move_no_prediction(inputs: Inputs) -> None:
+    """A trial with a CUDA graph differs from what is predicted."""
+    changed = with_trial(inputs, cuda_graph=True)
+    assert predicted(changed, "inference").step == predicted(inputs, "inference").step

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import is_whole_pass
@@ -19,7 +20,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import cpu_name
 from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
-from epochcost.predict.design import Devices, Placed
+from epochcost.predict.design import Devices, Placed, precision_of
 from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.predict.learnt import placed, placed_tables
 from epochcost.predict.rates import without_repeats
@@ -106,12 +107,13 @@ def gpu_rates(
     """
     for result in _of_whole_steps(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)
-        plain = not trial.variant and trial.session.threads == 0
+        plain = trial.variant in ("", trial.precision) and trial.session.threads == 0
         kin = profile is not None and not profile.recurrent_flops and has_kin(profile, published)
         if result.hardware == hardware.id and plain and kin and profile is not None:
             seconds = statistics.median(result.measurement.samples_seconds)
             work = _work(trial.model, profile, trial.mode, trial.batch_size, software, device)
-            yield as_rate(work, trial.batch_size / seconds)
+            precise = replace(work, precision=precision_of(trial.precision))
+            yield as_rate(precise, trial.batch_size / seconds)
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
