@@ -92,6 +92,21 @@ def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
     assert shown["about"] == "Requests of 200 tokens read and 100 written."
 
 
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_a_run_that_ended_after_one_phase_is_shown(tmp_path: Path, phase: str) -> None:
+    """The page has the phase, and the form has no machine that it cannot compute."""
+    project(tmp_path)
+    with_room(tmp_path)
+    store = tmp_path / "docs/data/results"
+    for path in store.rglob("*.json"):
+        if phase not in path.read_text("utf-8"):
+            path.unlink()
+    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
+    site = built(tmp_path)
+    assert "Measured phases" in site.pages["models/tiny.md"]
+    assert '"decoders":[]' in str(site.files[f"{traffic.FOLDER}/tiny.js"])
+
+
 def test_the_largest_load_is_stated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages and the form take it from the constant with which machines are counted."""
     for module in (decoder, home, traffic):

@@ -66,7 +66,12 @@ class TimedDecoder:
 
     @property
     def sequences(self) -> tuple[int, ...]:
-        """The numbers of sequences with which decoding was timed, ascending."""
+        """The numbers of sequences with which decoding was timed, ascending.
+
+        Empty if no prompt was: a run that ended early may have a single phase.
+        """
+        if not self.steps("prefill", 1):
+            return ()
         return tuple(
             sorted({timed.sequences for timed in self.phases if timed.phase.name == "decode"})
         )

@@ -61,7 +61,11 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
         named = (api for api in report.catalogue.apis.values() if api.model == name)
         apis = [api for api in named if not api.doubt]
         published = {
-            "decoders": [_decoder(report, timed) for timed in report.decoders.get(name, ())],
+            "decoders": [
+                _decoder(report, timed)
+                for timed in report.decoders.get(name, ())
+                if timed.sequences
+            ],
             "apis": [_api(api) for api in apis],
         }
         yield f"{FOLDER}/{name}.js", as_script(f"epochcost-tokens/{name}", published)
