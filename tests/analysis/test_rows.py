@@ -231,6 +231,25 @@ def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
     assert alone == second
 
 
+def test_predictions_of_published_programs_precede_those_of_our_runtime(report: Report) -> None:
+    """Even if the range of ours is narrower; the answer is that of the command and the form."""
+    rows = [row for row in rows_by_workload(report, "net") if row.observed.kind == "published"]
+    predictions = [
+        replace(
+            row,
+            observed=replace(row.observed, kind="predicted", stack=stack),
+            costs={
+                goal: replace(cost, high=cost.high * wider)
+                for goal, cost in row.costs.items()
+                if isinstance(cost, Estimate)
+            },
+        )
+        for stack, wider in (("onnxruntime", 1), ("published", 2))
+        for row in rows
+    ]
+    assert {row.observed.stack for row in better_known(predictions, "epoch")} == {"published"}
+
+
 def test_an_assumed_price_never_leads(report: Report) -> None:
     """The least cost is at an assumed price; the answer is the best list price."""
     rows = rows_by_workload(report, "net")

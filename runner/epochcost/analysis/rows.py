@@ -7,7 +7,6 @@ never merged, and a missing price stays missing.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from epochcost.analysis.observations import Goal, Kind, Observation
 from epochcost.analysis.odds import Odds, draws_along, odds
 from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced
 from epochcost.cost.compare import Accuracy
-from epochcost.cost.estimate import WIDEST
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError
@@ -155,8 +153,8 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
     Stacks whose cheapest answer has no caveat and a stated precision come first. Among these, a
-    measured answer precedes a published one, which precedes a predicted one; a narrow prediction
-    precedes a wide one.
+    measured answer precedes a published one, which precedes a predicted one. If both are predicted,
+    published programs precede our runtime, which was timed on fewer GPUs.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -167,15 +165,13 @@ def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     return next(iter(by_stack(rows, goal)), ())
 
 
-def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, float]:
+def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool]:
     best = next(iter(ranking(rows, goal)), None)
-    cost = best.estimate(goal) if best else None
-    if best is None or cost is None:
-        return True, True, len(_KINDS), math.inf
-    ends = max(cost.low, cost.mean / WIDEST)
-    spread = float(cost.high / ends) if ends else math.inf
-    kind = _KINDS.index(best.observed.kind)
-    return bool(best.reservation), not best.observed.precision, kind, spread
+    if best is None:
+        return True, True, len(_KINDS), True
+    observed = best.observed
+    kind, published = _KINDS.index(observed.kind), observed.stack == "published"
+    return bool(best.reservation), not observed.precision, kind, not published
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
