@@ -112,7 +112,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
 
 
 def scenarios(share: float) -> str:
-    """Write a probability for readers ("97 of 100"); 0 or 100 only if it is certain."""
+    """Format a probability for readers ("97 of 100"); 0 or 100 only if it is certain."""
     percent = round(100 * share)
     if percent in {0, 100} and 0 < share < 1:
         return "over 99 of 100" if percent else "under 1 of 100"

@@ -142,7 +142,7 @@ def _batching_words(load: Load, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedRate:
-    """Measurements while requests arrive at a constant mean rate and are answered as fast.
+    """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
     If a hundred requests arrive at random times, their rate differs from the intended rate by about
     a tenth.
@@ -180,9 +180,9 @@ class ServedRate:
 class ServedDecoder:
     """Measurements of a decoder behind a serving engine, on a machine and in a precision.
 
-    ``rates`` has measurements in ascending order, up to the highest rate that meets the bounds; it
-    is empty if no rate does. ``joules_per_token`` is the energy that ``meters`` read over the whole
-    trial, divided by all tokens read and written.
+    ``rates`` has the measurements at ascending rates of requests. The last is the highest rate at
+    which latencies keep their bounds; without such a rate, ``rates`` is empty. ``joules_per_token``
+    is the energy that ``meters`` read over the whole trial, divided by all tokens read and written.
     """
 
     model: str
@@ -201,7 +201,7 @@ class ServedDecoder:
 
     @property
     def highest(self) -> ServedRate | None:
-        """The highest rate that meets the bounds."""
+        """Measurements at the highest rate at which latencies keep their bounds."""
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:

@@ -248,7 +248,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield how often the choice meets the limits and how often it is best, and its extra cost."""
+    """Yield sentences on how often the choice keeps the limits, and how often it is the best."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:

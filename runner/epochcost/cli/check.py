@@ -105,7 +105,7 @@ def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    """Yield the faults of tables that are named by the checked specs of observations."""
+    """Yield the faults of the CSV tables that the specs of published tables in ``files`` name."""
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415

@@ -19,7 +19,7 @@ such as a GPU, memory or disk; 130 interrupted.
 
 
 def commands_page() -> str:
-    """Write in Markdown the purpose, arguments, options and an example of each command."""
+    """Render a Markdown page with purpose, arguments, options and an example of each command."""
     lines = (line for name in COMMANDS for line in _command(name, load_command(name)))
     return "\n".join((_INTRODUCTION, *lines))
 

@@ -99,7 +99,7 @@ def show_doubts(results: Sequence[Result]) -> None:
 
 
 def served_words(trial: Trial, served: ServingRecord) -> str:
-    """Write the latency and rate of a serving trial in a line."""
+    """Format the latency and rate of a serving trial in a line."""
     run = served.run
     if run is None:
         count = len(served.runs)
@@ -154,7 +154,7 @@ def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
 
 
 def limit_words(limit: BatchLimit) -> str:
-    """Write in a line the largest batch of a sweep, and what ended the sweep."""
+    """Format the largest batch of a sweep and what ended the sweep, in one line."""
     trial = limit.trial
     work = f"{trial.model} {trial.mode} {trial.provider}"
     variant = f", {trial.variant}" if trial.variant else ""

@@ -53,7 +53,7 @@ class TimeLeft:
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
-        """Set the visits that the run will make, in their order."""
+        """Replace the list of remaining visits, in the order in which the run makes them."""
         self._waiting = [
             (visit.trial.id, float(visit.expected_seconds) + _OVERHEAD_SECONDS) for visit in visits
         ]
@@ -63,9 +63,9 @@ class TimeLeft:
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
-        """Note that the current visit ended; if it was skipped, the estimated pace stays the same.
+        """Remove the current visit; if it was ``measured``, its duration updates the estimate.
 
-        The later visits of a trial that is ``given_up`` are removed.
+        If the trial is ``given_up``, its later visits are removed too.
         """
         name, expected = self._waiting.pop(0)
         if measured:
@@ -83,7 +83,7 @@ class TimeLeft:
 
 
 def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
-    """Write the outcome of a trial in one line."""
+    """The outcome of a trial in one line."""
     if isinstance(event, Exhausted):
         return "out of memory, which bounds the sweep"
     if isinstance(event, Failed):
@@ -101,7 +101,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
 
 
 def kept_words(event: Failed) -> str:
-    """Say how many rounds a failed trial had stored before; empty if none."""
+    """The number of rounds that a failed trial had stored, in brackets; empty for none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 

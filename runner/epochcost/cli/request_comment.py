@@ -160,7 +160,7 @@ def _read_part(name: str, value: object) -> Part:
 
 
 def markdown(comment: Comment) -> str:
-    """Write a comment in Markdown, at most 60,000 bytes; empty if there is nothing to report."""
+    """Render a comment in Markdown, at most 60,000 bytes; empty if there is nothing to report."""
     if comment == Comment():
         return ""
     parts, text = dict(comment.parts), f"{MARKER}\n"

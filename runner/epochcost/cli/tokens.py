@@ -244,7 +244,7 @@ def _per_second(rate: Decimal) -> str:
 
 
 def _likely(offer: ServingOffer) -> str:
-    """Write the range of the cost; empty if the cost is a single amount."""
+    """Format the range of the cost; empty if the cost is a single amount."""
     if offer.per_million.low == offer.per_million.high:
         return ""
     return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)

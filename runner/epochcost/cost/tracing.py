@@ -138,12 +138,12 @@ def _either(condition: Condition, then: Any, otherwise: Any) -> Any:
 
 
 def maximum(first: Decimal, second: Decimal) -> Decimal:
-    """The larger of two numbers."""
+    """The larger of two numbers or symbols, which Python's ``max`` cannot compare."""
     return _extreme("max", first >= second, first, second)
 
 
 def minimum(first: Decimal, second: Decimal) -> Decimal:
-    """The smaller of two numbers."""
+    """The smaller of two numbers or symbols, which Python's ``min`` cannot compare."""
     return _extreme("min", first <= second, first, second)
 
 

@@ -220,7 +220,7 @@ class _Scenario(LoadGenTrial):
 
 
 class ServedModel:
-    """A model that is called with the numbers of examples; it copies the outputs to the host.
+    """A model that runs the examples with the given indices and copies its outputs to the host.
 
     ``placement`` is the proof of where the nodes of the largest batch size ran; ``first_outputs``
     are the outputs of that batch size for the first examples. Carried state is reset at each call,

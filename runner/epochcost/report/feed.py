@@ -35,7 +35,7 @@ class Entry:
 
 
 def feed(report: Report) -> str:
-    """Write the feed of a site, with the newest entry first."""
+    """Render the feed of a site, with the newest entry first."""
     moved = map(_moved, moved_prices(report.catalogue))
     entries = list(islice(chain(_changes(report), moved), _MOST))
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")

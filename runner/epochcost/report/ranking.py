@@ -76,7 +76,7 @@ class Contender:
 
     @property
     def amount(self) -> str:
-        """Write the machine's cost for readers; a cost that was not timed gets fewer digits."""
+        """Format the machine's cost for readers; a cost that was not timed gets fewer digits."""
         timed = self.mark.startswith(("measured", "published"))
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 

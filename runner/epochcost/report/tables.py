@@ -67,7 +67,7 @@ def _text(column: Column, value: Value) -> str:
 
 
 def as_html(table: Table) -> str:
-    """Write the table as HTML in one line, with columns aligned as Markdown aligns them."""
+    """Render the table as HTML in one line, with columns aligned as Markdown aligns them."""
     aligned = [
         "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
     ]
@@ -83,7 +83,7 @@ def _line(tag: str, aligned: Iterable[str], cells: Iterable[str]) -> str:
 
 
 def as_csv(table: Table, *, guarded: bool = True) -> str:
-    """Write the table as CSV with a header line; unknown values are empty.
+    """Render the table as CSV with a header line; unknown values are empty.
 
     ``guarded`` changes texts that a spreadsheet would run as formulas.
     """
@@ -95,7 +95,7 @@ def as_csv(table: Table, *, guarded: bool = True) -> str:
 
 
 def as_json(table: Table) -> str:
-    """Write the table as JSON: the meaning of each column, then a line with an object for each row.
+    """Render the table as JSON: the meaning of each column, then one object per row and line.
 
     Numbers are 64-bit floats; CSV has all their digits.
     """
@@ -107,7 +107,7 @@ def as_json(table: Table) -> str:
 
 
 def as_script(name: str, value: Any) -> str:
-    """Write JSON as a script that sets a variable, because a page on the disk cannot fetch data."""
+    """Render JSON as a script that sets a variable, since a page on the disk cannot fetch data."""
     data = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return f'window["{name}"]={data};\n'
 

@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """Write the kind of evidence for readers."""
+    """Format the kind of evidence for readers."""
     return mark.replace(", price assumed", " · assumed price")
 
 
@@ -54,7 +54,7 @@ def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
 
 
 def cost_words(cost: Cost | None) -> str:
-    """Write the amount of a cost, or "no price"; a dash for None, if the goal has no cost."""
+    """Format the amount of a cost, or "no price"; a dash for None, if the goal has no cost."""
     if cost is None:
         return "—"
     if isinstance(cost, Unpriced):
@@ -73,14 +73,14 @@ def time_range(time: Time) -> str:
 
 
 def time_words(time: Time | Decimal | float | None) -> str:
-    """Write a duration; a dash if it is unknown."""
+    """Format a duration; a dash if it is unknown."""
     if time is None:
         return "—"
     return seconds(float(time.mean if isinstance(time, Time) else time))
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """Write the wider half of an interval in percent of the mean; empty if there is no interval."""
+    """Format the wider half of an interval in percent of the mean; empty without an interval."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:
@@ -90,13 +90,13 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """Write a factor without the word "times", and as a fraction (1/94) if it is far below 1."""
+    """Format a factor without the word "times", and as a fraction (1/94) if it is far below 1."""
     value = factor.mean if isinstance(factor, Bounded) else factor
     return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
 
 def times_range(factor: Bounded) -> str:
-    """Write the interval of a factor; empty without one, "uncertain" if it is too wide."""
+    """Format the interval of a factor; empty without one, "uncertain" if it is too wide."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:
@@ -105,57 +105,57 @@ def times_range(factor: Bounded) -> str:
 
 
 def per_second_words(rate: Decimal) -> str:
-    """Write requests a second, with two digits if the rate is below a hundred."""
+    """Format requests a second, with two digits if the rate is below a hundred."""
     return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 
 def rate_words(amount: Decimal, currency: str) -> str:
-    """Write a price with exactly the digits of its source."""
+    """Format a price with exactly the digits of its source."""
     digits = plain(amount)
     whole, point, cents = digits.partition(".")
     return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
 
 
 def hour_words(price: Price) -> str:
-    """Write the amount that a rented plan charges for a running hour, to five decimals."""
+    """Format the amount that a rented plan charges for a running hour, to five decimals."""
     hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
     return rate_words(round(hour, 5), price.currency)
 
 
 def hour_about(price: Price) -> str:
-    """Write the price of an hour under a rented plan, rounded for sentences."""
+    """Format the price of an hour under a rented plan, rounded for sentences."""
     return amount_in_sentence(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
-    """Write the mean price of an hour of a machine that runs for a month, rounded for sentences."""
+    """Format the mean hourly price of a machine that runs for a month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
 
 
 def amount_in_sentence(amount: Decimal, currency: str) -> str:
-    """Write an amount to the cent; from a hundred upward without cents."""
+    """Format an amount to the cent; from a hundred upward without cents."""
     return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
 def month_words(per_million: Decimal, currency: str, requests: Requests) -> str:
-    """Write the cost of a month of requests at a cost of a million tokens."""
+    """Format the cost of a month of requests at a cost of a million tokens."""
     return f"{amount_in_sentence(per_million * requests.millions_a_month, currency)} a month"
 
 
 def place_words(price: Price) -> str:
-    """Write provider, plan and region of a price."""
+    """Format provider, plan and region of a price."""
     return ", ".join(filter(None, (price.provider, price.plan_words, price.region)))
 
 
 def plan_note(price: Price) -> str:
-    """Write provider, plan and date of a price, and the parts that no source confirms."""
+    """Format provider, plan and date of a price, and the parts that no source confirms."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     return f"{price.provider}, {price.plan_words}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:
-    """Write a price plan with its exact price of an hour and its date."""
+    """Format a price plan with its exact price of an hour and its date."""
     hour = "owned" if price.owned else hour_words(price)
     return f"{hour}, {price.provider} {price.plan_words}, {price.as_of}"
 

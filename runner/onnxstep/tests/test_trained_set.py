@@ -35,7 +35,7 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """A doubt is a ModelWarning at the caller's line, which a caller can silence."""
+    """A doubt about the trained set is reported as a ModelWarning at the caller's line."""
     with pytest.warns(
         ModelWarning, match=r"each is trained apart again: 1\.norm\.weight"
     ) as caught:

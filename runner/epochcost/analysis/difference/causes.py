@@ -48,7 +48,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under a price plan, ``before`` and ``after``; None in a revision without it.
+    """A job's cost under a price plan in two revisions; None if a revision has no such figure.
 
     If the job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the
     job was measured again without a significant change.
@@ -61,14 +61,14 @@ class ChangedCost:
 
     @property
     def figure(self) -> Figure:
-        """The figure after the change; the one before if there is none after."""
+        """The figure of the later revision, or of the earlier one if the later has none."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
         return either
 
     @property
     def amount(self) -> Decimal | None:
-        """The cost after minus the cost before; None if one is unknown or the currencies differ."""
+        """The cost after minus the cost before; None if either is unknown or currencies differ."""
         if self.before is None or self.after is None:
             return None
         old, new = self.before.cost, self.after.cost
@@ -123,7 +123,7 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
 def _timed(
     old: Figure, new: Figure, results: list[Result], time: TimeChange | None
 ) -> tuple[Cause, ...]:
-    """Yield the cause of a changed time, unless the change is not significant."""
+    """The cause of a changed time; empty if the change is not significant."""
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
         return (Cause("prediction", "its data or code changed"),)
     if time is None or not time.significant:

@@ -185,7 +185,7 @@ _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 
 
 def dictionary_page() -> str:
-    """Write the data dictionary as a Markdown page."""
+    """The data dictionary as a Markdown page."""
     rows = (
         f"| `{entry.name}` | {entry.type} | {entry.unit} | {entry.meaning} | {entry.empty} |"
         for entry in ENTRIES

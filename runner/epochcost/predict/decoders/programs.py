@@ -39,13 +39,13 @@ def _groups(case: Case) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of a software's efficiencies: for all rows together, and for each group."""
+    """Logarithms of fitted efficiencies: ``pooled`` from all rows, ``named`` by software group."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
     def law(self, cases: Sequence[Case]) -> Vector:
-        """Logarithms of the seconds that the law predicts with the efficiencies of each program."""
+        """Predicted logarithms of the cases' seconds, by the smallest fitted group of each case."""
         result = np.empty(len(cases))
         places = group_by(range(len(cases)), lambda at: _groups(cases[at]))
         for groups, members in places.items():

@@ -146,7 +146,7 @@ def finding(contest: Contest, job: str) -> str:
 
 
 def _unmeasured(mark: str) -> str:
-    """Write the kind of evidence in brackets; empty for measured times."""
+    """Format the kind of evidence in brackets; empty for measured times."""
     kind = mark.partition(",")[0]
     return "" if kind == "measured" else f" ({kind})"
 

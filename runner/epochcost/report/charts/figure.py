@@ -80,6 +80,6 @@ def ends(value: Time | Estimate | Bounded) -> Ends:
 
 
 def day_range(days: Iterable[dt.date]) -> str:
-    """Write the first and the last of some days ("… to …"), or one day if they are equal."""
+    """Format the first and the last of some days ("… to …"), or one day if they are equal."""
     ordered = sorted(days)
     return " to ".join(dict.fromkeys(str(day) for day in (ordered[0], ordered[-1])))

@@ -144,7 +144,7 @@ def series_colour(number: int) -> str:
 
 
 def stylesheet() -> str:
-    """Write the style sheet of all colours, for light and dark pages, embedded charts and print."""
+    """Render the style sheet of all colours: for light and dark pages, embedded charts, print."""
     light, dark = (_declarations(variables) for variables in (LIGHT, DARK))
     return (
         f":root, [data-md-color-scheme=default] {{\n{light}}}\n"

@@ -111,7 +111,7 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 
 
 def script(report: Report) -> str:
-    """Write the answers for all models and jobs as a script, which any page can load."""
+    """Render the answers for all models and jobs as a script, which any page can load."""
     data = {
         f"{workload.key}/{job}": _answer(report, workload, job, contest)
         for workload in report.workloads

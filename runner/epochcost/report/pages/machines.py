@@ -46,7 +46,7 @@ class JobHere:
 
     @property
     def likely(self) -> str:
-        """Write the factor's 90 % interval and the odds that this machine is cheaper, if known."""
+        """Format the factor's 90 % interval and the odds that this machine is cheaper, if known."""
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""

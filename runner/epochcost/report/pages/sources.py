@@ -201,7 +201,7 @@ def _time_words(timing: Timing) -> str:
 
 
 def _spread(value: Decimal | None, spread: Decimal | None) -> str | None:
-    """Write a value and its spread with the source's digits, including trailing zeros."""
+    """Format a value and its spread with the source's digits, including trailing zeros."""
     if value is None:
         return None
     return f"{value:,f} ± {spread:f}" if spread else f"{value:,f}"

@@ -17,7 +17,7 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 
 @gradient("Relu", versions=(6, 13, 14))
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(max(x, 0)) = dx if y ≠ 0, else 0.
+    """Gradient by d(max(x, 0)) = dx if y ≠ 0, else 0.
 
     For float32 this is a steep HardSigmoid, which the CPU computes on all threads
     (benchmarks/rules/relu.py). It is below 1 only for y < 2⁻¹²⁷, less than the smallest normal
@@ -36,7 +36,7 @@ def leaky_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("PRelu", versions=(7, 9, 16))
 def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(max(x, 0) + s min(x, 0)) = (1 if x > 0, else s) dx + min(x, 0) ds, for slopes s."""
+    """Gradient by d(max(x, 0) + s min(x, 0)) = (1 if x > 0, else s) dx + min(x, 0) ds."""
     x, slope = node.input(0), node.input(1)
     ds = dy * _negative_part(op, x) if node.wants(1) else None
     return dy * _by_sign(op, x, slope), ds
@@ -83,7 +83,10 @@ def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("HardSwish", versions=(14, 22))
 def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x h) = (h + x / 6 if |x| < 3, else h) dx, with h = min(max(x / 6 + 1/2, 0), 1)."""
+    """Gradient by d(x h) = (h + x / 6 if |x| < 3, else h) dx.
+
+    Here h = min(max(x / 6 + 1/2, 0), 1).
+    """
     sixth = node.x * (1 / 6)
     h = op.Clip(sixth + 0.5, op.scalar(0.0, dy.elem_type), op.scalar(1.0, dy.elem_type))
     inside = op.Less(op.Abs(node.x), op.scalar(3.0, dy.elem_type))
@@ -92,32 +95,32 @@ def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Sigmoid", versions=(6, 13))
 def sigmoid(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(σ(x)) = σ(x) (1 - σ(x)) dx."""
+    """Gradient by d(σ(x)) = σ(x) (1 - σ(x)) dx."""
     return dy * (node.y * (1.0 - node.y))
 
 
 @gradient("Tanh", versions=(6, 13))
 def tanh(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(tanh x) = (1 - tanh² x) dx."""
+    """Gradient by d(tanh x) = (1 - tanh² x) dx."""
     return dy * (1.0 - node.y * node.y)
 
 
 @gradient("Softplus", versions=(1, 22))
 def softplus(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(ln(1 + eˣ)) = σ(x) dx."""
+    """Gradient by d(ln(1 + eˣ)) = σ(x) dx."""
     return dy * op.Sigmoid(node.x)
 
 
 @gradient("Softsign", versions=(1, 22))
 def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x / (1 + |x|)) = dx / (1 + |x|)²."""
+    """Gradient by d(x / (1 + |x|)) = dx / (1 + |x|)²."""
     denominator = op.Abs(node.x) + 1.0
     return dy / (denominator * denominator)
 
 
 @gradient("Gelu", versions=(20,))
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Φ(x)) = (Φ(x) + x φ(x)) dx, or the derivative of the tanh approximation.
+    """Gradient by d(x Φ(x)) = (Φ(x) + x φ(x)) dx, or the derivative of the tanh approximation.
 
     Φ and φ are the distribution and the density of the standard normal distribution.
     """
@@ -145,7 +148,7 @@ def gelu_tanh_slope(x: Value) -> Value:
 
 @gradient("Softmax", versions=(13,))
 def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(p) = p (dx - Σ p dx) for p, the softmax of x; sums run along the axis."""
+    """Gradient by d(p) = p (dx - Σ p dx) for p, the softmax of x; sums run along the axis."""
     weighted = dy * node.y
     axis = op.integers(node.attribute("axis"))
     return weighted - node.y * op.ReduceSum(weighted, axis, keepdims=1)
@@ -153,7 +156,7 @@ def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LogSoftmax", versions=(13,))
 def log_softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(log p) = dx - Σ p dx for p, the softmax of x; sums run along the axis."""
+    """Gradient by d(log p) = dx - Σ p dx for p, the softmax of x; sums run along the axis."""
     axis = op.integers(node.attribute("axis"))
     return dy - op.Exp(node.y) * op.ReduceSum(dy, axis, keepdims=1)
 

@@ -29,7 +29,10 @@ _EPSILON = 1e-12
 
 @contributed("Gelu")
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Φ(x)) = (Φ(x) + x φ(x)) dx, with the standard normal distribution Φ and its density φ."""
+    """Gradient by d(x Φ(x)) = (Φ(x) + x φ(x)) dx.
+
+    Φ and φ are the distribution and the density of the standard normal distribution.
+    """
     return dy * gelu_slope(node.x)
 
 

@@ -17,7 +17,10 @@ _BYTE = 8
 
 @gradient("MatMulNBits", versions=(VERSION,), domain=DOMAIN)
 def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Wᵀ + b) = dx Wᵀ + db; the weights W [N, K] are dequantized for each product."""
+    """Gradient by d(x Wᵀ + b) = dx Wᵀ + db.
+
+    The weights W [N, K] are dequantized for each product.
+    """
     if node.wants(2):
         raise ModelError(f"{node.label}: scales of quantized weights are not trained; freeze them")
     return op.MatMul(dy, _weights(node, dy)), None, None, None, None, dy

@@ -22,7 +22,10 @@ _TALL = 4
 
 @gradient("Gemm", versions=(7, 9, 11, 13))
 def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(α A' B' + β C) = α dA' B' + α A' dB' + β dC; A' is A or Aᵀ, and B' is B or Bᵀ."""
+    """Gradient by d(α A' B' + β C) = α dA' B' + α A' dB' + β dC.
+
+    A' is A or Aᵀ, and B' is B or Bᵀ.
+    """
     a, b = node.input(0), node.input(1)
     alpha, beta = node.attribute("alpha"), node.attribute("beta")
     ta, tb = node.attribute("transA"), node.attribute("transB")
@@ -43,7 +46,10 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("MatMul", versions=(1, 9, 13))
 def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(A B) = dA B + A dB; a vector operand counts as a matrix with one row or one column."""
+    """Gradient by d(A B) = dA B + A dB.
+
+    A vector operand counts as a matrix with one row or one column.
+    """
     return matmul_cotangents(node.input(0), node.input(1), dy)
 
 

@@ -19,53 +19,56 @@ from onnxstep.registry import Cotangents, Node, gradient, refused, zero
 
 @gradient("Add", versions=(7, 13, 14))
 def add(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """D(a + b) = da + db."""
+    """Gradient by d(a + b) = da + db."""
     return dy, dy
 
 
 @gradient("Sub", versions=(7, 13, 14))
 def sub(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """D(a - b) = da - db."""
+    """Gradient by d(a - b) = da - db."""
     return dy, -dy
 
 
 @gradient("Mul", versions=(7, 13, 14))
 def mul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a b) = b da + a db."""
+    """Gradient by d(a b) = b da + a db."""
     a, b = node.input(0), node.input(1)
     return dy * b, dy * a
 
 
 @gradient("Div", versions=(7, 13, 14))
 def div(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a / b) = da / b - y db / b, with y = a / b."""
+    """Gradient by d(a / b) = da / b - y db / b, with y = a / b."""
     da = dy / node.input(1)
     return da, -(da * node.y)
 
 
 @gradient("Mod", versions=(10, 13, 28))
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a - q b) = da - q db; the rounded quotient q = (a - y) / b has the derivative 0."""
+    """Gradient by d(a - q b) = da - q db.
+
+    The rounded quotient q = (a - y) / b has the derivative 0.
+    """
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
 
 
 @gradient("Sum", versions=(8, 13))
 def sum_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a + b + …) = da + db + …."""
+    """Gradient by d(a + b + …) = da + db + …."""
     return [dy] * len(node.inputs)
 
 
 @gradient("Mean", versions=(8, 13))
 def mean(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D((a + b + …) / n) = (da + db + …) / n."""
+    """Gradient by d((a + b + …) / n) = (da + db + …) / n."""
     count = len(node.inputs)
     return [dy * (1 / count)] * count
 
 
 @gradient("Pow", versions=(7, 12, 13, 15))
 def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
+    """Gradient by d(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
 
     As in PyTorch, the factor of da is 0 if b = 0, and the factor of db is 0 if a = 0 ≤ b.
     """
@@ -110,37 +113,37 @@ def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 @gradient("Identity", versions=(1, 13, 14, 16, 19, 21, 23, 24, 25))
 def identity(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """D(x) = dx."""
+    """Gradient by d(x) = dx."""
     return dy
 
 
 @gradient("Neg", versions=(6, 13))
 def neg(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """D(-x) = -dx."""
+    """Gradient by d(-x) = -dx."""
     return -dy
 
 
 @gradient("Abs", versions=(6, 13))
 def abs_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D|x| = sgn(x) dx, which is 0 at x = 0, as in PyTorch."""
+    """Gradient by d|x| = sgn(x) dx, which is 0 at x = 0, as in PyTorch."""
     return dy * op.Sign(node.x)
 
 
 @gradient("Reciprocal", versions=(6, 13))
 def reciprocal(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(1 / x) = -y² dx, with y = 1 / x."""
+    """Gradient by d(1 / x) = -y² dx, with y = 1 / x."""
     return -(dy * node.y * node.y)
 
 
 @gradient("Sqrt", versions=(6, 13))
 def sqrt(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(√x) = dx / (2 √x)."""
+    """Gradient by d(√x) = dx / (2 √x)."""
     return dy * 0.5 / node.y
 
 
 @gradient("Log", versions=(6, 13))
 def log(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(ln x) = dx / x."""
+    """Gradient by d(ln x) = dx / x."""
     return dy / node.x
 
 
@@ -176,7 +179,10 @@ def indicator(condition: Value, like: Value) -> Value:
 
 @gradient("Where", versions=(9, 16))
 def where(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(c ? a : b) = c ? da : db; selecting keeps NaN of the other branch out of the gradient."""
+    """Gradient by d(c ? a : b) = c ? da : db.
+
+    Selecting, unlike multiplying by c, keeps NaN of the other branch out of the gradient.
+    """
     chosen, none = node.input(0), op.scalar(0.0, dy.elem_type)
     da = op.Where(chosen, dy, none) if node.wants(1) else None
     db = op.Where(chosen, none, dy) if node.wants(2) else None

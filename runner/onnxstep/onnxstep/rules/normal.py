@@ -291,9 +291,9 @@ def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
 
 @gradient("Dropout", versions=(12, 13, 22))
 def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x m / (1 - r)) = m / (1 - r) dx, with the mask m of the forward pass and the ratio r.
+    """Gradient by d(x m / (1 - r)) = m / (1 - r) dx, for the dropout ratio r.
 
-    In inference mode the node returns x, so dy passes on.
+    m is the mask of the forward pass. In inference mode the node returns x, so dx is dy.
     """
     training = node.optional_input(2)
     if training is None:

@@ -54,7 +54,10 @@ def _unpools(op: Builder, node: Node, view: Window) -> bool:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(y) = Σ dx / n over each window of n elements; ``count_include_pad`` counts padding too."""
+    """Gradient by d(Σ x / n) = Σ dx / n over each window of n elements.
+
+    If the node has ``count_include_pad``, n counts padding too.
+    """
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
 
@@ -115,7 +118,7 @@ def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
 
 @gradient("GlobalAveragePool", versions=(1, 22))
 def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Σ x / n) = Σ dx / n."""
+    """Gradient by d(Σ x / n) = Σ dx / n."""
     return op.Expand(dy * (dy.size / node.x.size), op.integers(*node.x.shape))
 
 

@@ -84,7 +84,10 @@ def _interpolation(op: Builder, node: Node, axis: int) -> Value:
 
 
 def _linear_attributes(node: Node) -> dict[str, Any]:
-    """The node's attributes except axes and fill value, for resizing the unit vectors."""
+    """The node's attributes for `_interpolation`, which resizes unit vectors along one axis.
+
+    The fill value is left out: it is a constant, so its derivative is 0.
+    """
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
     return {
         entry.name: helper.get_attribute_value(entry)

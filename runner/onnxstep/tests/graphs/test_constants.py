@@ -77,13 +77,13 @@ UNTRAINED = {
 
 @pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
 def test_weights_are_trained(nodes: str, value: object) -> None:
-    """Weights are parameters, whether they have first values or trained ones."""
+    """Weights are parameters, whether they have initial values or trained ones."""
     assert constants(model_with(nodes, a=value)) == {}
 
 
 @pytest.mark.parametrize(("nodes", "value"), UNTRAINED.values(), ids=UNTRAINED)
 def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> None:
-    """Bounds, shapes, angles and numbers that look typed are constants."""
+    """Bounds, shapes, angles and numbers that look typed by hand are constants."""
     assert list(constants(model_with(nodes, a=value))) == ["a"]
 
 
@@ -106,13 +106,16 @@ def test_the_exporter_knows_best() -> None:
 
 
 def test_a_model_of_such_numbers_alone_is_trained() -> None:
-    """If all weights of a model look typed, as in examples, they are parameters."""
+    """If a model has only numbers that look typed by hand, as in examples, they are parameters."""
     text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
     assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
 
 
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
-    """A number named like an attribute of the module is a parameter in a traced file."""
+    """A scalar of a traced export is trained if it has the name of an attribute of the module.
+
+    Constants of the program, buffers and masks are not trained.
+    """
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
     nodes += [
