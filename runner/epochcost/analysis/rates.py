@@ -127,7 +127,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Yield our latest valid results on a machine's CPUs, all or only some of them."""
+    """Yield our latest valid results on CPUs: on all CPUs of a machine, or on some of them."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
@@ -148,7 +148,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
-    """Yield published training times of our models on one machine of the catalogue."""
+    """Yield published training times of our models on a single machine without accelerators."""
     for source in catalogue.published.values():
         for timing in source.timings if source.model in catalogue.models else ():
             hardware = catalogue.hardware[timing.hardware]

@@ -221,7 +221,10 @@ class ServedDecoder:
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
-    """Yield every decoder behind an engine on a whole machine, at the cheapest current price."""
+    """Yield the measurements of decoders that an engine served on a whole machine.
+
+    Each has the cheapest current price of its machine.
+    """
     requested = [
         stored for stored in inputs.stored if isinstance(stored.result.trial.work, Requests)
     ]

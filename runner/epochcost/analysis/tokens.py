@@ -119,8 +119,8 @@ class Capacity:
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
     """Yield the machine's capacity for each number of sequences whose phases have times.
 
-    Between two tokens, the machine reads prompts of new sequences: during an answer, each of the
-    other sequences is replaced once.
+    Between two tokens, the machine also reads new prompts: during an answer, each of the other
+    sequences ends and is replaced by a new one.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -140,7 +140,10 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Seconds between two tokens of an answer: a step, and a part of reading other prompts."""
+    """Mean seconds between two tokens of an answer.
+
+    They are a decode step and a share of the prefills of the other sequences' next requests.
+    """
     return step + prefill * (sequences - 1) / output
 
 
@@ -152,7 +155,7 @@ def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
 def rented_per_million(
     hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
 ) -> Decimal:
-    """Cost of a million tokens on rented machines, whether busy or idle."""
+    """Cost of a million tokens on rented machines, whose idle time is paid too."""
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
 

@@ -307,7 +307,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe the changed value of an input in percent, or as a factor from double upward."""
+    """Describe the changed value of an input: in percent, or as a factor if it is 2 or more."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:

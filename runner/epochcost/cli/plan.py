@@ -172,7 +172,7 @@ def plan(
 
 
 def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> None:
-    """Print which nodes would run on the CPU of a machine with a GPU, if this one has no GPU."""
+    """Without a GPU, print which nodes of the CUDA trials have no CUDA kernel."""
     trials = plan_elsewhere(catalogue, selection.request()).trials
     checks = list(check_trials(catalogue, trials))
     if output == "json":

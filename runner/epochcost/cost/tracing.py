@@ -79,7 +79,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of expressions; only `where` can branch on it."""
+    """A comparison of expressions, for `where` and `branch`; it has no truth value."""
 
     __slots__ = ()
 

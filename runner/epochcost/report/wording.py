@@ -139,7 +139,7 @@ def amount_in_sentence(amount: Decimal, currency: str) -> str:
 
 
 def month_words(per_million: Decimal, currency: str, requests: Requests) -> str:
-    """Format the cost of a month of requests at a cost of a million tokens."""
+    """Format the monthly cost of ``requests`` if a million tokens cost ``per_million``."""
     return f"{amount_in_sentence(per_million * requests.millions_a_month, currency)} a month"
 
 

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class BatchNormalization(OpRun):
-    """Uses running statistics except in training; onnx mixes in the batch's before opset 14."""
+    """Uses only running statistics outside training, unlike onnx before opset 14."""
 
     op_domain = ""
 

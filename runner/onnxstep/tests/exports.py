@@ -28,7 +28,7 @@ def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) ->
 
 
 def merged() -> onnx.ModelProto:
-    """Two layers with separate norms, whose scales and biases the exporter merged as equal."""
+    """Two layers with separate norms, whose equal scales and biases the exporter merged."""
     return traced(
         [
             helper.make_node("Identity", ["0.norm.weight"], ["1.norm.weight"]),

@@ -309,7 +309,7 @@ def run(first: int, count: int) -> collections.Counter[str]:
 
 @contextlib.contextmanager
 def _bounded(number: int) -> Iterator[None]:
-    """End the process with a traceback after a time limit; fail above a memory limit."""
+    """End the process if a mutation takes too long, and raise if it takes too much memory."""
     sys.stderr.write(
         f"mutation {number}\n"
     )  # the last line names the mutation that ended the process

@@ -66,7 +66,7 @@ def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
-    """Adapters first change no loss; after steps, W + A B · alpha / rank gives the same results."""
+    """New adapters leave the loss unchanged, and trained ones act as W + A B · alpha / rank."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
     losses, trained = _trained(adapted)
@@ -84,7 +84,10 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
 
 
 def test_patterns_choose_the_weights() -> None:
-    """Patterns also select weights of a weightless file, whose list gets the adapters."""
+    """Patterns also select weights in a file without weights.
+
+    The adapters are added to the file's list of parameters.
+    """
     model = _model()
     listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}
     del model.graph.initializer[:]

@@ -131,7 +131,7 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
     ],
 )
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
-    """A convolution that does not fill blocks stays in the plain layout, with equal results."""
+    """A convolution that does not fill blocks stays in the plain layout, and computes the same."""
     expected, _ = stepped(model, None)
     got, used = stepped(model, "cpu")
     assert DOMAIN not in {domain for domain, _ in used}
@@ -165,7 +165,7 @@ def test_cuda_has_no_blocks() -> None:
 
 @pytest.mark.parametrize(("rank", "window"), [(1, "3"), (3, "2, 2, 2")])
 def test_convolutions_of_other_ranks_stay_plain(rank: int, window: str) -> None:
-    """Convolutions over one or three axes stay in the plain layout, with equal results."""
+    """Convolutions over one or three axes stay in the plain layout, and compute the same."""
     kernel = tuple(int(length) for length in window.split(","))
     sizes = ",".join(["6"] * rank)
     text = f"g (float[16,16,{sizes}] x) => (float[n,m] y) {{ c = Conv (x, w) y = Flatten (c) }}"

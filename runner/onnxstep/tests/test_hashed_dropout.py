@@ -48,14 +48,14 @@ def masks_of(shape: tuple[int, ...], ratio: float, seed: int | None, runs: int) 
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of pairs of masks [n, …], each in units of its standard deviation by chance."""
+    """Correlation of each pair of masks [n, …], divided by its standard deviation under chance."""
     pairs = (first - stays) * (second - stays)
     each = pairs.reshape(len(pairs), -1)
     return each.sum(axis=1) / (stays * (1 - stays) * math.sqrt(each.shape[1]))
 
 
 def assert_chance(deviations: NDArray[np.float64]) -> None:
-    """The squares of these standardised deviations sum as by chance (chi-square, two-sided)."""
+    """Assert that standardised deviations are explained by chance (chi-square test, two-sided)."""
     chance = stats.chi2(deviations.size)
     total = float(np.sum(deviations**2))
     assert min(chance.cdf(total), chance.sf(total)) > LEAST_P, (total, deviations.size)
@@ -83,7 +83,7 @@ def test_masks_are_uniform_and_independent(shape: tuple[int, ...], ratio: float)
 
 @pytest.mark.parametrize(("down", "right"), [(1, 1), (2, 3), (7, 100)])
 def test_corners_of_rectangles_are_independent(down: int, right: int) -> None:
-    """The product of the four corners is as by chance, though their hashes have equal products."""
+    """The four corners of a rectangle drop independently, although their hashes are related."""
     each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60))) - 0.8
     corners = each[:, down:, right:] * each[:, :-down, right:]
     corners *= each[:, down:, :-right] * each[:, :-down, :-right]

@@ -61,7 +61,7 @@ def test_one_sgd_step_is_the_formula() -> None:
 
 
 def test_the_names_of_a_step() -> None:
-    """A step lists its data inputs, its parameters, its state, and what it carries."""
+    """A step names its data inputs, parameters, state, and the values for the next step."""
     step = training_step(
         model_of_text(LINEAR), StepOptions(optimizer=Momentum(0.9), dimensions={"batch": 8})
     )
@@ -189,7 +189,7 @@ def test_a_model_with_two_outputs_needs_a_name() -> None:
 
 
 def test_gradients_are_clipped_by_their_global_norm() -> None:
-    """All parameters together move by the learning rate times the bound, if the bound is small."""
+    """If the bound is small, the norm of all updates is the learning rate times the bound."""
     model = model_of_text(LINEAR)
     free = training_step(model, StepOptions(dimensions={"batch": 8}))
     step = training_step(model, StepOptions(dimensions={"batch": 8}, clip_norm=0.01))
@@ -223,7 +223,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A step for the CPU uses MaxUnpool, which CUDA lacks, and has equal results."""
+    """A step for the CPU uses MaxUnpool, which CUDA lacks, and equals a step for any provider."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "

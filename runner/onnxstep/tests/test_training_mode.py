@@ -83,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """Losses of as many steps as in that benchmark's script, and the final carried values."""
+    """Losses of as many steps as the reference numbers have, and the final carried values."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
@@ -210,7 +210,7 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
 
 
 def test_statistics_that_are_computed_are_not_carried() -> None:
-    """If the graph computes the statistics, they are no state, and training uses the batch's."""
+    """Statistics that the graph computes are no state, and training uses batch statistics."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
     step = training_step(

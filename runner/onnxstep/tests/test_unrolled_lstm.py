@@ -92,5 +92,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """LSTMs with other activations or lengths stay, with equal results."""
+    """An LSTM with other activations or with lengths is not unrolled, and computes the same."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

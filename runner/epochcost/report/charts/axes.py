@@ -78,13 +78,13 @@ def positions(drawn: Iterable[float], values: Sequence[float], length: float) ->
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round numbers in the domain: powers of ten and, if the domain is short, more between them."""
+    """Ticks at powers of ten within ``domain`` and, if it is short, at multiples between them."""
     low, high = domain
     return _thinned(_numbers(low, high, _leads(domain)), _numbers(low, high, (1.0,)), domain)
 
 
 def time_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round durations, from seconds to years, in a domain that is given in seconds."""
+    """Ticks (in seconds) at round numbers of seconds, minutes, hours and so on in ``domain``."""
     low, high = domain
     ticks: list[float] = []
     for unit, end in _TIME_UNITS:

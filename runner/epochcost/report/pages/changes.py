@@ -39,7 +39,7 @@ _TITLES = {
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield these pages, but the last two only if their files exist."""
+    """Yield the page of changes, then the changelog and the guide to contributing, if present."""
     yield _changed(report)
     for name, (title, description) in _FILES.items():
         if text := _text(report, name):

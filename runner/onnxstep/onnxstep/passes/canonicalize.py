@@ -132,8 +132,8 @@ def bind(
 ) -> onnx.ModelProto:
     """Copy of a model with a static shape for every tensor.
 
-    Raises ModelError as ``bind_dimensions`` does, and for values that are not tensors. If the
-    operator cannot be differentiated either, the message adds the reason.
+    Raises ModelError as ``bind_dimensions`` does, and for an output that is not a tensor. If the
+    operator at fault also lacks a gradient, the message says why.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -127,7 +127,7 @@ def test_size_must_be_a_positive_integer(size: object) -> None:
 
 
 def test_the_only_input_may_not_be_empty() -> None:
-    """Its dimension may have no name."""
+    """A size of 0 for the only input is refused, also for a dimension without a name."""
     with pytest.raises(ModelError, match="positive integer"):
         bind_dimensions(parsed("g (float[?] x) => (float[?] y) { y = Relu(x) }"), {"x[0]": 0})
 

@@ -35,7 +35,7 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_shapes_pass_through_contributed_operators() -> None:
-    """Shapes that are computed from the output of such an operator are known too."""
+    """Shapes that are computed from the output of a contributed operator are known too."""
     shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
     assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
     assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]

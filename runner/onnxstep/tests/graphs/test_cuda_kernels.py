@@ -129,7 +129,7 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """A step for CUDA cuts out no patches, which takes twice the time, with the same results."""
+    """A step for CUDA has a product for each kernel element: patches would take twice the time."""
     model = convolution(8, 3, attributes, group=1)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model

@@ -74,7 +74,7 @@ def test_ordinary_file_trains_its_float_initializers() -> None:
 
 
 def test_initializers_of_a_weightless_file_are_constants() -> None:
-    """A file with a list of parameters has no others."""
+    """A file with a list of parameters has no other parameters."""
     model = listing(ORDINARY.replace("float[4] a)", "float[4] b)"), {"b": B})
     assert [parameter.name for parameter in parameters(model)] == ["b"]
 

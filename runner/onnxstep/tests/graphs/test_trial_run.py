@@ -24,14 +24,14 @@ def _spin() -> None:
 
 
 def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy has a limit on CPU time; the message names the call and a remedy."""
+    """The copied process has a limit on CPU time; the message names the call and a remedy."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     with pytest.raises(ModelError, match="the check does not end within 1 s; export"):
         require_end(_spin, "the check")
 
 
 def test_a_call_that_ends_its_process_is_refused() -> None:
-    """A segmentation fault in onnx ends only the copy."""
+    """A segmentation fault in onnx ends only the copied process."""
     with pytest.raises(ModelError, match="the check ends in SIGSEGV"):
         require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), "the check")
 
@@ -53,14 +53,14 @@ def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
 
 
 def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that exceeds the memory limit of the copy is refused."""
+    """A call that exceeds the memory limit of the copied process is refused."""
     monkeypatch.setattr(trial_run, "MEMORY_BYTES", 2**30)
     with pytest.raises(ModelError, match="the check needs more than 1 GiB"):
         require_end(lambda: bytearray(3 * 2**30), "the check")
 
 
 def test_an_exception_is_an_end() -> None:
-    """An exception in the copy does not count as a crash, and changes nothing in this process."""
+    """An exception in the copied process is no crash, and changes nothing in this process."""
     changed: list[int] = []
 
     def fail() -> None:
@@ -72,7 +72,7 @@ def test_an_exception_is_an_end() -> None:
 
 
 def test_a_signal_ends_the_wait() -> None:
-    """SIGTERM reaches this process while it waits, and also ends the copy."""
+    """SIGTERM reaches this process while it waits, and also ends the copied process."""
 
     class EndedError(Exception):
         pass
