@@ -85,7 +85,7 @@ def parse_duration_seconds(text: str) -> Decimal:
 
 
 def parse_decimal(text: str, name: str) -> Decimal:
-    """Parse a text as a finite Decimal; raises InputError that contains ``name`` for others."""
+    """Parse a text as a finite Decimal; for other texts, raises InputError that states ``name``."""
     try:
         with localcontext(_CONTEXT):
             value = Decimal(text)

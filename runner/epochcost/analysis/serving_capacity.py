@@ -165,7 +165,7 @@ class Layout:
     room: float
 
     def deployment(self, precision: str) -> Deployment:
-        """The whole machine, filled with copies of the model like this one."""
+        """The deployment that fills the whole machine with copies of this layout."""
         copies = self.place.count // self.devices
         computed = computed_in(precision, self.place.capability)
         return Deployment(

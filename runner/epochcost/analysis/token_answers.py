@@ -293,7 +293,11 @@ def _nothing(answer: TokenAnswer) -> str:
 
 
 def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
-    """Explain why a machine with timed phases cannot answer; all ``reached`` are too slow."""
+    """Explain why a machine with timed phases cannot answer the requests.
+
+    All its capacities in ``reached`` exceed the latency bounds; if there are none, no measured
+    phase has these lengths.
+    """
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:
         times = [(float(each.first.mean), float(each.token.mean)) for each in reached]

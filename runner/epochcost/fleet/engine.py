@@ -129,7 +129,7 @@ class Engine:
         return self._run("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
-        """End a job, which stores finished rounds first; no error if it ended or never was."""
+        """End a job after it stores its finished rounds; no error if it ended or never existed."""
         self._run(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
@@ -137,7 +137,7 @@ class Engine:
         self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
     def tear_down(self, job: str) -> None:
-        """Give the machine of the latest job back, so that it costs nothing; no error if gone."""
+        """Give the machine of the latest job back, so that it costs nothing, unless it is gone."""
 
     def _run(self, template: str, job: str, **values: str) -> str:
         """Run a script about a job in the target's folder."""
