@@ -106,9 +106,9 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 
 
 def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
-    """The correlation [n, m] of rows and columns, which falls with the distance of their features.
+    """Correlation [n, m] of two sets of rows, which falls with their distance in ``near`` features.
 
-    It is [1, 1] if a term has no features.
+    Without features it is an array [1, 1] of 1, which broadcasts to all pairs.
     """
     if not near:
         return np.ones((1, 1))

@@ -38,7 +38,7 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A published rate on a device of the catalogue; ``profile`` is None for an unknown graph."""
+    """A published rate with its device and its model's profile, None if the graph is unknown."""
 
     rate: Rate
     device: Device
@@ -75,7 +75,10 @@ class Devices:
         return self._median_of(devices, "cache_mib"), self._median_of(devices, "power_watts")
 
     def _median_of(self, devices: Sequence[Device], fact: str) -> float:
-        """The median of an attribute over ``devices``, else over all devices, else 1."""
+        """The median of the attribute ``fact`` of ``devices``.
+
+        If none of them states it, the median of all devices; if no device states it, 1.
+        """
         for group in (devices, self.all):
             if facts := [float(value) for device in group if (value := getattr(device, fact))]:
                 return statistics.median(facts)
