@@ -186,7 +186,7 @@ def _key(observed: Observation) -> _Key:
 
 
 def _order(observed: Observation) -> tuple[object, ...]:
-    """Sort by machine, training first, then batch size; default settings precede variants."""
+    """Sort key: machine, training before inference, batch size, default settings first."""
     machine = observed.machine
     work = (machine.name, machine.hardware, machine.host, machine.device)
     variant = (observed.vcpus or 0, observed.variant, observed.software)

@@ -205,7 +205,7 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort rows without a caveat first, then rows with a precise time, then by cost."""
+    """Sort key: rows without a caveat first, then rows with a precise time, then by cost."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 

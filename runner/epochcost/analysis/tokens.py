@@ -237,7 +237,7 @@ def priced_offers(
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
-    """Sort by cost; of two equal costs, the machine that is cheaper at full load comes first."""
+    """Sort key: the cost, then the cost at full load; offers with a caveat come last."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 

@@ -99,7 +99,7 @@ class Models(_Part):
 
 
 class MachineEntry(_Part):
-    """A kind of machine, as the list of machines shows it."""
+    """A kind of machine: its size, its accelerators and the address of its page."""
 
     id: str
     name: str

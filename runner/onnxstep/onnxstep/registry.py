@@ -187,12 +187,12 @@ def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = ""
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:
-    """The table's entry for an operator version; None if there is none."""
+    """The gradient rule, zero or refusal that is registered for an operator version, or None."""
     return _ANSWERS.get((domain, op_type, version))
 
 
 def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
-    """The table's entry for the operator of a node, at the opset of its graph."""
+    """The gradient rule, zero or refusal of a node's operator at its graph's opset, or None."""
     return answer(proto.domain, proto.op_type, op.since_version(proto))
 
 

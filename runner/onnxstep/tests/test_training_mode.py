@@ -105,7 +105,7 @@ def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
 
 
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
-    """Losses and statistics in float64 agree with PyTorch's within the rounding of the rate."""
+    """Losses and statistics in float64 are PyTorch's; only the learning rate is rounded."""
     model = network(np.float64)
     step = training_step(model)
     losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)

@@ -134,7 +134,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """The endings of the names and titles of the columns that the field takes in a table."""
+        """The suffixes of name and title of each column that the field takes in a table."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
