@@ -20,6 +20,7 @@ from steps.figures import Spread, first, ratios, step_seconds
 DOCUMENT = Path("docs/explanation/performance.md")
 SITE = Path("docs/data/step-ratio.json")
 INFERENCE = Path("docs/data/inference-steps.json")
+CUDA = Path("docs/data/training-steps-cuda.json")
 BEGIN, END = "<!-- training steps: begin -->", "<!-- training steps: end -->"
 PYTORCH = ("eager", "compile")
 _THREADS = (1, 2)
@@ -68,6 +69,7 @@ def write_site(records: Records, root: Path) -> None:
     content = _site(records, compared) | {
         "inference": _by_model(inference, INFERENCE_CONTENDERS),
         "shares": {name: _shares(root, *largest) for name, largest in largest_cases.items()},
+        "gpu": _on_gpu(json.loads((root / CUDA).read_text("utf-8"))),
     }
     (root / SITE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
@@ -255,6 +257,16 @@ def _by_model(compared: Compared, contenders: Mapping[str, str]) -> dict[str, An
         }
         batches = models.setdefault(case.subject.model, {})
         batches.setdefault(str(case.batch_size), {})[str(case.threads)] = medians
+    return models
+
+
+def _on_gpu(records: Records) -> dict[str, Any]:
+    """Median ratios on a GPU by model, precision, batch size and the contender's title."""
+    models: dict[str, Any] = {}
+    for key, record in sorted(records["cases"].items()):
+        model, batch, _, _, precision = key.split("/")
+        medians = {name: round(s.middle, 3) for name, s in ratios(record).items()}
+        models.setdefault(model, {}).setdefault(precision, {})[batch] = medians
     return models
 
 

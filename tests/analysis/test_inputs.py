@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.inputs import SlowerInference, StepRatio, StepRatios, read_ratios
+from epochcost.plan.trial import SessionSettings, Trial
+from report_project import make_result
 
 _FILE = """{
  "models": {
@@ -27,8 +29,18 @@ _FILE = """{
    "32": {"2": {"PyTorch eager": 0.9, "OpenVINO": 1.4}}
   },
   "text": {"1": {"2": {"OpenVINO": 1.05}}}
- }
+ },
+ "gpu": {"net": {"tf32": {"64": {"eager": 2.1}}}}
 }"""
+
+
+def trial(
+    model: str, batch_size: int, threads: int, provider: str = "cpu", precision: str = "fp32"
+) -> Trial:
+    """A trial of training."""
+    plain = make_result(model=model, batch_size=batch_size, precision=precision).trial
+    settings = SessionSettings(threads=threads)
+    return plain.model_copy(update={"provider": provider, "session": settings})
 
 
 @pytest.fixture
@@ -57,7 +69,7 @@ def test_the_nearest_comparison_is_told(
     ratios: StepRatios, batch_size: int, threads: int, expected: StepRatio
 ) -> None:
     """PyTorch's faster mode at the proportionally nearest batch size, which is named."""
-    assert ratios.of("net", batch_size, threads) == expected
+    assert ratios.of(trial("net", batch_size, threads)) == expected
 
 
 def test_the_worst_case_of_inference_counts_above_five_per_cent(ratios: StepRatios) -> None:
@@ -75,4 +87,12 @@ def test_shares_of_a_step_are_read(ratios: StepRatios) -> None:
 @pytest.mark.parametrize("model", ["none", "unheard"])
 def test_what_was_not_compared_has_no_ratio(ratios: StepRatios, model: str) -> None:
     """A missing and an empty entry have no ratio."""
-    assert ratios.of(model, 1, 2) is None
+    assert ratios.of(trial(model, 1, 2)) is None
+
+
+def test_a_gpu_has_ratios_of_its_own(ratios: StepRatios) -> None:
+    """By precision; a comparison on CPUs says nothing about a GPU."""
+    assert ratios.of(trial("net", 32, 0, "cuda", "tf32")) == StepRatio(
+        Decimal("2.1"), "at batch size 64"
+    )
+    assert ratios.of(trial("net", 64, 0, "cuda")) is None

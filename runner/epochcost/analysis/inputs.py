@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import ResultError
+from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import Ceilings
 from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
@@ -61,7 +62,8 @@ class _File(BaseModel):
 
     ``inference`` has the same ratios of inference, by runtime, measured on ``cpu``. ``shares`` has
     the parts of each model's step. ``dimensions`` has the dimensions that replaced those in the
-    spec for the comparison, by model.
+    spec for the comparison, by model. ``gpu`` has ratios on a GPU by model, precision, batch size
+    and mode.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -71,6 +73,7 @@ class _File(BaseModel):
     inference: dict[str, dict[int, dict[int, dict[str, Decimal]]]] = {}
     shares: dict[str, StepShares] = {}
     cpu: str = ""
+    gpu: dict[str, dict[str, dict[int, dict[str, Decimal]]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class StepRatios:
 
     ``slower_inference`` has the worst case of inference of each model that another runtime answers
     more than 5 % faster. ``shares`` has the parts of each model's step, measured on ``cpu``.
+    ``gpu`` has ratios on a GPU, by model, precision and batch size.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -111,25 +115,30 @@ class StepRatios:
     slower_inference: Mapping[str, SlowerInference] = field(default_factory=dict)
     shares: Mapping[str, StepShares] = field(default_factory=dict)
     cpu: str = ""
+    gpu: Mapping[str, Mapping[str, Mapping[int, Decimal]]] = field(default_factory=dict)
 
-    def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
-        """The ratio for a training step of a model; None for a model without a comparison.
+    def of(self, trial: Trial) -> StepRatio | None:
+        """The ratio for a trial's training step; None for a model without a comparison.
 
         If the batch size was not compared, the ratio of the batch size nearest to it (by their
         quotient) is returned. If the number of threads (0 means all) was not compared, the ratio of
         the most threads is returned.
         """
-        batches = self.worst.get(model)
+        model, batch_size, threads = trial.model, trial.batch_size, trial.session.threads
+        batches = self.gpu.get(model, {}).get(trial.precision, {})
+        if trial.provider == "cpu":
+            by_threads = self.worst.get(model, {}).items()
+            batches = {
+                size: counts.get(threads, counts[max(counts)]) for size, counts in by_threads
+            }
         if not batches:
             return None
         factors = {size: max(size / batch_size, batch_size / size) for size in batches}
         nearest = min(factors, key=factors.__getitem__)
-        counts = batches[nearest]
-        value = counts[threads] if threads in counts else counts[max(counts)]
         where = [f"at batch size {nearest}"] if nearest != batch_size else []
         sizes = self.dimensions.get(model, {}).items()
         text = ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)])
-        return StepRatio(value, text, factors[nearest] <= _NEAR)
+        return StepRatio(batches[nearest], text, factors[nearest] <= _NEAR)
 
 
 def read_ratios(path: Path) -> StepRatios:
@@ -154,7 +163,14 @@ def read_ratios(path: Path) -> StepRatios:
         for model, batches in file.models.items()
     }
     slower = dict(_slower_inference(file))
-    return StepRatios(worst, file.dimensions, slower, file.shares, file.cpu)
+    gpu = {
+        model: {
+            precision: {size: max(modes.values()) for size, modes in batches.items()}
+            for precision, batches in precisions.items()
+        }
+        for model, precisions in file.gpu.items()
+    }
+    return StepRatios(worst, file.dimensions, slower, file.shares, file.cpu, gpu)
 
 
 def _slower_inference(file: _File) -> Iterator[tuple[str, SlowerInference]]:

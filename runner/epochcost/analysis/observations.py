@@ -240,7 +240,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
     energy = result.measurement.energy or Energy()
     too_large = _too_large(training, trial.batch_size)
     agreement = result.measurement.agreement
-    ratio = inputs.ratios.of(trial.model, trial.batch_size, trial.session.threads)
+    ratio = inputs.ratios.of(trial)
     return Observation(
         workload=Workload.of_model(model),
         machine=inputs.machine(result),
