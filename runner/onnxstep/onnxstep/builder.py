@@ -281,8 +281,8 @@ class Builder:
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
         """Sum or average x over ``axes``, in ascending order; x if there are none.
 
-        ONNX Runtime's CUDA provider reduces axes that are not the first or the last ones in 5 to 10
-        times the time: benchmarks/rules/channel_sums.py. There the last ones are reduced first.
+        ONNX Runtime's CUDA provider takes 4 to 7 times as long if the axes are not the first or the
+        last ones (benchmarks/rules/channel_sums.py), so there the last ones are reduced first.
         """
         if not axes:
             return x
