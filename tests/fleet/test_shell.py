@@ -89,6 +89,20 @@ def test_a_script_runs_in_the_home_after_the_profile(
 
 
 @NEEDS_RSYNC
+def test_a_copy_keeps_the_temporary_files_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two copies at once, as after a lost connection, do not break each other."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "specs/prices").mkdir(parents=True)
+    temporary = tmp_path / "cells/specs/prices/.own.toml.TUChuK"
+    temporary.parent.mkdir(parents=True)
+    temporary.write_text("half")
+    Shell("box", None).send([tmp_path / "specs"], "cells")
+    assert temporary.exists()
+
+
+@NEEDS_RSYNC
 def test_copies_replace_folders_there_and_files_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ _CALL_SECONDS = 50
 _COPY_SECONDS = 240
 # Exit codes of ssh and rsync after a lost connection.
 _LOST = {12, 30, 35, 255}
+# Files that rsync has not yet renamed: another copy into the same folder may be writing them.
+_KEEP_TEMPORARY = "--filter=protect .*.??????"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _INSTALL = {"sky": "install skypilot 0.14 for your cloud (see docs/how-to/measure-on-clouds.md)"}
 _UNREACHABLE = "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?"
@@ -103,7 +105,7 @@ class Shell:
         """
         self.run(f"mkdir -p {shlex.quote(folder)}")
         sources = (str(path.absolute()) for path in paths)
-        self._copy(seconds, "-L", "--delete", *sources, f"{self._place(folder)}/")
+        self._copy(seconds, "-L", "--delete", _KEEP_TEMPORARY, *sources, f"{self._place(folder)}/")
 
     def fetch(self, folder: str, destination: Path) -> None:
         """Copy JSON files from a folder on the target, if they are missing here or differ."""
