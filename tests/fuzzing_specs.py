@@ -297,7 +297,7 @@ class Project:
             inputs = read_inputs(load_catalogue(self.folder), results, docs, cache)
             site = build(inputs, self.folder / "site_templates")
             for figure in site.figures.values():
-                figure.chart.spec()
+                figure.spec()
             # A check of results says the same of those that no spec describes any more.
             of_results = str(results[0])
             strange = [line for line in inputs.problems if not line.startswith(of_results)]
