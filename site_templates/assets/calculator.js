@@ -3,7 +3,7 @@
   "use strict";
 
   const { cell, duration, element, loaded, money, noted, rounded, small } = window.epochcostShown;
-  const { candidates, interruptions, timed } = window.epochcostWays, odds = window.epochcostOdds;
+  const { candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
 
   /* The period of a total. */
   function run(question) { return question.job === "batch" ? "batch" : "training"; }
@@ -119,6 +119,17 @@
       `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${question.job === "train" ? timeNotes(way) : ""}`);
   }
 
+  /* What the bill of an owned machine counts. */
+  function counted(form, question, { plan }) {
+    const made = small(""), used = utilisation(question, plan), href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
+    if (plan.own) {
+      made.append(used === 1 ? " Counted: the whole machine, in use all the time (" :
+        ` Counted: the job's hours at a utilisation of ${rounded(100 * used, 3)} %, not the whole machine (`,
+      element("a", "owned machines", { href }), ").");
+    }
+    return made;
+  }
+
   /* The fastest of the ways that fit, unless it is the cheapest. */
   function fastest(ways, best) {
     const fitting = ways.filter(way => !way.apart && way.misses === best.misses);
@@ -144,7 +155,7 @@
       return [element("p", ways.length ? `No price of this kind can be compared.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
-    sure.append(badge(best, shapes), " ", certainty(best, question, ways));
+    sure.append(badge(best, shapes), " ", certainty(best, question, ways), counted(form, question, best));
     if (question.job !== "serve") { sure.append(small(fastest(ways, best))); }
     sure.append(small(lower(best, stacks, form)));
     const closest = best.misses ? [element("p", "No machine is within the limits. The closest:")] : [];

@@ -50,6 +50,7 @@
       work: examples * longer * (batch ? 1 : number("epochs", data.epochs) / (own || 1)),
       rate: number("rate", 10),
       month: number("hours", 24) * days * HOUR,
+      day: number("hours", 24) / 24,
       limit: job.value === "serve" ? number("within", Infinity) / 1000 : number("deadline", Infinity) * HOUR,
       budget: number("budget", Infinity),
       failed: number("failed", 0) / 100,
@@ -86,11 +87,17 @@
     return { ...job, lines, seconds: elapsed, machines: once ? 1 : job.machines };
   }
 
+  /* The share of its life in which an owned machine is used: at least the hours in which it serves. */
+  function utilisation({ job, day, assumed }, plan) {
+    const stated = assumed["owned.utilisation"] ?? plan.share.inputs["owned.utilisation"];
+    return job === "serve" ? Math.max(stated, day) : stated;
+  }
+
   /* Enough machines to keep each below the allowed load, for a month. */
   function served(question, timing, plan, seconds, programs) {
-    const { rate, busy, month } = question, job = answers(programs.serving, { rate, seconds, batch: timing.batch, busy });
+    const { rate, busy, month, assumed } = question, job = answers(programs.serving, { rate, seconds, batch: timing.batch, busy });
     const usage = { seconds: month, count: job.machines, vcpus: timing.vcpus };
-    const { lines, total } = bill(plan.share, usage, question.assumed);
+    const { lines, total } = bill(plan.share, usage, { ...assumed, "owned.utilisation": utilisation(question, plan) });
     const costs = answers(programs.million, { total, rate, month });
     return { ...job, ...costs, lines, total, seconds: job.load < 1 ? job.seconds : Infinity };
   }
@@ -145,5 +152,5 @@
     return Array.from(best.values()).sort(closer);
   }
 
-  window.epochcostWays = { candidates, interruptions, question, timed };
+  window.epochcostWays = { candidates, interruptions, question, timed, utilisation };
 })();

@@ -9,6 +9,8 @@ from pathlib import Path
 from epochcost.analysis.observations import observe
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.cost import Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.bill import in_constant_use
+from epochcost.plan.work import Load
 from epochcost.report.site import build
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 from served_results import under_load
@@ -30,8 +32,17 @@ def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
     assert row.load == "server, 99 % within 15 ms"
     assert row.batching == "up to 32 together, after at most 1 ms"
     assert row.mark == "measured, price assumed"
-    whole = MachineTime(Time.exact(Decimal(2000)), 2, shared=True).cost(row.price)
-    assert row.million == whole
+    assert row.price is not None
+    work = MachineTime(Time.exact(Decimal(2000)), 2, shared=True)
+    assert row.million == work.cost(in_constant_use(row.price))
+
+
+def test_an_offline_scenario_is_a_job_of_an_owned_machine(tmp_path: Path) -> None:
+    """A million samples sent at once cost what the plan's utilisation makes of their hours."""
+    result = under_load(make_result(), load=Load(scenario="offline"))
+    (row,) = serving_rows(inputs_of(write_project(tmp_path, [result])))
+    work = MachineTime(Time.exact(Decimal(2000)), 2, shared=True)
+    assert row.million == work.cost(row.price)
 
 
 def test_a_bound_that_nothing_keeps_has_no_price(tmp_path: Path) -> None:

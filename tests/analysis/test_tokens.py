@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,12 +19,17 @@ from epochcost.analysis.tokens import (
     api_per_million,
     break_even_per_second,
     capacities,
+    hour_of,
     priced_offers,
 )
+from epochcost.cost import Usage, quote
+from epochcost.cost.break_even import monthly_owned
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.plan.work import Phase
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from price_plans import owned
 from report_project import make_result, store_results
 from tiny_decoders import DECODER_SPEC
 from tiny_project import price_text, write_tiny_project
@@ -172,3 +178,25 @@ def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedD
     rate = break_even_per_second(offer, dear, requests)
     assert rate is not None
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
+
+
+def test_an_owned_machine_that_serves_costs_its_month(
+    catalogue: Catalogue, decoder: TimedDecoder
+) -> None:
+    """At any utilisation and load it costs what ``break_even`` and ``quote`` bill a month."""
+    price = owned("10", "0.5", idle_watts="4")
+    full, month = owned("10", "1", idle_watts="4"), HOURS_PER_CALENDAR_MONTH
+    hour = hour_of(decoder.machine, price)
+    assert hour is not None
+    assert float(hour * month) == pytest.approx(float(monthly_owned(price).at(month)))
+    assert float(hour * month) == pytest.approx(float(quote(full, Usage(month * 3600)).total))
+    requests = Requests(Decimal("0.1"), 100, 50)
+    (capacity, *_) = capacities(decoder, requests)
+    deployment = Deployment(decoder.machine, decoder.precision, decoder.software)
+    mine = replace(catalogue, prices={price.id: price})
+    (offer,) = priced_offers(mine, [(deployment, capacity)], requests)
+    # A month of `tokens` has 730 hours.
+    bill = quote(full, Usage(Decimal(730 * 3600))).total
+    assert float(offer.per_million.mean * requests.millions_a_month) == pytest.approx(float(bill))
+    busy = capacity.request.mean / 150 * 1_000_000
+    assert float(offer.full.mean) == pytest.approx(float(quote(full, Usage(busy)).total))

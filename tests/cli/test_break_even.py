@@ -53,7 +53,8 @@ def _write(path: Path, text: str) -> None:
 def test_an_answer_in_words(run: Callable[..., str]) -> None:
     """100 dollars a month unused, 20 cents an hour of energy, 70 cents rented: 200 hours."""
     text = run("--own", "mine")
-    assert "mine (me, 2026-01-01, assumed): $100.00 a month unused" in text
+    assert "mine (me, 2026-01-01, assumed): the whole machine costs $100.00 a month unused" in text
+    assert "bills.md#owned-machines" in text
     assert (
         "Against theirs (2026-01-01; the same kind of machine), "
         "buying is cheaper above 200 hours a month." in text
@@ -69,6 +70,18 @@ def test_exact_json(run: Callable[..., str]) -> None:
     assert (rented["rent"]["price"], rented["month"]["per_hour"]) == ("theirs", "0.7")
     assert rented["crossing"] == {"outcome": "above", "hours": "200", "until": None}
     assert rented["payback"]["years"] == "0.5"
+
+
+def test_plans_of_other_numbers_of_the_accelerators_are_named(
+    run: Callable[..., str], tmp_path: Path
+) -> None:
+    """Without a machine of the same kind, the options compare the nearest numbers of its GPUs."""
+    desk = tmp_path / "specs/hardware/desk.toml"
+    desk.write_text(desk.read_text().replace('"H9"\n', '"H9"\ncount = 2\n'))
+    assert run("--own", "mine").endswith(
+        "found none: name one with --rent, and its --speed, such as --rent theirs --speed 0.5\n"
+    )
+    assert "theirs" in run("--own", "mine", "--rent", "theirs", "--speed", "0.5")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Usage, quote
+from epochcost.cost.bill import in_constant_use
+from epochcost.cost.break_even import Rent, payback
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH, Ownership
 from epochcost.errors import InputError
-from price_plans import figures, owned
+from epochcost.specs.price import Price
+from epochcost.specs.terms import Commitment
+from price_plans import figures, owned, plan, rented
 
 HOUR = Decimal(3600)
 
@@ -23,6 +27,24 @@ def test_an_hour_of_a_bought_machine() -> None:
     assert (energy.quantity, energy.unit) == (Decimal("0.011"), "kWh")
     assert energy.amount == Decimal("0.0022")
     assert "declared" in energy.label
+
+
+def test_a_machine_already_paid_for_costs_its_electricity() -> None:
+    """A purchase price of 0 leaves 10 W x 1.1 for an hour at 20 cents."""
+    bought = owned("0").model_dump(exclude_none=True)
+    price = Price.model_validate(bought | {"owned": bought["owned"] | {"purchase": 0}})
+    assert quote(price, Usage(HOUR)).total == Decimal("0.0022")
+    assert payback(price, Rent(rented("1")), Decimal(100)).phrase == "after 0.0 years"
+
+
+def test_a_machine_in_constant_use_pays_for_no_idle_hours() -> None:
+    """An owned plan and a commitment at any utilisation cost what they cost at 1."""
+    commitment = Commitment(
+        term_months=12, payment="no-upfront", hourly=Decimal(1), utilisation=Decimal("0.5")
+    )
+    committed = in_constant_use(plan(plan="reserved", billing="prorated", commitment=commitment))
+    assert quote(committed, Usage(HOUR)).total == 1
+    assert in_constant_use(owned("10", "0.5", **UPKEEP)) == owned("10", "1", **UPKEEP)
 
 
 def test_per_vcpu_multiplies_both_lines() -> None:

@@ -11,7 +11,9 @@ from playwright.sync_api import Page
 from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 from epochcost.analysis.answers import Demand, cheapest_answer
 from epochcost.analysis.inputs import read_inputs
+from epochcost.cost.break_even import monthly_owned
 from epochcost.cost.compare import NO_LIMITS
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.specs.loader import load_catalogue
 
 _SETTLED = "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'"
@@ -173,6 +175,22 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
     assert within == pytest.approx(0.001075)
     slow = ask(site, "?model=net&job=serve&prices=owned&within=0.001")
     assert "too slow" in text_of(slow)
+
+
+def test_an_owned_server_is_in_use_for_at_least_its_hours(site: Site) -> None:
+    """All day it costs the whole machine, at any utilisation; for a part of it, the stated use."""
+    asked = "?model=net&job=serve&prices=owned&rate=1"
+    texts = {query: text_of(ask(site, asked + query)) for query in ("", "&utilisation=10")}
+    assert texts[""] == texts["&utilisation=10"]
+    assert "Counted: the whole machine, in use all the time (owned machines)" in texts[""]
+    page = ask(site, asked)
+    cost = float(page.locator("tbody td").nth(1).get_attribute("data-order") or 0)
+    plan = load_catalogue(site.folder.parent).price("assumed-local")
+    # A month of the calculator has 730 hours, half an hour less than that of `break-even`.
+    whole = monthly_owned(plan, 2).at(HOURS_PER_CALENDAR_MONTH)
+    assert cost == pytest.approx(float(whole * 730 / HOURS_PER_CALENDAR_MONTH))
+    part = text_of(ask(site, f"{asked}&hours=6&utilisation=50"))
+    assert "at a utilisation of 50 %, not the whole machine (owned machines)" in part
 
 
 def test_a_batch_costs_what_the_command_line_says(site: Site) -> None:

@@ -108,7 +108,7 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
             return "no price", Unpriced("no price of the machine")
         amount = each * (terms.machines or 1)
         cost = Estimate(amount, amount, amount, price.currency, price.id, price.assumed)
-        return f"{price.provider}, {price.plan_words}", cost
+        return ", ".join(price.provider_and_plan), cost
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:

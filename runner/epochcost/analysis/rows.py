@@ -84,7 +84,7 @@ class Row:
         if self.price is None:
             return "no price"
         region = f", {self.price.region}" if self.price.region else ""
-        return f"{self.price.provider} {self.price.plan_words}{region}, {self.price.as_of}"
+        return f"{' '.join(self.price.provider_and_plan)}{region}, {self.price.as_of}"
 
     def cost(self, goal: Goal) -> Cost | None:
         """The cost of a goal; None if the goal is for the other mode (training or inference)."""

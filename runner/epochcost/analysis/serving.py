@@ -93,7 +93,7 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
     served, load, machine = result.measurement.served, trial.work, inputs.machine(result)
     if served is None or not isinstance(load, Load):
         return
-    work = _million(served.run, machine) if served.run else None
+    work = _million(served.run, machine, load) if served.run else None
     plans = current_prices(inputs.catalogue.prices_of(result.hardware))
     for price in plans or (None,):
         yield ServingRow(
@@ -116,11 +116,11 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
         )
 
 
-def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
+def _million(run: LoadGenRun, machine: Machine, load: Load) -> MachineTime:
     with exact_arithmetic():
-        seconds = MILLION / Decimal(repr(run.samples_per_second))
-    time = Time.exact(seconds)
-    return MachineTime(time, machine.vcpus, machine.device == "cuda", shared=True)
+        time = Time.exact(MILLION / Decimal(repr(run.samples_per_second)))
+    serving, accelerated = load.scenario == "server", machine.device == "cuda"
+    return MachineTime(time, machine.vcpus, accelerated, shared=True, serving=serving)
 
 
 def _load_words(load: Load) -> str:

@@ -155,7 +155,7 @@ def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
 def rented_per_million(
     hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
 ) -> Decimal:
-    """Cost of a million tokens on rented machines, whose idle time is paid too."""
+    """Cost of a million tokens on machines that are up all the time, idle or not."""
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
 
@@ -282,10 +282,10 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Cost of an hour of a machine that is rented for a month; None if it cannot be billed."""
+    """Cost of an hour of a machine that serves for a whole month; None if it cannot be billed."""
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
-    cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
+    cost = MachineTime(month, machine.vcpus, machine.device == "cuda", serving=True).cost(price)
     return None if isinstance(cost, Unpriced) else cost.mean / HOURS_PER_BILLED_MONTH
 
 

@@ -11,14 +11,23 @@ import typer
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import OutputFormat, WideTable, ids, print_json, print_table, say
-from epochcost.cost.break_even import Alternative, Comparison, Rent, compare, rent_at, rents_alike
+from epochcost.cost.break_even import (
+    Alternative,
+    Comparison,
+    Rent,
+    compare,
+    rent_at,
+    rents_alike,
+    rents_of_other_counts,
+)
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
-from epochcost.units import money, parse_decimal, share
+from epochcost.units import money, parse_decimal, rounded, share
 
 # Columns to drop on a narrow terminal, the first ones first; sentences repeat the first.
 _DROP = ("buying is cheaper", "an hour")
+_MOST_NAMED = 3
 
 
 def break_even(
@@ -77,9 +86,14 @@ def _rents(
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in named]
     rents = rents or list(rents_alike(catalogue, owned))
     if not rents:
+        options = [
+            f"--rent {rent.price.id} --speed {rounded(rent.speed)}"
+            for rent in rents_of_other_counts(catalogue, owned)[:_MOST_NAMED]
+        ]
+        example = f", such as {' or '.join(options)}" if options else ""
         raise InputError(
-            f"{owned.id}: expected a rented plan of a machine with the same accelerators, found "
-            "none: name one with --rent, and its --speed"
+            f"{owned.id}: expected a rented plan in {owned.currency} of a machine with the same "
+            f"accelerators, found none: name one with --rent, and its --speed{example}"
         )
     return rents
 
@@ -89,7 +103,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
     assumed = ", assumed" if owned.assumed else ""
     say(
         f"{owned.id} ({owned.provider}, {owned.as_of}{assumed}): "
-        f"{money(month.at(Decimal(0)), owned.currency)} a month unused and "
+        f"the whole machine costs {money(month.at(Decimal(0)), owned.currency)} a month unused and "
         f"{money(month.per_hour, owned.currency)} more for each hour of use.\n"
     )
     header = ("rented plan", "an hour", "buying is cheaper", f"{hours:.4g} h a month", "pays back")
@@ -113,7 +127,8 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
         say(f"\nSustained use of {name}: an hour costs {shares} by quarter of a month.")
     say(
         "\nRented hours are shares of a running machine, without starts, rounding, interruptions "
-        "and free credit."
+        "and free credit. The bill of a job has only the job's hours, and the unused hours that "
+        "the utilisation adds to each: see docs/explanation/bills.md#owned-machines."
     )
 
 

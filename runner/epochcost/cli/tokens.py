@@ -231,10 +231,11 @@ def _on_machine(offer: ServingOffer) -> str:
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
+    owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
     return (
         f"{name_of(offer)} with {_software(offer)}: {_amount(cost)} a million tokens{likely} "
         f"({offer.mark}; {number}, {offer.load_words}, of at most "
-        f"{_per_second(offer.capacity.per_second)} each{reservation})"
+        f"{_per_second(offer.capacity.per_second)} each{owned}{reservation})"
     )
 
 

@@ -65,6 +65,17 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     return _job(price, usage, price.billing_rule, schedule_by, credited=False)
 
 
+def in_constant_use(price: Price) -> Price:
+    """The plan of a machine that is used all the time, so that its use pays for no idle hours."""
+    parts = {"owned": price.owned, "commitment": price.commitment}
+    update = {
+        name: part.model_copy(update={"utilisation": Decimal(1)})
+        for name, part in parts.items()
+        if part is not None and part.utilisation < 1
+    }
+    return price.model_copy(update=update) if update else price
+
+
 def _job(
     price: Price,
     usage: Usage,

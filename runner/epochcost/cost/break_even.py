@@ -10,6 +10,7 @@ their speed, and formulates the answers as phrases.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,7 +28,7 @@ from epochcost.cost.owned import (
 )
 from epochcost.cost.rented import full_price_time
 from epochcost.errors import InputError
-from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices, usual_price
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
 from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
@@ -314,8 +315,30 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
 
 def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
     """Whether both plans have the same machine, or equal numbers of the same accelerators."""
-    bought, rented = (
-        sorted((gpu.name, gpu.count) for gpu in catalogue.machine(price.hardware).accelerators)
-        for price in (owned, candidate)
-    )
+    bought, rented = (_accelerators(catalogue, each.hardware) for each in (owned, candidate))
     return owned.hardware == candidate.hardware or (bool(bought) and bought == rented)
+
+
+def rents_of_other_counts(catalogue: Catalogue, owned: Price) -> list[Rent]:
+    """Rented plans of machines with other numbers of the owned machine's accelerators.
+
+    Each machine has its usual plan, and a speed in proportion to the number. The machines with the
+    nearest numbers come first.
+    """
+    bought = _accelerators(catalogue, owned.hardware)
+    plans = (usual_price(catalogue, machine) for machine in catalogue.hardware)
+    rents = [
+        Rent(price, Decimal(chips.total()) / bought.total(), "in proportion to the accelerators")
+        for price in plans
+        if price is not None and price.owned is None and price.currency == owned.currency
+        if (chips := _accelerators(catalogue, price.hardware)) and chips.keys() == bought.keys()
+    ]
+    return sorted(rents, key=lambda rent: abs(rent.speed.ln()))
+
+
+def _accelerators(catalogue: Catalogue, hardware: str) -> Counter[str]:
+    """Number of a machine's accelerators of each name."""
+    numbers: Counter[str] = Counter()
+    for gpu in catalogue.machine(hardware).accelerators:
+        numbers[gpu.name] += gpu.count
+    return numbers

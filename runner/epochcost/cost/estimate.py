@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.cost.bill import quote, share
+from epochcost.cost.bill import in_constant_use, quote, share
 from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
 from epochcost.errors import InputError
@@ -111,7 +111,8 @@ class MachineTime:
     """The time of a job on ``machines`` equal machines, and the properties that decide its price.
 
     If ``shared``, the work is part of a longer job and pays its share of that job's bill, without
-    rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
+    rounding or starts. A ``serving`` machine is in use all the time, whatever its plan's
+    utilisation. ``vcpus`` and ``accelerated`` are as in ``Usage``.
     """
 
     time: Time
@@ -119,6 +120,7 @@ class MachineTime:
     accelerated: bool = False
     shared: bool = False
     machines: int = 1
+    serving: bool = False
 
     @property
     def machine(self) -> tuple[int | None, bool]:
@@ -136,6 +138,7 @@ class MachineTime:
         Free credit changes the payer and not the cost. Raises InputError as ``quote`` does.
         """
         usage = self.usage(seconds)
+        price = in_constant_use(price) if self.serving else price
         return share(price, usage) if self.shared else quote(price, usage, credited=False)
 
     def cost(self, price: Price | None) -> Cost:

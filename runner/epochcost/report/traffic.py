@@ -123,7 +123,7 @@ def _machine(report: Report, machine: Machine) -> Json:
         "name": one_line(machine.name),
         "plans": [
             {
-                "name": one_line(f"{price.provider} {price.plan_words}"),
+                "name": one_line(" ".join(price.provider_and_plan)),
                 "as_of": str(price.as_of),
                 "assumed": price.assumed,
                 "reserved": bool(price.reservation),

@@ -145,19 +145,19 @@ def month_words(per_million: Decimal, currency: str, requests: Requests) -> str:
 
 def place_words(price: Price) -> str:
     """Format provider, plan and region of a price."""
-    return ", ".join(filter(None, (price.provider, price.plan_words, price.region)))
+    return ", ".join(filter(None, (*price.provider_and_plan, price.region)))
 
 
 def plan_note(price: Price) -> str:
     """Format provider, plan and date of a price, and the parts that no source confirms."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
-    return f"{price.provider}, {price.plan_words}, {price.as_of}{doubt}"
+    return f"{', '.join(price.provider_and_plan)}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:
     """Format a price plan with its exact price of an hour and its date."""
-    hour = "owned" if price.owned else hour_words(price)
-    return f"{hour}, {price.provider} {price.plan_words}, {price.as_of}"
+    hour = [] if price.owned else [hour_words(price)]
+    return ", ".join((*hour, " ".join(price.provider_and_plan), str(price.as_of)))
 
 
 def billing_words(rule: Billing) -> str:

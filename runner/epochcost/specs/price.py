@@ -278,6 +278,12 @@ class Price(PricedSpec):
         return f"{self.plan}, {terms.term_months} months" if terms else self.plan
 
     @property
+    def provider_and_plan(self) -> tuple[str, ...]:
+        """Provider and plan for readers; an owner's machine has no provider besides its plan."""
+        plan = self.plan_words
+        return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
+
+    @property
     def reservation(self) -> str:
         """The reason to prefer other prices to this price; empty if there is none."""
         if self.doubt:

@@ -113,7 +113,9 @@ class Owned(Spec):
     With ``per_vcpu``, amounts and watts are those of one vCPU, for machines of any size.
     """
 
-    purchase: Positive = key("Price of buying the machine, in the plan's currency.", 3000)
+    purchase: NonNegative = key(
+        "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
+    )
     residual: NonNegative = key(
         "Value at the end of its life, in the plan's currency.", 300, default=Decimal(0)
     )

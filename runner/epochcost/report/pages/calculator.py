@@ -272,7 +272,7 @@ def _ends(time: Time, parts: int = 1) -> list[float]:
 def _plan(price: Price) -> Json:
     interrupted = interrupted_at(price, Decimal(1)) if can_be_interrupted(price) else None
     return {
-        "name": one_line(f"{price.provider} {price.plan_words}"),
+        "name": one_line(" ".join(price.provider_and_plan)),
         "group": price.kind.group,
         "region": one_line(price.region or ""),
         "as_of": str(price.as_of),
