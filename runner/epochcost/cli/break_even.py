@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated
 
@@ -11,23 +10,12 @@ import typer
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import OutputFormat, WideTable, ids, print_json, print_table, say
-from epochcost.cost.break_even import (
-    Alternative,
-    Comparison,
-    Rent,
-    compare,
-    rent_at,
-    rents_alike,
-    rents_of_other_counts,
-)
-from epochcost.errors import InputError, UsageError
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.price import Price
-from epochcost.units import money, parse_decimal, rounded, share
+from epochcost.cost.break_even import Alternative, Comparison, compare, rents_named
+from epochcost.errors import UsageError
+from epochcost.units import money, parse_decimal, share
 
 # Columns to drop on a narrow terminal, the first ones first; sentences repeat the first.
 _DROP = ("buying is cheaper", "an hour")
-_MOST_NAMED = 3
 
 
 def break_even(
@@ -60,7 +48,9 @@ def break_even(
     catalogue = catalogue_to_read()
     price = catalogue.price(own)
     hardware = catalogue.machine(price.hardware)
-    rents = _rents(catalogue, price, rent or (), _number(speed, "speed"))
+    if speed is not None and not rent:
+        raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
+    rents = rents_named(catalogue, price, rent or (), _number(speed, "speed"))
     comparison = compare(
         price,
         rents,
@@ -75,27 +65,6 @@ def break_even(
 
 def _number(text: str | None, name: str) -> Decimal | None:
     return None if text is None else parse_decimal(text, name)
-
-
-def _rents(
-    catalogue: Catalogue, owned: Price, named: Sequence[str], speed: Decimal | None
-) -> list[Rent]:
-    """Rented plans with these ids, by default all current plans for the same kind of machine."""
-    if speed is not None and not named:
-        raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
-    rents = [rent_at(catalogue, owned, identifier, speed) for identifier in named]
-    rents = rents or list(rents_alike(catalogue, owned))
-    if not rents:
-        options = [
-            f"--rent {rent.price.id} --speed {rounded(rent.speed)}"
-            for rent in rents_of_other_counts(catalogue, owned)[:_MOST_NAMED]
-        ]
-        example = f", such as {' or '.join(options)}" if options else ""
-        raise InputError(
-            f"{owned.id}: expected a rented plan in {owned.currency} of a machine with the same "
-            f"accelerators, found none: name one with --rent, and its --speed{example}"
-        )
-    return rents
 
 
 def _show(comparison: Comparison, *, wide: bool) -> None:

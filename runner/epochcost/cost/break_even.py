@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -31,8 +31,10 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices, usual_price
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
-from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
+from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain, rounded
 
+# Rented plans that an error names.
+_MOST_NAMED = 3
 Outcome = Literal["always", "never", "above", "below", "between"]
 
 
@@ -305,6 +307,34 @@ def rent_at(
     return Rent(price)
 
 
+def rents_named(
+    catalogue: Catalogue, owned: Price, identifiers: Sequence[str], speed: Decimal | None
+) -> list[Rent]:
+    """The rented plans with these ids; without ids, all plans of machines like the owned one.
+
+    Raises InputError if there is none, and names machines with other numbers of the same
+    accelerators, the nearest numbers first.
+    """
+    rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
+    rents = rents or list(rents_alike(catalogue, owned))
+    if not rents:
+        bought = _accelerators(catalogue, owned.hardware)
+        speeds = {
+            price.id: Decimal(chips.total()) / bought.total()
+            for price in (usual_price(catalogue, machine) for machine in catalogue.hardware)
+            if price is not None and price.owned is None and price.currency == owned.currency
+            if (chips := _accelerators(catalogue, price.hardware)) and chips.keys() == bought.keys()
+        }
+        nearest = sorted(speeds, key=lambda identifier: abs(speeds[identifier].ln()))[:_MOST_NAMED]
+        options = " or ".join(f"--rent {each} --speed {rounded(speeds[each])}" for each in nearest)
+        raise InputError(
+            f"{owned.id}: expected a rented plan in {owned.currency} of a machine with the same "
+            "accelerators, found none: name one with --rent, and its --speed"
+            f"{', such as ' * bool(options)}{options}"
+        )
+    return rents
+
+
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """Current rented plans, in the same currency, of machines equal to the owned plan's machine."""
     for price in current_prices(catalogue.prices.values()):
@@ -317,23 +347,6 @@ def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
     """Whether both plans have the same machine, or equal numbers of the same accelerators."""
     bought, rented = (_accelerators(catalogue, each.hardware) for each in (owned, candidate))
     return owned.hardware == candidate.hardware or (bool(bought) and bought == rented)
-
-
-def rents_of_other_counts(catalogue: Catalogue, owned: Price) -> list[Rent]:
-    """Rented plans of machines with other numbers of the owned machine's accelerators.
-
-    Each machine has its usual plan, and a speed in proportion to the number. The machines with the
-    nearest numbers come first.
-    """
-    bought = _accelerators(catalogue, owned.hardware)
-    plans = (usual_price(catalogue, machine) for machine in catalogue.hardware)
-    rents = [
-        Rent(price, Decimal(chips.total()) / bought.total(), "in proportion to the accelerators")
-        for price in plans
-        if price is not None and price.owned is None and price.currency == owned.currency
-        if (chips := _accelerators(catalogue, price.hardware)) and chips.keys() == bought.keys()
-    ]
-    return sorted(rents, key=lambda rent: abs(rent.speed.ln()))
 
 
 def _accelerators(catalogue: Catalogue, hardware: str) -> Counter[str]:
