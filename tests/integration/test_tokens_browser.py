@@ -181,7 +181,7 @@ def test_predicted_machines_cost_what_the_engine_says(
     engine = project_report.market.answer(name, traffic, precision).offers
     expected = {}
     for offer in sorted(engine, key=lambda each: -each.capacity.request.mean):
-        plan = f"{offer.price.provider} {offer.price.plan_words}"
+        plan = " ".join(offer.price.provider_and_plan)
         expected[offer.deployment.machine.hardware, plan] = offer
     assert len(expected) > 20
     near = [

@@ -60,3 +60,13 @@ def test_what_keeps_a_price_from_being_the_answer() -> None:
     assert spot.reservation == "not known how often it is interrupted"
     assert committed.reservation == "paid for its whole term, used or not"
     assert (committed.plan_words, rented().plan_words) == ("committed-use, 12 months", "on-demand")
+
+
+@pytest.mark.parametrize(
+    ("provider", "named"),
+    [("own", ("owned",)), ("owned", ("owned",)), ("our rack", ("our rack", "owned"))],
+)
+def test_an_owner_is_not_named_beside_the_plan(provider: str, named: tuple[str, ...]) -> None:
+    """The provider of an owned machine is often the word of its plan."""
+    price = owned().model_copy(update={"provider": provider})
+    assert price.provider_and_plan == named
