@@ -121,10 +121,12 @@
 
   /* What the bill of an owned machine counts. */
   function counted(form, question, { plan }) {
-    const made = small(""), used = utilisation(question, plan), href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
+    const made = small(""), used = utilisation(question, plan), share = `${rounded(100 * used, 3)} %`;
+    const href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
     if (plan.own) {
-      made.append(used === 1 ? " Counted: the whole machine, in use all the time (" :
-        ` Counted: the job's hours at a utilisation of ${rounded(100 * used, 3)} %, not the whole machine (`,
+      made.append(question.job === "serve" && used === question.day ?
+        ` Counted: the whole machine, in use ${share} of the time (` :
+        ` Counted: the job's hours at a utilisation of ${share}, not the whole machine (`,
       element("a", "owned machines", { href }), ").");
     }
     return made;

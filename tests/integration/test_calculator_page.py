@@ -182,13 +182,15 @@ def test_an_owned_server_is_in_use_for_at_least_its_hours(site: Site) -> None:
     asked = "?model=net&job=serve&prices=owned&rate=1"
     texts = {query: text_of(ask(site, asked + query)) for query in ("", "&utilisation=10")}
     assert texts[""] == texts["&utilisation=10"]
-    assert "Counted: the whole machine, in use all the time (owned machines)" in texts[""]
+    assert "Counted: the whole machine, in use 100 % of the time (owned machines)" in texts[""]
     page = ask(site, asked)
     cost = float(page.locator("tbody td").nth(1).get_attribute("data-order") or 0)
     plan = load_catalogue(site.folder.parent).price("assumed-local")
     # A month of the calculator has 730 hours, half an hour less than that of `break-even`.
     whole = monthly_owned(plan, 2).at(HOURS_PER_CALENDAR_MONTH)
     assert cost == pytest.approx(float(whole * 730 / HOURS_PER_CALENDAR_MONTH))
+    half = text_of(ask(site, f"{asked}&hours=12&utilisation=20"))
+    assert "Counted: the whole machine, in use 50 % of the time" in half
     part = text_of(ask(site, f"{asked}&hours=6&utilisation=50"))
     assert "at a utilisation of 50 %, not the whole machine (owned machines)" in part
 
