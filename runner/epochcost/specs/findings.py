@@ -122,6 +122,7 @@ _DEMANDS: Mapping[str, str] = MappingProxyType(
     {
         "string_type": "should be a text in quotes",
         "int_type": "should be a whole number",
+        "int_parsing_size": "should be a smaller number",
         "is_instance_of": "should be a number",  # only Decimal is required as a class
         "finite_number": "should be a finite number",
         "bool_type": "should be true or false",
