@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -107,6 +108,18 @@ def test_fault_line(project: Project, more: str, amount: str, line: str) -> None
     text = (project.root / PRICE).read_text(encoding="utf-8")
     project.write(PRICE, text + more)
     assert project.faults() == [f"{PRICE}:{line}"]
+
+
+def test_price_begins_tomorrow_at_the_latest(project: Project) -> None:
+    """A day that has begun in some time zone is right; a later day is a fault."""
+    today = dt.datetime.now(dt.UTC).date()
+    tomorrow, later = (today + dt.timedelta(days=days) for days in (1, 3))
+    project.edit(PRICE, "as_of = 2026-01-31", f"as_of = {tomorrow}")
+    assert project.faults() == []
+    project.edit(PRICE, f"as_of = {tomorrow}", f"as_of = {later}")
+    (fault,) = project.faults()
+    assert fault.startswith(f"{PRICE}:7:1: as_of: should not be later than today, 20")
+    assert fault.endswith(f", got {later}")
 
 
 def test_a_plan_of_every_term_is_right(project: Project) -> None:

@@ -13,6 +13,7 @@ from epochcost.specs.base import (
     NamedSpec,
     NonNegative,
     Notes,
+    PastDay,
     PositiveInt,
     PricedSpec,
     Source,
@@ -83,7 +84,7 @@ class ApiPrice(PricedSpec):
         "Discount for requests that are answered within a day, in percent.", 50, default=Decimal(0)
     )
     long: LongPrompts | None = None
-    as_of: dt.date = key("The day of the source.", "2025-10-20")
+    as_of: PastDay = key("The day of the source.", "2025-10-20")
     valid_until: dt.date | None = optional("The day on which the offer ended.")
     source: Source
     notes: Notes | None = None

@@ -8,6 +8,7 @@ adds the file, the key and the value.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,15 @@ def _legible(text: str) -> str:
     return text
 
 
+def _begun(day: dt.date) -> dt.date:
+    # Not units.today(): SOURCE_DATE_EPOCH may be older than the specs of a reproducible build.
+    today = dt.datetime.now(dt.UTC).date()
+    # East of UTC, tomorrow has begun.
+    if day > today + dt.timedelta(days=1):
+        raise ValueError(f"should not be later than today, {today}")
+    return day
+
+
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
     """Make a validator that refuses an array if ``of`` returns the same value for two items."""
 
@@ -153,6 +163,8 @@ Source = Annotated[
     ),
     AfterValidator(_legible),
 ]
+# A day that has begun; one day more is allowed for time zones.
+PastDay = Annotated[dt.date, AfterValidator(_begun)]
 Number = Annotated[Decimal, BeforeValidator(_decimal), AfterValidator(_not_vanishing)]
 Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[Number, Field(gt=0, le=LARGEST)]

@@ -23,6 +23,7 @@ from epochcost.specs.base import (
     Identifier,
     NonNegative,
     Notes,
+    PastDay,
     Positive,
     PricedSpec,
     Source,
@@ -175,7 +176,7 @@ class Price(PricedSpec):
     )
     assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
     source: Source
-    as_of: dt.date = key("The day on which the source states the price.", "2026-11-01")
+    as_of: PastDay = key("The day on which the source states the price.", "2026-11-01")
     valid_until: dt.date | None = optional("The last day of the price.", "2017-10-01")
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

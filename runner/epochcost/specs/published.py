@@ -5,7 +5,6 @@ A table of times is a CSV file in the spec's folder; ``predict.rates`` reads its
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
@@ -19,6 +18,7 @@ from epochcost.specs.base import (
     NamedSpec,
     NonNegative,
     Notes,
+    PastDay,
     Positive,
     PositiveInt,
     Source,
@@ -199,7 +199,7 @@ class Published(NamedSpec):
         "The model, by id in models/, if the catalogue has it.", "cifar-resnet44"
     )
     source: Source
-    as_of: dt.date = key("The day of the source.", "2019-12-01")
+    as_of: PastDay = key("The day of the source.", "2019-12-01")
     timings: Annotated[Array[Timing], distinct(lambda timing: timing.id)] = key(
         "The rows of the source's table.", default=()
     )
