@@ -160,6 +160,9 @@ def test_who_is_left_out_is_said_with_its_reason() -> None:
     assert small.reason == "does not fit: weights and a request need 2.1 GiB"
     assert small.detail == "has 2.0 GiB"
     assert old.reason == "not served by vLLM in bf16"
+    unstated = replace(place(), capability=None)
+    _, (unknown,) = fitting(model(), [unstated], [VLLM], REQUESTS)
+    assert unknown.reason == f"{old.reason}: no compute_capability is known of its accelerator"
     hurried = replace(REQUESTS, first_seconds=Decimal("0.01"))
     capacities, (late,) = predicted_capacities(Made(), model(), layouts, hurried)
     assert capacities == []

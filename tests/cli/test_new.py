@@ -130,6 +130,7 @@ def test_a_machine_with_gpus(project: Path) -> None:
         (gpu,) = load_catalogue(project).machine("dgx").accelerators
         expected = ("GeForce RTX 4090", Decimal("165.2")) if not message else ("V100", None)
         assert (gpu.name, gpu.peak_fp16_tflops, gpu.count) == (*expected, 8)
+        assert gpu.compute_capability == (None if message else "8.9")
         (project / "specs/hardware/dgx.toml").unlink()
 
 

@@ -35,3 +35,18 @@ def test_a_name_means_one_device() -> None:
     devices = load_catalogue(ROOT).devices.values()
     counts = Counter(name for device in devices for name in device.names)
     assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_compute_capability_comes_from_the_device() -> None:
+    """Each machine states its device's value; a machine that states none gets it by the name."""
+    catalogue = load_catalogue(ROOT)
+    known = {name: device for device in catalogue.devices.values() for name in device.names}
+    chips = [chip for machine in catalogue.hardware.values() for chip in machine.accelerators]
+    devices = [(chip, known[chip.name.casefold()]) for chip in chips if "TPU" not in chip.name]
+    assert all(chip.compute_capability == device.compute_capability for chip, device in devices)
+    bare = catalogue.machine("g6.xlarge").completed({})
+    assert bare.compute_capability == "8.9"
+    chip = bare.accelerators[0].model_copy(update={"compute_capability": None})
+    unstated = bare.model_copy(update={"accelerators": (chip,)})
+    assert unstated.completed({}).compute_capability is None
+    assert unstated.completed({"l4": "8.9"}).compute_capability == "8.9"

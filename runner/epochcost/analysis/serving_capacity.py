@@ -354,7 +354,9 @@ def fitting(
         large = [layout for layout in options if layout.room >= requests.tokens]
         layouts += large
         if not serving:
-            refusals.append(Refusal(place.machine.name, unserved))
+            known = isinstance(place.device, CpuForm) or place.capability is not None
+            more = "" if known else ": no compute_capability is known of its accelerator"
+            refusals.append(Refusal(place.machine.name, f"{unserved}{more}"))
         elif not large:
             has = f"has {memory_words(place.memory_bytes * place.count)}"
             refusals.append(Refusal(place.machine.name, too_large, has))

@@ -6,6 +6,8 @@ The module ``price`` has the costs of machines; ``published`` has times that oth
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import model_validator
@@ -32,6 +34,32 @@ Capability = Annotated[
 ]
 
 
+# NVIDIA's list of compute capabilities, by architecture; some chips differ from the others.
+_CAPABILITIES: Mapping[str, str] = MappingProxyType(
+    {
+        "Kepler": "3.7",
+        "Maxwell": "5.2",
+        "Pascal": "6.1",
+        "Volta": "7.0",
+        "Turing": "7.5",
+        "Ampere": "8.6",
+        "Ada": "8.9",
+        "Hopper": "9.0",
+        "Blackwell": "12.0",
+    }
+)
+_CAPABILITY_OF_CHIP: Mapping[str, str] = MappingProxyType(
+    {
+        "GK104": "3.0",
+        "P100": "6.0",
+        "A100": "8.0",
+        "A800": "8.0",
+        "A30": "8.0",
+        "B200": "10.0",
+        "B300": "10.3",
+        "GB10": "12.1",
+    }
+)
 # NVIDIA's modules of a GPU and an Arm CPU.
 _WITH_ARM = re.compile(r"\b(GH200|GB10|GB200|GB300|DGX Spark)\b", re.IGNORECASE)
 
@@ -80,6 +108,16 @@ class Hardware(NamedSpec):
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
+    def completed(self, capabilities: Mapping[str, str | None]) -> Hardware:
+        """A copy whose GPUs have the compute capability of their name if they state none."""
+        chips = tuple(
+            chip.model_copy(update={"compute_capability": capabilities.get(chip.name.casefold())})
+            if chip.compute_capability is None
+            else chip
+            for chip in self.accelerators
+        )
+        return self.model_copy(update={"accelerators": chips})
+
     @property
     def device(self) -> str:
         """``cuda`` if the machine has an accelerator, else ``cpu``."""
@@ -127,6 +165,12 @@ class Device(NamedSpec):
         if self.peak_fp32_tflops is None and self.peak_fp16_tflops is None:
             raise ValueError("should have peak_fp32_tflops or peak_fp16_tflops")
         return self
+
+    @property
+    def compute_capability(self) -> str | None:
+        """NVIDIA's compute capability of the chip; None for other makers and new architectures."""
+        usual = _CAPABILITIES.get(self.generation)
+        return usual and _CAPABILITY_OF_CHIP.get(self.chip, usual)
 
     @property
     def names(self) -> tuple[str, ...]:

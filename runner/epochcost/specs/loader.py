@@ -172,6 +172,12 @@ def load_catalogue(root: Path) -> Catalogue:
         for name, kind in KINDS.items()
     }
     specs["apis"] = _by_id(loaded.apis)
+    capabilities = {
+        name: device.compute_capability
+        for device in specs["devices"].values()
+        for name in device.names
+    }
+    specs["hardware"] = _by_id(each.completed(capabilities) for each in specs["hardware"].values())
     return Catalogue(root=root, files=MappingProxyType(files), **specs)
 
 

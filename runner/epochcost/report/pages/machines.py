@@ -127,7 +127,10 @@ def _unable(hardware: Hardware) -> str:
     """Explain why our runtime cannot measure a machine; empty if it can."""
     for chip in hardware.accelerators:
         if not chip.compute_capability:
-            return f"ONNX Runtime does not run on its accelerator, {chip.name}"
+            return (
+                "ONNX Runtime needs the compute_capability of an NVIDIA GPU, and none is known of "
+                f"{chip.name}"
+            )
     if hardware.is_module_with_arm:
         return CUDA_NEEDS_X86
     return ""
