@@ -55,6 +55,16 @@ def test_a_price_by_flags(project: Path) -> None:
     assert not check_paths([path]).faults
 
 
+def test_a_price_needs_the_region_of_its_plan(project: Path) -> None:
+    """Without a region, it would be a second current price; another plan may have none."""
+    _run(*TRADE, "--as-of", "2026-10-20", "--region", "us-east-1")
+    refusal = str(_refusal(*TRADE, "--as-of", "2026-11-20"))
+    assert "giant-on-demand-2026-10 is the current price of this plan, for --region us" in refusal
+    assert _run(*TRADE, "--as-of", "2026-11-20", "--plan", "spot").exit_code == 0
+    assert _run(*TRADE, "--as-of", "2026-11-20", "--region", "us-east-1").exit_code == 0
+    assert len(load_catalogue(project).prices_of("giant")) == 3
+
+
 def test_nothing_is_overwritten(project: Path) -> None:
     """A second price of the same name is refused."""
     _run(*TRADE, "--as-of", "2026-11-20")

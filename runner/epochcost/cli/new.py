@@ -19,7 +19,7 @@ from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.results.environment import Environment, Gpu
-from epochcost.specs.catalogue import KINDS
+from epochcost.specs.catalogue import KINDS, current_prices
 from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
@@ -133,7 +133,19 @@ def price(
         "as_of": day,
     }
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
+    _require_region(values)
     _write("prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None})
+
+
+def _require_region(values: Mapping[str, Any]) -> None:
+    """Raise InputError if the plan has a current price in a region, and the values have none."""
+    plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
+    for price in current_prices(own_catalogue().prices_of(plan["hardware"])):
+        if price.region and not values["region"] and price.model_dump(include={*plan}) == plan:
+            raise InputError(
+                f"--region: expected the region of the price, got none: {price.id} is the current "
+                f"price of this plan, for --region {price.region}"
+            )
 
 
 @app.command()

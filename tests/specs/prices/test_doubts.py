@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -184,6 +185,29 @@ def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:
     alone = [catalogue.price(name) for name in names]
     alone[0] = scaled(alone[0], Decimal(3))
     assert rented_doubts(alone, catalogue.hardware).keys() == {names[1]}
+
+
+@pytest.mark.parametrize(
+    ("region", "doubted"),
+    [("us-eats-1", True), ("us-est-1", True), ("us-west-2", False), ("ap-east-1", False)],
+)
+def test_a_misspelt_region_is_doubted(catalogue: Catalogue, region: str, doubted: bool) -> None:
+    """Swapped and missing letters are found; another region is no doubt."""
+    name = "g6.xlarge-on-demand-2026-07"
+    doubts = changed(catalogue, name, region=region)
+    assert (name in doubts) is doubted
+    assert not doubted or f"{region} is no region of its provider's" in doubts[name]
+
+
+def test_a_price_without_the_region_of_its_plan_is_doubted(catalogue: Catalogue) -> None:
+    """The newer price would be a second current price of the plan; an older one is replaced."""
+    old = catalogue.price("g6.xlarge-on-demand-2026-07")
+    for days, doubted in ((1, True), (-1, False)):
+        day = old.as_of + timedelta(days=days)
+        new = old.model_copy(update={"id": "new", "region": None, "sku": None, "as_of": day})
+        doubts = rented_doubts((old, new), catalogue.hardware)
+        assert list(doubts) == ["new"] * doubted
+        assert not doubted or f"no price of us-east-1 ({old.id}): add the region" in doubts["new"]
 
 
 def test_judged_prices_alone_are_doubted(catalogue: Catalogue) -> None:

@@ -8,10 +8,12 @@ fixed factor: the largest factor among the prices in this repository in November
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from difflib import SequenceMatcher
 from functools import cached_property
 from types import MappingProxyType
 
@@ -42,6 +44,8 @@ PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = MappingProxyType(
         "savings-plan": _COMMITTED,
     }
 )
+# Least likeness of two names of which one has a letter more.
+_LIKE = 0.85
 _SHORT = Context(prec=4)
 
 
@@ -235,13 +239,39 @@ class _Market:
 
     def _from_regions(self, rent: _Rent) -> Iterator[str]:
         region = rent.price.region
-        holders = {
-            peer.price.provider
-            for peer in self._of_region[region]
-            if region is not None and peer is not rent
-        }
+        if region is None:
+            yield from self._beside_regions(rent)
+            return
+        holders = {peer.price.provider for peer in self._of_region[region] if peer is not rent}
         if holders and rent.price.provider not in holders:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
+        regions = Counter(peer.price.region for peer in self._of_provider[rent.price.provider])
+        for other, count in regions.items():
+            if other and count > regions[region] and _is_misspelt(region, other):
+                yield f"{region} is no region of its provider's other prices; it has {other}"
+
+    def _beside_regions(self, rent: _Rent) -> Iterator[str]:
+        """A reason if the plan has a current price with a region, but this price has no region."""
+        plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
+        regional = [peer.price for peer in plan if peer.price.region]
+        latest = max(regional, key=lambda price: price.as_of, default=None)
+        if latest and latest.as_of <= rent.price.as_of:
+            yield (
+                f"it states no region, so it replaces no price of {latest.region} ({latest.id}): "
+                "add the region"
+            )
+
+
+def _is_misspelt(region: str, other: str) -> bool:
+    """Whether a word of a region is a word of the other with swapped letters or a letter more."""
+    words, others = (set(re.findall("[a-z]{3,}", name.casefold())) for name in (region, other))
+    left, right = (list(each) for each in (words - others, others - words))
+    if len(left) != 1 or len(right) != 1:
+        return False
+    # Regions such as eastus and westus differ by two letters, af-south and ap-south by one.
+    longer = abs(len(left[0]) - len(right[0])) == 1
+    likeness = SequenceMatcher(None, left[0], right[0]).ratio()
+    return sorted(left[0]) == sorted(right[0]) or (longer and likeness > _LIKE)
 
 
 def _nearest_by(
