@@ -12,7 +12,7 @@ import tomli
 
 from epochcost.errors import InputError
 from epochcost.fleet.ledger import Tariff
-from epochcost.fleet.offers import cheapest_target, proposed_price
+from epochcost.fleet.offers import cheapest_target, form_of, proposed_price
 from epochcost.fleet.sky import SkyEngine
 from epochcost.fleet.station import Station
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -50,6 +50,26 @@ def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
     assert "g6e" in cheapest_target(catalogue, "L40S").hardware
     with pytest.raises(InputError, match=r'^--accelerator L44: .*; did you mean "L4"'):
         cheapest_target(catalogue, "L44")
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "form", "sky"),
+    [
+        ("H100 SXM5", "H100 SXM5", "H100:"),
+        ("a100 sxm4 (80 gb)", "A100 SXM4 (80 GB)", "A100-80GB:"),
+        ("H100", "H100 PCIe", "H100:1"),
+        ("Tesla T4", "Tesla T4", "T4:1"),
+        ("A6000", "RTX A6000", "A6000:1"),
+    ],
+)
+def test_a_form_or_a_chip_is_named(
+    catalogue: Catalogue, accelerator: str, form: str, sky: str
+) -> None:
+    """The name of a form takes that form; the name of a chip takes its cheapest form."""
+    target = cheapest_target(catalogue, accelerator)
+    assert form_of(catalogue, target) == form
+    assert isinstance(target.engine, Sky)
+    assert str(target.engine.accelerators).startswith(sky)
 
 
 def _station(catalogue: Catalogue, quote: Decimal | None, *starts: float) -> Station:

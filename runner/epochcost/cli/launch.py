@@ -25,7 +25,7 @@ from epochcost.fleet.cells import Cell, Intake, cells_of
 from epochcost.fleet.engine import Engine
 from epochcost.fleet.launch import ENGINES, measure_all, run_all
 from epochcost.fleet.ledger import FOLDER, Tariff, open_ledger
-from epochcost.fleet.offers import cheapest_target, proposed_price
+from epochcost.fleet.offers import cheapest_target, form_of, proposed_price
 from epochcost.fleet.payload import build_payload
 from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import Launch, Station
@@ -81,7 +81,7 @@ def launch(
         raise UsageError("expected --cheapest with --accelerator and without --target")
     catalogue = own_catalogue()
     if accelerator is not None:
-        targets = [cheapest_target(catalogue, accelerator)]
+        targets = [_cheapest(catalogue, accelerator)]
     else:
         targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
     if not targets:
@@ -116,6 +116,15 @@ def launch(
             on_event=_show_event,
         )
         raise typer.Exit(_measure(catalogue, parts, engines, interrupted))
+
+
+def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
+    """The cheapest target with an accelerator; says which form it takes of a chip with several."""
+    target = cheapest_target(catalogue, accelerator)
+    form = form_of(catalogue, target)
+    if form.casefold() != accelerator.casefold():
+        say(f"--accelerator {accelerator}: takes {form}, which costs least", err=True)
+    return target
 
 
 def _measure(

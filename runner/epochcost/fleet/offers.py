@@ -32,6 +32,11 @@ _CLOUDS = {
 }
 # Older prices say little about a machine that is rented today.
 _OLDEST_DAYS = 365
+# SkyPilot names an accelerator by its chip; the larger forms of A100 and V100 have their memory.
+_NO_PART_OF_CHIP = re.compile(
+    r"^(Tesla|GRID|Quadro|RTX(?= A)) | (PCIe|SXM[0-9]?|NVL|Server)\b| \(.*\)| "
+)
+_LARGER_FORM = re.compile(r"\((80|32) GB\)")
 # A product's name begins with its instance type: "n1-standard-8 and 1 T4, preemptible".
 _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 
@@ -39,37 +44,47 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     """The machine with an accelerator that SkyPilot rents at the lowest hourly price in our lists.
 
-    Raises InputError if no machine with the accelerator has a current price.
+    ``accelerator`` is the name of a form, such as H100 SXM5, or of a chip, such as H100. Raises
+    InputError if no machine with the accelerator has a current price.
     """
+    offers: dict[str, list[Target]] = {}
+    for price in current_prices(catalogue.prices.values()):
+        if target := _rented(catalogue, price):
+            offers.setdefault(form_of(catalogue, target), []).append(target)
+    called = accelerator.casefold()
     targets = [
         target
-        for price in current_prices(catalogue.prices.values())
-        if (target := _rented(catalogue, price, accelerator))
+        for form, rented in offers.items()
+        if called == form.casefold() or called in re.split("[^a-z0-9]+", form.casefold())
+        for target in rented
     ]
     if not targets:
-        machines = catalogue.hardware.values()
-        names = {chip.name for machine in machines for chip in machine.accelerators}
         raise InputError(
             f"--accelerator {accelerator}: expected an accelerator of a machine with a price of "
-            f"{', '.join(_CLOUDS)}{suggest_or_list(accelerator, names)}"
+            f"{', '.join(_CLOUDS)}{suggest_or_list(accelerator, offers)}"
         )
     return min(targets, key=lambda each: (Tariff.of(catalogue, each).cost(3600), each.id))
 
 
-def _rented(catalogue: Catalogue, price: Price, accelerator: str) -> Target | None:
+def form_of(catalogue: Catalogue, target: Target) -> str:
+    """The name of the accelerators of a target's machine."""
+    return catalogue.machine(target.hardware).accelerators[0].name
+
+
+def _rented(catalogue: Catalogue, price: Price) -> Target | None:
     """The target that SkyPilot rents at a price; None if it has no such price or accelerator."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")
     cloud, chips = _CLOUDS.get(price.provider), catalogue.machine(price.hardware).accelerators
-    words = [word for chip in chips for word in re.split("[^a-z0-9]+", chip.name.casefold())]
-    if not (firm and recent and product and cloud and accelerator.casefold() in words):
+    if not (firm and recent and product and cloud and chips and chips[0].compute_capability):
         return None
+    chip, larger = _NO_PART_OF_CHIP.sub("", chips[0].name), _LARGER_FORM.search(chips[0].name)
     engine = Sky(
         name="sky",
         infra="/".join(filter(None, (cloud, price.region))),
         instance_type=product[1],
-        accelerators=f"{accelerator}:{chips[0].count}",
+        accelerators=f"{chip}{f'-{larger[1]}GB' if larger else ''}:{chips[0].count}",
     )
     return Target(
         id=price.id, engine=engine, hardware=price.hardware, price=price.id, provider="cuda"
