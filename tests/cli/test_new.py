@@ -65,6 +65,14 @@ def test_a_price_needs_the_region_of_its_plan(project: Path) -> None:
     assert len(load_catalogue(project).prices_of("giant")) == 3
 
 
+def test_another_currency_is_not_compared(project: Path) -> None:
+    """The price is written; a line says what its costs lack."""
+    result = _run(*TRADE, "--as-of", "2026-11-20", "--currency", "EUR")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("EUR: costs in different currencies are not compared: convert")
+    assert [price.currency for price in load_catalogue(project).prices_of("giant")] == ["EUR"]
+
+
 def test_nothing_is_overwritten(project: Path) -> None:
     """A second price of the same name is refused."""
     _run(*TRADE, "--as-of", "2026-11-20")
@@ -84,7 +92,7 @@ def test_nothing_is_overwritten(project: Path) -> None:
         (("price", "--plan", "owned"), "missing: --hardware, --source"),
         (
             ("price", "--plan", "owned", "--hardware", "giant", "--owned", "years=4", *SOURCE),
-            "missing: --owned purchase=NUMBER, --owned utilisation=NUMBER",
+            "--owned electricity_per_kwh=NUMBER; utilisation is the share of its life in which",
         ),
         (("hardware",), "missing: --id, --name, --provider, --source"),
         (

@@ -34,6 +34,10 @@ app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a m
 _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
+_NOT_COMPARED = (
+    "costs in different currencies are not compared: convert the amounts to USD, and name the rate "
+    "and its date in the source"
+)
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
 
 
@@ -134,6 +138,8 @@ def price(
     }
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
     _require_region(values)
+    if values["currency"] != "USD":
+        typer.echo(f"{values['currency']}: {_NOT_COMPARED}", err=True)
     _write("prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None})
 
 
@@ -221,7 +227,9 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
     keys = schema_of("prices")["properties"]["owned"]["properties"]
     missing = [key for key in _OWNED if key not in texts]
     if missing:
-        raise UsageError(f"missing: {', '.join(f'--owned {key}=NUMBER' for key in missing)}")
+        needed = ", ".join(f"--owned {key}=NUMBER" for key in missing)
+        share = "; utilisation is the share of its life in which the machine is used, such as 0.3"
+        raise UsageError(f"missing: {needed}{share if 'utilisation' in missing else ''}")
     return {key: typed(text, keys.get(key, {})) for key, text in texts.items()}
 
 
