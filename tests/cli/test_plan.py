@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from epochcost.cli.app import app
 from epochcost.errors import CapabilityError, InputError
+from epochcost.execute.kernels import CheckedGraph
+from onnxstep.graphs.cuda_kernels import KernelCheck
 from tiny_decoders import DECODER_SPEC
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
@@ -87,9 +89,23 @@ def test_nodes_without_a_cuda_kernel_are_named(tmp_path: Path) -> None:
     model.graph.output.append(onnx.helper.make_tensor_value_info("both", TensorProto.INT32, None))
     onnx.save(model, path)
     lines = CliRunner().invoke(app, ["plan", "--provider", "cuda"]).stdout.splitlines()
-    assert lines[0] == "CUDA kernels: 1 of 2 graphs would use the CPU or cannot be built:"
+    assert lines[0] == "CUDA kernels: 1 of 2 graphs would use the CPU:"
     assert lines[1].startswith("  tiny inference fp32: 1 of ")
     assert lines[1].endswith("192 bytes each: 1 BitwiseAnd(int32, int32)")
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_a_graph_that_cannot_be_built_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A precision that the model's opset does not allow is no failure of the others."""
+    checks = [
+        CheckedGraph("tiny training fp32", KernelCheck(2, ())),
+        CheckedGraph("tiny training bf16", CapabilityError("bf16: expected a half form")),
+    ]
+    monkeypatch.setattr("epochcost.cli.plan.check_trials", lambda *_: iter(checks))
+    assert CliRunner().invoke(app, ["plan", "--provider", "cuda"]).stdout.splitlines() == [
+        "CUDA kernels: all 2 nodes of 1 graph have one",
+        "left out: tiny training bf16: bf16: expected a half form",
+    ]
 
 
 def test_verbose_shows_the_memory_of_models() -> None:

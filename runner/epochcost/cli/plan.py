@@ -181,14 +181,17 @@ def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> No
         )
         return
     nodes = sum(c.check.nodes for c in checks if isinstance(c.check, KernelCheck))
-    failed = [check for check in checks if not check.passes]
-    graphs = count_words(len(checks), "graph")
+    unbuilt = [check for check in checks if not isinstance(check.check, KernelCheck)]
+    failed = [check for check in checks if not check.passes and check not in unbuilt]
+    graphs = count_words(len(checks) - len(unbuilt), "graph")
     if failed:
-        say(f"CUDA kernels: {len(failed)} of {graphs} would use the CPU or cannot be built:")
-    elif checks:
+        say(f"CUDA kernels: {len(failed)} of {graphs} would use the CPU:")
+    elif nodes:
         say(f"CUDA kernels: all {nodes:,} nodes of {graphs} have one")
     for check in failed:
         say(f"  {check}")
+    for check in unbuilt:
+        say(f"left out: {check}")
 
 
 def _check_json(checked: CheckedGraph) -> dict[str, Any]:
