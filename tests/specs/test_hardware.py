@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from epochcost.predict.design import peak_of
-from epochcost.specs.hardware import Device
+from epochcost.specs.findings import Finding
+from epochcost.specs.hardware import Device, accelerator_doubts
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -49,4 +50,26 @@ def test_compute_capability_comes_from_the_device() -> None:
     chip = bare.accelerators[0].model_copy(update={"compute_capability": None})
     unstated = bare.model_copy(update={"accelerators": (chip,)})
     assert unstated.completed({}).compute_capability is None
-    assert unstated.completed({"l4": "8.9"}).compute_capability == "8.9"
+    assert unstated.completed(known).compute_capability == "8.9"
+
+
+@pytest.mark.parametrize(
+    ("update", "doubt"),
+    [
+        ({"memory_gib": Decimal(24576)}, "24576 contradicts the 24 of L4 in devices/"),
+        ({"power_watts": Decimal("0.072")}, "0.072 contradicts the 72 of L4 in devices/"),
+        ({"memory_gib": Decimal("22.5")}, ""),
+        ({"name": "L4 24GB"}, '"L4 24GB" is the name of no device in devices/; did you mean "L4"?'),
+        ({"name": "Our own chip"}, ""),
+    ],
+)
+def test_an_accelerator_is_compared_with_its_device(update: dict[str, object], doubt: str) -> None:
+    """Numbers in other units are doubted, and names that are almost a device's."""
+    catalogue = load_catalogue(ROOT)
+    known = {name: each for each in catalogue.devices.values() for name in each.names}
+    machine = catalogue.machine("g6.xlarge")
+    chip = machine.accelerators[0].model_copy(update=update)
+    changed = machine.model_copy(update={"accelerators": (chip,)})
+    (key,) = update
+    expected = [Finding(("accelerators", 0, key), doubt)] if doubt else []
+    assert list(accelerator_doubts(changed, known)) == expected

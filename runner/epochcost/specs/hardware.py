@@ -6,7 +6,8 @@ The module ``price`` has the costs of machines; ``published`` has times that oth
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated
 
@@ -27,6 +28,8 @@ from epochcost.specs.base import (
     matching,
     optional,
 )
+from epochcost.specs.findings import Finding
+from epochcost.specs.wording import describe, suggestion
 
 # A text, since 8.10 and 8.1 would be the same number.
 Capability = Annotated[
@@ -34,32 +37,15 @@ Capability = Annotated[
 ]
 
 
-# NVIDIA's list of compute capabilities, by architecture; some chips differ from the others.
-_CAPABILITIES: Mapping[str, str] = MappingProxyType(
-    {
-        "Kepler": "3.7",
-        "Maxwell": "5.2",
-        "Pascal": "6.1",
-        "Volta": "7.0",
-        "Turing": "7.5",
-        "Ampere": "8.6",
-        "Ada": "8.9",
-        "Hopper": "9.0",
-        "Blackwell": "12.0",
-    }
-)
-_CAPABILITY_OF_CHIP: Mapping[str, str] = MappingProxyType(
-    {
-        "GK104": "3.0",
-        "P100": "6.0",
-        "A100": "8.0",
-        "A800": "8.0",
-        "A30": "8.0",
-        "B200": "10.0",
-        "B300": "10.3",
-        "GB10": "12.1",
-    }
-)
+# NVIDIA's list of compute capabilities, by chip and, for all other chips, by architecture.
+_LISTED = """
+    GK104=3.0 P100=6.0 A100=8.0 A800=8.0 A30=8.0 B200=10.0 B300=10.3 GB10=12.1
+    Kepler=3.7 Maxwell=5.2 Pascal=6.1 Volta=7.0 Turing=7.5 Ampere=8.6 Ada=8.9 Hopper=9.0
+    Blackwell=12.0
+    """
+_CAPABILITIES = MappingProxyType(dict(pair.split("=") for pair in _LISTED.split()))
+# Largest deviation of an accelerator's number from its device: drivers state up to 8 % less memory.
+_MOST_DEVIATION = Decimal("0.1")
 # NVIDIA's modules of a GPU and an Arm CPU.
 _WITH_ARM = re.compile(r"\b(GH200|GB10|GB200|GB300|DGX Spark)\b", re.IGNORECASE)
 
@@ -108,15 +94,14 @@ class Hardware(NamedSpec):
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
-    def completed(self, capabilities: Mapping[str, str | None]) -> Hardware:
-        """A copy whose GPUs have the compute capability of their name if they state none."""
-        chips = tuple(
-            chip.model_copy(update={"compute_capability": capabilities.get(chip.name.casefold())})
-            if chip.compute_capability is None
-            else chip
-            for chip in self.accelerators
-        )
-        return self.model_copy(update={"accelerators": chips})
+    def completed(self, devices: Mapping[str, Device]) -> Hardware:
+        """A copy whose GPUs have their device's compute capability if they state none."""
+        chips = []
+        for chip in self.accelerators:
+            device = devices.get(chip.name.casefold())
+            known = chip.compute_capability or (device and device.compute_capability)
+            chips.append(chip.model_copy(update={"compute_capability": known}))
+        return self.model_copy(update={"accelerators": tuple(chips)})
 
     @property
     def device(self) -> str:
@@ -169,8 +154,7 @@ class Device(NamedSpec):
     @property
     def compute_capability(self) -> str | None:
         """NVIDIA's compute capability of the chip; None for other makers and new architectures."""
-        usual = _CAPABILITIES.get(self.generation)
-        return usual and _CAPABILITY_OF_CHIP.get(self.chip, usual)
+        return _CAPABILITIES.get(self.chip, _CAPABILITIES.get(self.generation))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,3 +162,27 @@ class Device(NamedSpec):
         return tuple(
             dict.fromkeys(name.casefold() for name in (self.id, self.name, *self.spellings))
         )
+
+
+def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
+    """Yield a reason for each unknown name, or number that contradicts the device of that name.
+
+    ``devices`` has all devices by each of their names.
+    """
+    for place, chip in enumerate(machine.accelerators):
+        name = chip.name.casefold()
+        device = devices.get(name)
+        if device is None:
+            shorter = devices.get(name.rpartition(" ")[0])
+            names = {each.name for each in devices.values()}
+            if near := suggestion(shorter.name if shorter else chip.name, names):
+                message = f"{describe(chip.name)} is the name of no device in devices/{near}"
+                yield Finding(("accelerators", place, "name"), message)
+            continue
+        for fact in Accelerator.model_fields:
+            stated, usual = getattr(chip, fact), getattr(device, fact, None)
+            if not (isinstance(stated, Decimal) and usual):
+                continue
+            if abs(stated / usual - 1) > _MOST_DEVIATION:
+                message = f"{stated} contradicts the {usual} of {device.name} in devices/"
+                yield Finding(("accelerators", place, fact), message)

@@ -24,7 +24,7 @@ from epochcost.specs.base import NamedSpec, SpecT
 from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue
 from epochcost.specs.document import Document, display_path, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
-from epochcost.specs.hardware import Hardware
+from epochcost.specs.hardware import Device, Hardware, accelerator_doubts
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import rented_doubts
@@ -172,12 +172,6 @@ def load_catalogue(root: Path) -> Catalogue:
         for name, kind in KINDS.items()
     }
     specs["apis"] = _by_id(loaded.apis)
-    capabilities = {
-        name: device.compute_capability
-        for device in specs["devices"].values()
-        for name in device.names
-    }
-    specs["hardware"] = _by_id(each.completed(capabilities) for each in specs["hardware"].values())
     return Catalogue(root=root, files=MappingProxyType(files), **specs)
 
 
@@ -249,7 +243,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Mark the prices that other prices contradict as implausible, with the reason."""
+    """Doubt accelerators that contradict their device; mark implausible prices, with the reason."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -259,7 +253,11 @@ def _doubted(
         if api.id in tokens
     ]
     judged: list[tuple[Document, NamedSpec]] = []
+    devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
     for document, spec in specs:
+        if isinstance(spec, Hardware):
+            doubts += map(document.fault, accelerator_doubts(spec, devices))
+            spec = spec.completed(devices)  # noqa: PLW2901
         if isinstance(spec, Price) and spec.id in rented:
             parts = (("amount", spec.amount), ("commitment", spec.commitment))
             key = next((name for name, paid in parts if paid is not None), "components")
