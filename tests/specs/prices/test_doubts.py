@@ -187,18 +187,6 @@ def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:
     assert rented_doubts(alone, catalogue.hardware).keys() == {names[1]}
 
 
-@pytest.mark.parametrize(
-    ("region", "doubted"),
-    [("us-eats-1", True), ("us-est-1", True), ("us-west-2", False), ("ap-east-1", False)],
-)
-def test_a_misspelt_region_is_doubted(catalogue: Catalogue, region: str, doubted: bool) -> None:
-    """Swapped and missing letters are found; another region is no doubt."""
-    name = "g6.xlarge-on-demand-2026-07"
-    doubts = changed(catalogue, name, region=region)
-    assert (name in doubts) is doubted
-    assert not doubted or f"{region} is no region of its provider's" in doubts[name]
-
-
 def test_a_price_without_the_region_of_its_plan_is_doubted(catalogue: Catalogue) -> None:
     """The newer price would be a second current price of the plan; an older one is replaced."""
     old = catalogue.price("g6.xlarge-on-demand-2026-07")

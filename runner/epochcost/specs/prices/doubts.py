@@ -8,12 +8,10 @@ fixed factor: the largest factor among the prices in this repository in November
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from difflib import SequenceMatcher
 from functools import cached_property
 from types import MappingProxyType
 
@@ -44,8 +42,6 @@ PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = MappingProxyType(
         "savings-plan": _COMMITTED,
     }
 )
-# Least likeness of two names of which one has a letter more.
-_LIKE = 0.85
 _SHORT = Context(prec=4)
 
 
@@ -245,10 +241,6 @@ class _Market:
         holders = {peer.price.provider for peer in self._of_region[region] if peer is not rent}
         if holders and rent.price.provider not in holders:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
-        regions = Counter(peer.price.region for peer in self._of_provider[rent.price.provider])
-        for other, count in regions.items():
-            if other and count > regions[region] and _is_misspelt(region, other):
-                yield f"{region} is no region of its provider's other prices; it has {other}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
         """A reason if the plan has a current price with a region, but this price has no region."""
@@ -260,18 +252,6 @@ class _Market:
                 f"it states no region, so it replaces no price of {latest.region} ({latest.id}): "
                 "add the region"
             )
-
-
-def _is_misspelt(region: str, other: str) -> bool:
-    """Whether a word of a region is a word of the other with swapped letters or a letter more."""
-    words, others = (set(re.findall("[a-z]{3,}", name.casefold())) for name in (region, other))
-    left, right = (list(each) for each in (words - others, others - words))
-    if len(left) != 1 or len(right) != 1:
-        return False
-    # Regions such as eastus and westus differ by two letters, af-south and ap-south by one.
-    longer = abs(len(left[0]) - len(right[0])) == 1
-    likeness = SequenceMatcher(None, left[0], right[0]).ratio()
-    return sorted(left[0]) == sorted(right[0]) or (longer and likeness > _LIKE)
 
 
 def _nearest_by(
