@@ -182,6 +182,7 @@ def test_memory_for_people(size_bytes: float, expected: str) -> None:
         ("110808.20", "277019.91", "$111,000 to $277,000"),
         ("99.96", "155.88", "$100 to $156"),
         ("0.1234", "9.999", "$0.12 to $10.00"),
+        ("0.1245", "0.13451", "$0.12 to $0.13"),
     ],
 )
 def test_a_range_of_money_claims_three_digits(low: str, high: str, shown: str) -> None:

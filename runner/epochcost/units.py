@@ -150,7 +150,8 @@ def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
 
 def money_about(amount: Decimal, currency: str = "USD") -> str:
     """Format an amount of money with three significant digits."""
-    rounded = _CONTEXT_OF_THREE.plus(amount)
+    # Smaller amounts have at most three digits: rounding them twice would change the last one.
+    rounded = _CONTEXT_OF_THREE.plus(amount) if amount.copy_abs() >= 1 else amount
     return money(rounded, currency, 0 if rounded >= _HUNDRED else None)
 
 

@@ -3,24 +3,31 @@
   "use strict";
 
   const { cell, duration, element, loaded, money, noted, rounded, small } = window.epochcostShown;
-  const { candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
+  const { bill, candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
 
   /* The period of a total. */
   function run(question) { return question.job === "batch" ? "batch" : "training"; }
 
-  function per(question) { return question.every === "once" && question.job !== "serve" ? "in all" : "a month"; }
+  function per(question) {
+    if (question.job === "serve") { return "a month"; }
+    return { once: "in all", year: "a year" }[question.every] || "a month";
+  }
 
-  /* Predicted amounts have three digits, as on other pages. */
+  /* Predicted amounts have at most three digits, as on other pages. */
   function amount(value, { plan, timing }) {
-    return money(timing.kind === "predicted" ? Number(value.toPrecision(3)) : value, plan.currency);
+    return money(timing.kind === "predicted" && value >= 1 ? Number(value.toPrecision(3)) : value, plan.currency);
   }
 
   function spread(low, high, words) { return low === high ? "" : `${words(low)} to ${words(high)}`; }
 
-  function badge({ timing, plan }, shapes) {
+  function badge({ timing, plan }, shapes, root) {
     const mark = timing.kind + (plan.assumed ? ", price assumed" : "");
     const className = `ec-badge ec-${timing.kind}${plan.assumed ? " ec-assumed" : ""}`;
-    return element("span", `${shapes[mark]}\u00a0${mark}`, { className });
+    const shown = element("span", `${shapes[mark]}\u00a0${mark}`, { className });
+    if (timing.kind !== "predicted") { return shown; }
+    const link = element("a", "", { href: `${root}explanation/predictions.html` });
+    link.append(shown);
+    return link;
   }
 
   function range(way, key, words) {
@@ -46,22 +53,22 @@
     const machine = element("a", timing.name, { href: `${form.dataset.ecRoot}machines/${timing.machine}.html` });
     const region = plan.region && `, ${plan.region}`, missed = way.misses && `; ${way.misses}`;
     cell(made, noted(machine, `${plan.name}${region}, ${plan.as_of}${interrupted(question, plan)}${missed}`));
-    if (question.times !== 1 || serves) { cell(made, range(way, "total", words), true, mean.total); }
+    if (!question.single || serves) { cell(made, range(way, "total", words), true, mean.total); }
     cell(made, range(way, "each", words), true, mean.each);
     cell(made, range(way, "seconds", duration), true, mean.seconds);
     if (serves) { cell(made, [`${mean.machines} × `, small(`${rounded(100 * mean.load, 2)} % busy`)], true, mean.machines); }
     cell(made, chances(way, best), true, way.wins || 0);
     const precision = timing.precision && `, ${timing.precision}${timing.precision === "mixed" ? " precision" : ""}`;
-    cell(made, noted(badge(way, shapes), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
+    cell(made, noted(badge(way, shapes, form.dataset.ecRoot), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
     return made;
   }
 
   function table(form, question, ways, shapes) {
-    const total = question.times === 1 ? [] : [`Cost ${per(question)}`];
+    const total = question.single ? [] : [`Cost ${per(question)}`];
     const costs = question.job === "serve" ? ["Cost a month", "A million", "Answer within", "Machines"] :
       [...total, `A ${run(question)}`, "Time"];
     const rows = ways.map(way => row(form, question, way, shapes, ways[0]));
-    return window.epochcostShown.table(["Machine", ...costs, "Cheapest in", "Evidence"], rows);
+    return window.epochcostShown.table(["Machine", ...costs, "Cheapest in", "Evidence"], rows, 25); // ten on paper
   }
 
   function lines(question, { mean, plan }) {
@@ -69,11 +76,11 @@
     list.append(...mean.lines.filter(line => line.amount !== 0).map(
       line => element("li", `${line.label}: ${money(line.amount, plan.currency)}`)
     ));
-    return fold(`The bill of ${question.job === "serve" ? "a month" : `one ${run(question)}`}, line by line`, list);
+    return fold(`The bill of ${question.job === "serve" ? "a month" : `one ${run(question)}`}, line by line`, list, " ec-printed");
   }
 
-  function fold(summary, inside) {
-    const made = element("details", "", { className: "ec-fold" });
+  function fold(summary, inside, kind = "") {
+    const made = element("details", "", { className: `ec-fold${kind}` });
     made.append(element("summary", summary), inside);
     return made;
   }
@@ -85,15 +92,38 @@
   }
 
   function answer(question, way) {
-    const { mean, timing } = way, words = element("p", "", { className: "ec-verdict" }), single = question.times === 1;
+    const { mean, timing } = way, words = element("p", "", { className: "ec-verdict" }), { single } = question;
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
-    const texts = question.tokens ? `documents of ${rounded(question.tokens, 9)} tokens` : "examples";
-    words.append(question.job === "batch" ? `${rounded(question.examples, 15)} ${texts}: ` : "", element("strong", total + period), question.job === "serve" ?
+    words.append(element("strong", total + period), question.job === "serve" ?
       ` for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       ` on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}.${parallel}`);
     return words;
+  }
+
+  /* The question in words, with the values of empty fields. */
+  function asked({ elements: { model, prices } }, question) {
+    const { job, runs, every, limit, budget } = question, number = value => rounded(value, 15);
+    const noun = job === "batch" && question.tokens ? "document" : "example";
+    const sizes = [[question.examples, noun], [question.tokens, "token"], [job === "train" ? question.epochs : 0, "epoch"]];
+    const size = sizes.filter(([count, name]) => count > (name === noun ? 1 : 0)).map(
+      ([count, name]) => `${number(count)} ${name}${count === 1 ? "" : "s"}`
+    ).join(" × ");
+    const parts = job === "serve" ? [`${number(question.rate)} requests a second, ${number(question.hours)} hours a day`] : [size];
+    if (job !== "serve" && (runs > 1 || every !== "once")) {
+      parts.push((runs > 1 ? `${number(runs)} times` : "once") + (every === "once" ? "" : ` a ${every}`));
+    }
+    if (isFinite(limit)) { parts.push(`within ${duration(limit)}`); }
+    if (isFinite(budget)) { parts.push(`for at most $${number(budget)} ${per(question)}`); }
+    return element("p", `${model.selectedOptions[0].textContent}: ${parts.join(", ")}; prices: ${prices.selectedOptions[0].textContent}.`);
+  }
+
+  /* What a batch costs on a machine that is rented for it alone. */
+  function alone({ mean, plan }, { tokens }) {
+    const rented = plan.bill && plan.billing && ` If you rent the machine for this batch alone, it is billed ${plan.billing}: ` +
+      `at least ${money(bill(plan.bill, mean.usage, {}).total, plan.currency)}.`;
+    return (rented || "") + (tokens ? " We list no prices of APIs that embed or classify." : "");
   }
 
   /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
@@ -116,7 +146,8 @@
     const exact = way.exact ? "No range: the source states a single time. " : "";
     return small((ends ? `Range ${ends} ${per(question)}. ` : exact) + odds.sureness(way) +
       (limits && `${limits[0].toUpperCase()}${limits.slice(1)} scenarios. `) +
-      `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${question.job === "train" ? timeNotes(way) : ""}`);
+      `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}` +
+      (question.tokens > question.longest ? ` The times are of texts of ${rounded(question.longest, 9)} tokens: whether the model accepts longer ones is not checked.` : ""));
   }
 
   /* What the bill of an owned machine counts. */
@@ -157,19 +188,19 @@
       return [element("p", ways.length ? `No price of this kind can be compared.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
-    sure.append(badge(best, shapes), " ", certainty(best, question, ways), counted(form, question, best));
+    sure.append(badge(best, shapes, form.dataset.ecRoot), " ", certainty(best, question, ways), counted(form, question, best));
     if (question.job !== "serve") { sure.append(small(fastest(ways, best))); }
     sure.append(small(lower(best, stacks, form)));
     const closest = best.misses ? [element("p", "No machine is within the limits. The closest:")] : [];
-    return [...closest, answer(question, best), sure, lines(question, best)];
+    return [asked(form, question), ...closest, answer(question, best), sure, lines(question, best)];
   }
 
   /* Which of two has less of something, and by how much. */
   function less(way, other, key, [equal, compared], words) {
     const [first, second] = way.mean[key] <= other.mean[key] ? [way, other] : [other, way];
     const factor = second.mean[key] / first.mean[key];
-    if (factor < 1.005) { return `Both are equally ${equal}. `; }
     const [little, much] = [first, second].map(side => words(side.mean[key], side));
+    if (factor < 1.05) { return `Both ${equal}: ${little} vs. ${much}. `; }
     return `${first.timing.name} is ${rounded(factor, 2)} times ${compared}: ${little} vs. ${much}` +
       `${odds.beside(first, second, key, compared)}. `;
   }
@@ -181,8 +212,8 @@
       words.append("Choose two different machines that have a time and a price of this kind.");
     } else {
       const same = a.plan.currency === b.plan.currency;
-      words.append(element("strong", same ? less(a, b, "total", ["expensive", "cheaper"], amount) : ""),
-        less(a, b, "seconds", ["fast", "faster"], duration));
+      words.append(element("strong", same ? less(a, b, "total", ["cost about the same", "cheaper"], amount) : ""),
+        less(a, b, "seconds", ["take about the same time", "faster"], duration));
     }
     return [words];
   }

@@ -12,8 +12,10 @@
     });
   }
 
-  async function show(form, data) {
-    const { model, job } = form;
+  /* ``fresh`` is true for a newly chosen model, which opens on its main job. */
+  async function show(form, data, fresh) {
+    const { model, job } = form, main = Array.from(job.options).find(({ value }) => data[`${model.value}/${value}`]?.main);
+    if (fresh && main) { job.value = main.value; }
     window.epochcostForms.offer(job, name => data[`${model.value}/${name}`]);
     const answer = data[`${model.value}/${job.value}`], place = document.querySelector(".ec-cards");
     place.replaceChildren(...answer.cards.map(texts => {
@@ -48,11 +50,11 @@
     form.dataset.state = "ready";
     const asked = new URLSearchParams(location.search);
     const data = await loaded(root + form.dataset.ecHome, "epochcostHome");
-    form.addEventListener("change", () => show(form, data).catch(console.error));
+    form.addEventListener("change", ({ target }) => show(form, data, target === form.model).catch(console.error));
     form.addEventListener("submit", event => event.preventDefault());
     if (!asked.has("model")) { return; }
     form.model.value = asked.get("model");
     if (data[`${form.model.value}/${asked.get("job")}`]) { form.job.value = asked.get("job"); }
-    if (form.model.value) { await show(form, data); }
+    if (form.model.value) { await show(form, data, !asked.has("job")); }
   });
 })();

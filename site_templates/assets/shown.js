@@ -19,13 +19,14 @@
     return loading[address];
   }
 
-  /* Two digits below ten cents, cents below a hundred, else whole. */
+  /* As epochcost.units writes amounts: two digits below one, cents below a hundred, else whole. */
   function money(amount, currency) {
-    const size = Math.abs(amount), tiny = size > 0 && size < 1e-4, cents = size < 100 ? 2 : 0;
-    const digits = size > 0 && size < 0.1 ? { maximumSignificantDigits: 2 } :
-      { minimumFractionDigits: cents, maximumFractionDigits: cents };
-    const format = new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits });
-    return (tiny ? "under " : "") + format.format(tiny ? 1e-4 : amount);
+    const size = Math.abs(amount), tiny = size > 0 && size < 1e-6;
+    const small = size > 0 && size < 0.1 ? 1 - Math.floor(Math.log10(size)) : 2, places = tiny ? 6 : size < 100 ? small : 0;
+    const format = new Intl.NumberFormat("en-US", {
+      style: "currency", currency, roundingMode: "halfEven", minimumFractionDigits: places, maximumFractionDigits: places
+    });
+    return (tiny ? "under " : "") + format.format(tiny ? 1e-6 : amount);
   }
 
   /* Significant digits without a power of ten. */

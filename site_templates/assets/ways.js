@@ -7,7 +7,7 @@
      rate hours  requests a second, and the hours a day during which they come
      examples tokens   examples of a batch or of an epoch, and tokens of each
      deadline    hours for one run; within: milliseconds for 99 % of answers
-     budget      a month, or in all if every=once
+     budget      a month, a year if every=year, or in all if every=once
      prices      on-demand, spot, committed, owned, or nothing for all list prices
      a b         ids of two machines to compare
      epochs failed busy interruptions electricity utilisation: the reader's own assumptions */
@@ -33,9 +33,10 @@
     const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise);
     const { a, b, every, job, prices, software } = form.elements, days = monthHours / 24;
     const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
-    const examples = own ? number("examples", own) : 1, tokens = data.tokens ? number("tokens", data.tokens) : 0;
+    const examples = own ? number("examples", own) : 1, tokens = data.tokens ? number("tokens", data.tokens) : 0, epochs = number("epochs", data.epochs);
     const longer = tokens ? tokens / data.tokens : 1;
     const times = { once: 1, day: days, week: days / 7, month: 1, year: 1 / 12 }[every.value];
+    const runs = Math.max(1, Math.round(number("runs", 1))), period = every.value === "year" ? 12 : 1;
     return {
       job: job.value,
       timed: name,
@@ -44,11 +45,17 @@
       a: a.value,
       b: b.value,
       every: every.value,
-      times: Math.max(1, Math.round(number("runs", 1))) * times,
+      runs,
+      times: runs * times,
+      period, // months that the total is for
+      single: runs * times * period === 1,
       examples,
       tokens,
-      work: examples * longer * (batch ? 1 : number("epochs", data.epochs) / (own || 1)),
+      epochs,
+      longest: data.tokens,
+      work: examples * longer * (batch ? 1 : epochs / (own || 1)),
       rate: number("rate", 10),
+      hours: number("hours", 24),
       month: number("hours", 24) * days * HOUR,
       day: number("hours", 24) / 24,
       limit: job.value === "serve" ? number("within", Infinity) / 1000 : number("deadline", Infinity) * HOUR,
@@ -84,7 +91,7 @@
       total: billed.total / runs, elapsed, failed: question.failed, times: question.times
     });
     if (job.failures > 0) { lines.push({ label: "failed runs, expected", amount: job.failures }); }
-    return { ...job, lines, seconds: elapsed, machines: once ? 1 : job.machines };
+    return { ...job, total: job.total * question.period, lines, usage, seconds: elapsed, machines: once ? 1 : job.machines };
   }
 
   /* The share of its life in which an owned machine is used: at least the hours in which it serves. */
@@ -152,5 +159,5 @@
     return Array.from(best.values()).sort(closer);
   }
 
-  window.epochcostWays = { candidates, interruptions, question, timed, utilisation };
+  window.epochcostWays = { bill, candidates, interruptions, question, timed, utilisation };
 })();

@@ -14,6 +14,7 @@ from epochcost.analysis.inputs import read_inputs
 from epochcost.cost.break_even import monthly_owned
 from epochcost.cost.compare import NO_LIMITS
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
+from epochcost.report.wording import amount_in_sentence
 from epochcost.specs.loader import load_catalogue
 
 _SETTLED = "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'"
@@ -231,16 +232,40 @@ def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None
     assert costs[0] / often / costs[1] == pytest.approx(0.9, rel=1e-3)
 
 
-def test_a_training_a_year_costs_a_twelfth_of_it_a_month(site: Site) -> None:
-    """The training itself costs as much as one alone, whose days have a discount for their use."""
+def test_trainings_a_year_cost_a_years_sum(site: Site) -> None:
+    """Each training costs as much as one alone, whose days have a discount for their use."""
     costs = {}
-    for every in ("once", "year"):
-        page = ask(site, f"?model=net&a=box&prices=on-demand&epochs=50000&every={every}")
+    for every, runs in (("once", 1), ("year", 2), ("year", 1)):
+        query = f"?model=net&prices=on-demand&epochs=50000&every={every}&runs={runs}"
+        page = ask(site, query)
         cells = page.locator("tbody tr").first.locator("td")
-        costs[every] = [float(cells.nth(at).get_attribute("data-order") or 0) for at in (1, 2)]
-    total, each = costs["year"]
-    assert each == pytest.approx(costs["once"][0])
-    assert total == pytest.approx(each / 12)
+        costs[every, runs] = [
+            float(cells.nth(at).get_attribute("data-order") or 0) for at in (1, 2)
+        ]
+    total, each = costs["year", 2]
+    assert each == pytest.approx(costs["once", 1][0])
+    assert total == pytest.approx(2 * each)
+    assert costs["year", 1] == pytest.approx(costs["once", 1])
+    assert " a year on " in page.locator(".ec-verdict").inner_text()
+    assert "50,000 epochs, once a year; prices: " in text_of(page)
+
+
+def test_paper_has_the_question_the_answer_the_bill_and_ten_rows(site: Site) -> None:
+    """The form itself is left out."""
+    page = ask(site, "?model=net&runs=3")
+    assert "3 times" in page.locator(".ec-calculated p").first.inner_text()
+    page.emulate_media(media="print")
+    assert page.locator("[data-ec-calculator]").is_hidden()
+    assert page.locator("details.ec-printed").is_visible()
+    assert page.locator("table.ec-brief").count() > 0
+
+
+def test_amounts_read_as_those_of_python(site: Site) -> None:
+    """Equal digits from a millionth to a million, also of ties."""
+    page = ask(site, "")
+    for text in ("1e-8", "3.456e-6", "0.05", "0.0996", "0.125", "0.1245", "9.995", "99.5", "2e6"):
+        shown = page.evaluate("size => epochcostShown.money(size, 'USD')", float(text))
+        assert shown == amount_in_sentence(Decimal(text), "USD")
 
 
 def test_two_machines_are_set_against_each_other(site: Site) -> None:

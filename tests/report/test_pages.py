@@ -43,7 +43,7 @@ def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -
 
 def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
     """Each measured training row and answer, but no published one."""
-    section = site.pages["models/net.md"].split("training times with")[1].split("</table>")[0]
+    section = site.pages["models/net.md"].split("training time with")[1].split("</table>")[0]
     measured = [line for line in section.splitlines() if ">result file</a>" in line]
     published = [line for line in section.splitlines() if '"site:sources/' in line]
     assert len(measured) == 2
@@ -201,7 +201,7 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
     project = write_project(tmp_path, [doubtful, calm])
     pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
     for page in (pages["models/net.md"], pages["machines/local.md"]):
-        folded = page.split("training times with")[1].split("</table>")[0]
+        folded = page.split("training time with")[1].split("</table>")[0]
         lines = html.unescape(folded).splitlines()
         calm_row, doubtful_row = (line for line in lines if ">result file</a>" in line)
         assert "ec-doubt" not in calm_row

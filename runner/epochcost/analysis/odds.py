@@ -108,7 +108,8 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
     wins = f"It {leads} of all {among} in {scenarios(chances.wins)} scenarios"
     if chances.wins == 1:
         return f"{wins}."
-    return f"{wins}; if not, it {loses.format(f'{rounded(100 * chances.regret_if_lost, 2)} %')}."
+    lost = f"{rounded(100 * chances.regret_if_lost, 2)} %"
+    return f"{wins}; in the others, it {loses.format(lost)}."
 
 
 def scenarios(share: float) -> str:

@@ -111,7 +111,7 @@ class Payback:
     def phrase(self) -> str:
         """The time after which buying is cheaper, as a phrase."""
         if self.years is None:
-            return "with its resale only" if self.by_resale else "not in its life"
+            return "only with its resale value" if self.by_resale else "not in its life"
         return f"after {self.years:.1f} years"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -14,6 +14,7 @@ from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, PlanName, Shown
 from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.escape import one_line
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.units import symbol
 
@@ -71,7 +72,7 @@ class RentOrBuy(Figure):
         return [lines, crossings] if "break-even" in self.data.values_of("point") else [lines]
 
 
-def rent_or_buy(comparison: Comparison) -> RentOrBuy | None:
+def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> RentOrBuy | None:
     """Chart an owned machine and its cheapest alternatives; None if there are no alternatives."""
     alternatives, bought = comparison.alternatives, comparison.owned
     if not alternatives:
@@ -90,10 +91,12 @@ def rent_or_buy(comparison: Comparison) -> RentOrBuy | None:
             cost = rented.month.at(hours)
             tenth = hours.quantize(Decimal("0.1"))
             points.append(MonthPoint(name, "rented", "break-even", tenth, cost))
+    first = drawn[0].rent.price
+    titles = [one_line(machines[price.hardware].name) for price in (bought, first)]
     return RentOrBuy(
         id=f"rent-or-buy-{bought.id}",
         title=(
-            f"Buying {bought.hardware} costs less than {_name(drawn[0].rent.price)} "
+            f"{titles[0]} costs less than {titles[1]}, {first.plan_words}, "
             f"{drawn[0].crossing.phrase}"
         ),
         description=_description(drawn, len(alternatives) - len(drawn)),

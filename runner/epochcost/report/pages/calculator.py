@@ -28,7 +28,7 @@ from epochcost.predict.joint import Draws
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import TUNING, Page, Report
 from epochcost.report.tables import as_script
-from epochcost.report.wording import SHAPES
+from epochcost.report.wording import SHAPES, billing_words
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
@@ -278,6 +278,7 @@ def _plan(price: Price) -> Json:
         "as_of": str(price.as_of),
         "assumed": price.assumed,
         "unconfirmed": price.unconfirmed_words,
+        "billing": "" if price.owned else billing_words(price.billing_rule),
         "committed": price.commitment is not None,
         "own": price.owned is not None,
         "interruptions": _interruptions(price),

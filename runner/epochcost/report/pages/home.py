@@ -124,14 +124,15 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     """The answers for a model and a job, equal ones on one card.
 
     ``about`` states the size of the job; ``own`` is the address where readers can enter their own
-    numbers.
+    numbers. An embedding model opens on its ``main`` job.
     """
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
     software = f"&software={row.observed.stack}" if row else ""
     key = f"lora/{workload.key}" if job == "lora" else workload.key
-    texts = "&examples=1000000" if embeds(report, workload) and job == "serve" else ""
+    embedding = embeds(report, workload) and job == "serve"
+    texts = "&examples=1000000" if embedding else ""
     query = f"model={key}&job={_IN_CALCULATOR.get(job, job)}{software}{texts}&prices="
     if job == "tokens" and tokens is not None:
         cards = _token_cards(tokens, contest.cheapest, page)
@@ -139,6 +140,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
         cards = _cards(contest)
     return {
         "page": page,
+        "main": embedding,
         "job": _job_words(report, workload, job),
         "own": f"{page}#your-traffic" if job == "tokens" else f"calculator.html?{query}",
         "about": one_line(_about(report, workload, job, contest) + _unconfirmed(contest)),
@@ -158,7 +160,8 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
         return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
     if job == "serve" and embeds(report, workload):
         tokens = report.catalogue.models[workload.id].tokens_per_example
-        return f"Documents of {tokens} tokens, as one batch on a machine that is never idle."
+        size = f"Documents of {tokens} tokens, as one batch on a machine that is never idle."
+        return f"{size} We list no prices of embedding APIs."
     if job == "serve":
         return "A million requests, as one batch on a machine that is never idle."
     return f"{training_words(report, workload, contest.goal)}.{_LEFT_OUT}"

@@ -29,5 +29,8 @@ def pages(report: Report) -> Iterator[Page]:
             "machines": report.catalogue.hardware,
             "alone": [price for price in bought if price not in compared_prices],
         },
-        figures={comparison.owned.id: rent_or_buy(comparison) for comparison in comparisons},
+        figures={
+            comparison.owned.id: rent_or_buy(comparison, report.catalogue.hardware)
+            for comparison in comparisons
+        },
     )

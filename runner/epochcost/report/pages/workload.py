@@ -143,9 +143,10 @@ def _values(
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Chart costs relative to the cheapest, for training, else for a million inferences."""
+    """Chart costs relative to the cheapest, for embedding, training or a million inferences."""
     contests = report.contests_of(workload)
-    machines = contests.get("train") or contests.get("serve")
+    first, second = ("serve", "train") if embeds(report, workload) else ("train", "serve")
+    machines = contests.get(first) or contests.get(second)
     if machines is None:
         return None
     return cost_ratios(
