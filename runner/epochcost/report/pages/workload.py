@@ -145,8 +145,9 @@ def _values(
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
     """Chart costs relative to the cheapest, for embedding, training or a million inferences."""
     contests = report.contests_of(workload)
-    first, second = ("serve", "train") if embeds(report, workload) else ("train", "serve")
-    machines = contests.get(first) or contests.get(second)
+    machines = contests.get("train") or contests.get("serve")
+    if embeds(report, workload):
+        machines = contests.get("serve") or machines
     if machines is None:
         return None
     return cost_ratios(
