@@ -92,13 +92,10 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
             tenth = hours.quantize(Decimal("0.1"))
             points.append(MonthPoint(name, "rented", "break-even", tenth, cost))
     first = drawn[0].rent.price
-    titles = [one_line(machines[price.hardware].name) for price in (bought, first)]
+    owned, least = (one_line(machines[plan.hardware].name) for plan in (bought, first))
     return RentOrBuy(
         id=f"rent-or-buy-{bought.id}",
-        title=(
-            f"{titles[0]} costs less than {titles[1]}, {first.plan_words}, "
-            f"{drawn[0].crossing.phrase}"
-        ),
+        title=(f"{owned} costs less than {least}, {first.plan_words}, {drawn[0].crossing.phrase}"),
         description=_description(drawn, len(alternatives) - len(drawn)),
         data=ChartData(tuple(points), bought.currency),
         source=f"Prices of {day_range(plan.as_of for plan in prices)}",

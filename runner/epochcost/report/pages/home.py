@@ -131,8 +131,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
     software = f"&software={row.observed.stack}" if row else ""
     key = f"lora/{workload.key}" if job == "lora" else workload.key
-    embedding = embeds(report, workload) and job == "serve"
-    texts = "&examples=1000000" if embedding else ""
+    texts = "&examples=1000000" if embeds(report, workload) and job == "serve" else ""
     query = f"model={key}&job={_IN_CALCULATOR.get(job, job)}{software}{texts}&prices="
     if job == "tokens" and tokens is not None:
         cards = _token_cards(tokens, contest.cheapest, page)
@@ -140,7 +139,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
         cards = _cards(contest)
     return {
         "page": page,
-        "main": embedding,
+        "main": bool(texts),
         "job": _job_words(report, workload, job),
         "own": f"{page}#your-traffic" if job == "tokens" else f"calculator.html?{query}",
         "about": one_line(_about(report, workload, job, contest) + _unconfirmed(contest)),
