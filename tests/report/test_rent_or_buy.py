@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.inputs import Inputs
+from epochcost.report.escape import one_line
 from epochcost.report.pages import rent_or_buy
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
@@ -62,3 +63,4 @@ def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
     assert list(kinds.values()) == ["bought", "rented", "rented"]
     row = ("twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
     assert row in figure.table.rows
+    assert figure.title.startswith(f"{one_line(HOSTILE)} costs less than ")
