@@ -313,3 +313,18 @@ def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
         assert entry["cards"][-1]["title"].lower().endswith("fastest")
         pages = {f"{card['page'].removesuffix('html')}md" for card in entry["cards"]}
         assert pages <= set(site.pages)
+
+
+def test_an_embedding_model_begins_with_embedding(tmp_path: Path) -> None:
+    """Its machines for embedding come first, and home opens on this job."""
+    folder = write_project(tmp_path, [make_result(), make_result(mode="inference")])
+    spec = folder / "specs/models/net.toml"
+    text = re.sub(
+        r"(?m)^( *)task = .*$", r'\1task = "embedding"\n\1tokens_per_example = 8', spec.read_text()
+    )
+    spec.write_text(text)
+    site = build(inputs_of(folder), REPOSITORY / "site_templates")
+    page = site.pages["models/net.md"]
+    assert 0 < page.index("## Machines for embedding") < page.index("## Machines for training")
+    script = str(site.files[home.URI])
+    assert script.count('"main":true') == 1
