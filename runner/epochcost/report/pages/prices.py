@@ -20,6 +20,8 @@ from epochcost.statistics import group_by
 from epochcost.units import FRESH, today
 
 PricedMachine = tuple[Hardware, Price]
+# A source names its publisher up to a commit or a further part; addresses have @ and commas, too.
+_PUBLISHER_END = re.compile(r"@(?=[0-9a-f]{8})|[,;](?=\s)")
 # Steps that renew the prices of a source; the workflow is .github/workflows/prices.yml.
 _WEEKLY = "the weekly workflow, once the source has a newer list"
 _BY_HAND = "a spec with a newer source, by hand"
@@ -84,7 +86,7 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
     ]
     offered = [(api, api.provider) for api in catalogue.apis.values() if api.valid_until is None]
     old = (pair for pair in (*rented, *offered) if today() - pair[0].as_of > FRESH)
-    by_source = group_by(old, lambda pair: re.split("[@,;]", pair[0].source)[0])
+    by_source = group_by(old, lambda pair: _PUBLISHER_END.split(pair[0].source)[0])
     for source, prices in sorted(by_source.items(), key=lambda item: (-len(item[1]), item[0])):
         counts = Counter(name for _, name in prices)
         names = (f"{name} ({count})" if count > 1 else name for name, count in counts.items())
