@@ -13,7 +13,7 @@ from inference import TRAINING
 from steps.cases import SUBJECTS, cases
 from steps.figures import Spread, ratio, ratios, step_seconds
 from steps.losses import Compared, judged
-from steps.table import BEGIN, DOCUMENT, END, INFERENCE, SITE, write
+from steps.table import BEGIN, CUDA, DOCUMENT, END, INFERENCE, SITE, write
 from tables import DATA
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,8 @@ def test_the_page_and_the_site_show_the_records(tmp_path: Path) -> None:
     for path, text in ((DOCUMENT, f"{begin}{BEGIN}{END}{rest.partition(END)[2]}"), (SITE, "")):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, "utf-8")
-    shutil.copy(ROOT / INFERENCE, tmp_path / INFERENCE)
+    for path in (INFERENCE, CUDA):
+        shutil.copy(ROOT / path, tmp_path / path)
     write(json.loads((ROOT / "docs/data/training-steps.json").read_text("utf-8")), tmp_path)
     assert (tmp_path / DOCUMENT).read_text("utf-8") == page
     assert (tmp_path / SITE).read_bytes() == (ROOT / SITE).read_bytes()
@@ -88,7 +89,8 @@ def test_the_table_of_inference_shows_the_records(tmp_path: Path) -> None:
     for path in (TRAINING, SITE, DATA / "inference.json"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
-    shutil.copy(ROOT / INFERENCE, tmp_path / INFERENCE)
+    for path in (INFERENCE, CUDA):
+        shutil.copy(ROOT / path, tmp_path / path)
     inference.write(json.loads((ROOT / INFERENCE).read_text("utf-8")), tmp_path)
     for path in (SITE, DATA / "inference.json"):
         assert (tmp_path / path).read_bytes() == (ROOT / path).read_bytes()

@@ -120,8 +120,8 @@ def price(
     By default, the plan is on demand, billed by the second, at today's price of the machine's
     provider in USD.
 
-    Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --source "the provider's
-      list"
+    Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --region us-east-1
+      --source "the provider's list"
     """
     plan = texts["plan"] or "on-demand"
     needed = ("hardware", "source", *(() if plan == "owned" else ("amount",)))
