@@ -279,7 +279,7 @@ class Builder:
         return self.values[name]
 
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
-        """Sum or average x over ``axes``, in ascending order; x if there are none.
+        """Reduce x over ``axes``, in ascending order; x if there are none.
 
         ONNX Runtime's CUDA provider takes 4 to 7 times as long if the axes are not the first or the
         last ones (benchmarks/rules/channel_sums.py), so there the last ones are reduced first.
@@ -293,11 +293,9 @@ class Builder:
         return self._reduce(op_type, x, axes, keepdims)
 
     def _reduce(self, op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        keeps_dims = int(keepdims)
-        # The axes are an attribute before opset 18.
         if op_type == "ReduceSum" or self.opset >= _AXES_ARE_INPUTS:
-            return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": keeps_dims})[0]
-        return self.emit(op_type, [x], {"keepdims": keeps_dims, "axes": list(axes)})[0]
+            return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": int(keepdims)})[0]
+        return self.emit(op_type, [x], {"keepdims": int(keepdims), "axes": list(axes)})[0]
 
     def array_of(self, value: Value | None) -> NDArray[Any] | None:
         """The array of a small constant; None for large constants and for computed values."""
