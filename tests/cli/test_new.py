@@ -216,7 +216,7 @@ def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
     assert copy.read_bytes() == data_file.read_bytes()
     assert _run("check").exit_code == 0
     copy.unlink()
-    message = "there is no file 'word_bag.onnx.data': copy it there"
+    message = "there is no file 'word_bag.onnx.data': copy the file there"
     (line,) = _run("check").stdout.splitlines()
     assert line.startswith("specs/models/word-bag.toml:6:1: graph: models/word_bag.onnx: tensor")
     assert line.endswith(message)

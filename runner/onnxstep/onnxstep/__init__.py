@@ -1,9 +1,9 @@
 """Gradients and training steps of ONNX graphs, built from operators of stock ONNX Runtime.
 
 ``vjp_graph`` builds the graph of a model's gradients. ``training_step`` adds a loss, an optimizer
-and training mode. ``evaluation_graph`` returns the model with its loss. The package needs onnx and
-numpy only. Both are imported when a public name is first used, so importing ``onnxstep.errors`` is
-fast.
+and training mode. ``evaluation_graph`` returns the model with its loss. The package needs only onnx
+and numpy. Python imports the modules below when a public name is first used, so importing
+``onnxstep.errors`` is fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from onnxstep.update import Carried
     from onnxstep.vjp import vjp_graph
 
-# The package's public names, by the module that defines them.
+# Public names of the package under the module that defines them.
 _MODULES = {
     "adapters": ("ADAPTERS", "with_adapters"),
     "builder": ("Provider",),

@@ -1,4 +1,4 @@
-"""Run the command `onnxstep` for `python -m onnxstep`."""
+"""Let `python -m onnxstep` run the command `onnxstep`."""
 
 from onnxstep.command import main
 

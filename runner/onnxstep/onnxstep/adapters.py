@@ -1,9 +1,9 @@
 """Low-rank adapters (LoRA) for matrix products with weights (Hu et al. 2021, arXiv 2106.09685).
 
-An adapter changes the product y = x W of a chosen weight W into y + (x A) B · alpha / rank. A
-[inner, rank] is drawn as in PyTorch's ``peft``; B [rank, features] starts at zero. With
-``wrt=ADAPTERS`` a step trains only A and B. W may be stored as floats, or quantized for MatMulNBits
-or DequantizeLinear.
+An adapter changes the product y = x W of a chosen weight W into y = x W + (x A) B · alpha / rank.
+The matrix A [inner, rank] is drawn as in PyTorch's ``peft``. The matrix B [rank, features] starts
+at zero. With ``wrt=ADAPTERS`` a training step trains only A and B. W may be stored as floats, or
+quantized for MatMulNBits or DequantizeLinear.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MATRIX, _SCALES = 2, 2
 
 @dataclass(frozen=True)
 class _Product:
-    """A node that multiplies by a stored weight [inner, features], and the weight's type."""
+    """A ``node`` that multiplies by a stored ``weight`` [inner, features] of type ``elem_type``."""
 
     node: onnx.NodeProto
     weight: str
@@ -52,10 +52,10 @@ def with_adapters(
     """Return a copy of the model with an adapter at each product with a matching weight.
 
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names of weights or shell
-    patterns such as ``*.q_proj.*``. The adapter's result is scaled by ``alpha`` / ``rank``;
-    ``alpha`` defaults to ``rank``. The adapter's matrices are parameters with the weight's name
-    plus ``.lora_A`` or ``.lora_B``; ``seed`` draws A. Raises ModelError if ``rank`` is below 1 or
-    if a pattern matches no weight of a product.
+    patterns such as ``*.q_proj.*``. The adapter's result is scaled by ``alpha`` / ``rank``, and
+    ``alpha`` defaults to ``rank``. The adapter's matrices A and B become parameters with the
+    weight's name plus ``.lora_A`` or ``.lora_B``. ``seed`` is the seed of the random A. Raises
+    ModelError if ``rank`` is below 1 or if a pattern matches no weight of a product.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -114,7 +114,7 @@ def _floats(
 def _adapter_nodes(
     node: onnx.NodeProto, product: _Product, scale: float
 ) -> Iterator[onnx.NodeProto]:
-    """Yield the adapter's nodes; the last one takes over the name of the product's output."""
+    """Yield the adapter's nodes; the last node takes over the name of the product's output."""
     y, name = node.output[0], f"{node.output[0]}/lora"
     node.output[0] = f"{y}/base"
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
@@ -131,7 +131,7 @@ def _adapter_nodes(
 def _with_parameters(
     model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Add A and B as initializers, or in the metadata's list of parameters if the file has one."""
+    """Add A and B as initializers, or to the metadata's list of parameters if there is one."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

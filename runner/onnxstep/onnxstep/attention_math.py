@@ -1,8 +1,9 @@
-"""Causal dot-product attention with several heads, and its derivative.
+"""Dot-product attention with several heads and a causal mask, and its gradients.
 
-The scores are s = q kᵀ · scale, capped to a = c tanh(s / c). The weights are p = softmax(a + bias),
-and the result is y = p v. The cotangents are dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a /
-c)²), dq = ds k · scale and dk = dsᵀ q · scale. The backward pass recomputes p only. It sums dy y
+For queries q, keys k and values v, the scores are s = q kᵀ · scale. A cap c limits the scores to a
+= c tanh(s / c). The weights are p = softmax(a + bias), and the result is y = p v. Here dx is the
+gradient of the loss with respect to x: dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a / c)²),
+dq = ds k · scale and dk = dsᵀ q · scale. The backward pass recomputes only p. The sum Σ dy y runs
 over the width of a head, which is cheaper than a sum over the keys.
 """
 
@@ -17,11 +18,12 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Operands of attention: H / K consecutive query heads share one of the K key heads.
+    """Inputs of an attention; H / K consecutive query heads share each of the K key heads.
 
-    Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` limits the scores by
-    c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores; ``allowed`` (bool)
-    is True for the keys that a query may use, at least one. Both broadcast to [B, H, L, S].
+    Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` c limits a score s
+    to c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores. ``allowed``
+    (bool) is True for the keys that a query may use; each query needs at least one. ``bias`` and
+    ``allowed`` broadcast to [B, H, L, S].
     """
 
     q: Value
@@ -35,7 +37,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class AttentionCotangents:
-    """Cotangents of the operands of ``Attention``; the bias's has the shape of the scores."""
+    """Gradients of the loss with respect to the inputs of ``Attention``; ``bias``: [B, H, L, S]."""
 
     q: Value
     k: Value
@@ -44,9 +46,10 @@ class AttentionCotangents:
 
 
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
-    """Emit the cotangents of the operands from ``dy``, the cotangent of the result.
+    """Emit the gradients with respect to q, k, v and bias.
 
-    ``y`` [B, H, L, F] is the result of the attention ``of``.
+    ``y`` [B, H, L, F] is the result of the attention ``of``; ``dy`` is the gradient with respect to
+    it.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
@@ -66,9 +69,9 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
 
 
 def causal_mask(like: Value, length: int, window: int = 0) -> Value:
-    """Mask [length, length] that is True for a query's own key and earlier keys.
+    """Mask [length, length] that is True for each query's own position and earlier positions.
 
-    A ``window`` above 0 allows only the last ``window`` of these keys.
+    A ``window`` above 0 allows only the last ``window`` of these positions.
     """
     op = like.op
     rows, columns = op.constant(ascending(length).reshape(-1, 1)), op.constant(ascending(length))
@@ -92,13 +95,13 @@ def merge_heads(x: Value) -> Value:
 
 
 def _grouped(x: Value, heads: int) -> Value:
-    """Reshape [B, H, L, n] to [B, K, H / K · L, n]: one matrix of queries for each key head."""
+    """Reshape [B, H, L, n] to [B, K, H / K · L, n]: join the queries that share a key head."""
     batch, _, _, width = x.shape
     return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
 
 
 def _product(x: Value, keys: Value, scale: float = 1.0) -> Value:
-    """Scaled product of x [B, H, L, n] and keysᵀ, for keys [B, K, S, n]: [B, H, L, S]."""
+    """Product ``scale`` · x keysᵀ [B, H, L, S] of x [B, H, L, n] and keys [B, K, S, n]."""
     op, (batch, heads, length, _) = x.op, x.shape
     rows = _grouped(x, keys.shape[1])
     product = op.MatMul(rows if scale == 1 else rows * scale, _swapped(keys))
@@ -108,7 +111,7 @@ def _product(x: Value, keys: Value, scale: float = 1.0) -> Value:
 
 
 def _by_query(d_scores: Value, keys: Value) -> Value:
-    """Product of scores [B, H, L, S] and keys [B, K, S, n]: [B, H, L, n]."""
+    """Product d_scores · keys [B, H, L, n] of d_scores [B, H, L, S] and keys [B, K, S, n]."""
     op, (batch, heads, length, _) = d_scores.op, d_scores.shape
     product = op.MatMul(_grouped(d_scores, keys.shape[1]), keys)
     if keys.shape[1] == heads:
@@ -117,9 +120,9 @@ def _by_query(d_scores: Value, keys: Value) -> Value:
 
 
 def _by_key(scores: Value, x: Value, keys: Value) -> Value:
-    """Product of scoresᵀ, for scores [B, H, L, S], and x [B, H, L, n]: [B, K, S, n].
+    """Product scoresᵀ · x [B, K, S, n] of scores [B, H, L, S] and x [B, H, L, n].
 
-    Query heads that share a key head are summed.
+    The products of query heads that share a key head are summed.
     """
     heads = keys.shape[1]
     return scores.op.MatMul(_swapped(_grouped(scores, heads)), _grouped(x, heads))

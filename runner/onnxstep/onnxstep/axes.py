@@ -1,7 +1,7 @@
 """Operations along axes that several rules share: pad, cut, flip, dilate, transpose, multiply.
 
-``zero_after`` and ``late`` delay a computation: they hide a shape from the runtime until another
-value has been computed.
+``zero_after`` and ``late`` delay a computation: they hide a tensor's shape from ONNX Runtime until
+another value has been computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
 
 
 def _surrounded(x: Value, zeros: Sequence[int]) -> Value:
-    """Join zeros to x along each axis: ONNX Runtime has no kernel of Pad for bfloat16."""
+    """Concatenate zeros to x along each axis, because ONNX Runtime cannot Pad bfloat16 tensors."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)
@@ -54,14 +54,14 @@ def cut(x: Value, starts: Sequence[int], stops: Sequence[int]) -> Value:
 
 
 def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
-    """The elements of x from ``start`` up to ``stop`` along one axis; other axes stay complete."""
+    """The elements of x from ``start`` up to ``stop`` along ``axis``; other axes stay complete."""
     starts, stops = [0] * x.rank, list(x.shape)
     starts[axis], stops[axis] = start, stop
     return cut(x, starts, stops)
 
 
 def flip(x: Value, axes: Sequence[int]) -> Value:
-    """Reverse the order of the elements along ``axes``."""
+    """Reverse the order of the elements of x along ``axes``."""
     if not axes:
         return x
     integers, count = x.op.integers, len(axes)
@@ -76,10 +76,10 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
 
 
 def materialized_transpose(x: Value) -> Value:
-    """Swap the last two axes and store the result in memory.
+    """Swap the last two axes of x and store the result in memory.
 
-    ONNX Runtime would fuse a plain Transpose into the product that reads it. Each such product then
-    reads memory in large strides. The reshapes here prevent the fusion.
+    ONNX Runtime would fuse a plain Transpose into the product that reads its result. Each such
+    product then reads memory in large strides. The reshapes here prevent the fusion.
     """
     op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
     order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
@@ -88,7 +88,7 @@ def materialized_transpose(x: Value) -> Value:
 
 
 def dilate(x: Value, steps: Sequence[int]) -> Value:
-    """Insert step - 1 zeros after each element along each axis; ``steps`` has a step per axis."""
+    """Insert ``steps[axis] - 1`` zeros after each element of x along each axis."""
     op = x.op
     split = [n for length, step in zip(x.shape, steps, strict=True) for n in _pair(length, step, 1)]
     zeros = [n for step in steps for n in _pair(0, step, step - 1)]
@@ -101,7 +101,7 @@ def dilate(x: Value, steps: Sequence[int]) -> Value:
 def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
     """Multiply ``matrix`` [rows, length] with each vector of x along ``axis``.
 
-    The axis has ``length`` elements in x and ``rows`` elements in the result.
+    Along ``axis``, x has ``length`` elements and the result has ``rows`` elements.
     """
     op, (rows, length) = x.op, matrix.shape
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
@@ -118,18 +118,18 @@ def _pair(first: int, step: int, second: int) -> list[int]:
 
 
 def zero_after(trigger: Value) -> Value:
-    """The int64 number 0, as a tensor [1] that the runtime computes from ``trigger``."""
+    """The int64 number 0, as a tensor [1] that ONNX Runtime computes from ``trigger``."""
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
     return op.Cast(first, to=TensorProto.INT64) * op.constant(_ZERO)
 
 
 def late(x: Value, zero: Value) -> Value:
-    """Return x reshaped to its own shape, which the runtime learns only after ``zero`` is computed.
+    """Reshape x to its present shape, which ONNX Runtime learns only when it has computed ``zero``.
 
-    The result shares memory with x. A node that reads it cannot be merged with an earlier equal
-    node, and cannot run before ``zero`` is computed. ``allowzero`` keeps ONNX Runtime from removing
-    the Reshape.
+    The result shares memory with x. A node that reads the result cannot be merged with an equal
+    node that reads x, and cannot run before ``zero`` is computed. ``allowzero`` keeps ONNX Runtime
+    from removing the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

@@ -1,7 +1,8 @@
 """Reverse-mode differentiation of a list of nodes.
 
-``pull_back`` visits the nodes from last to first, applies the rule of each operator (see ``rules``)
-and adds up the cotangents. It skips nodes that depend on no requested value.
+The cotangent of a value is the gradient of the loss with respect to this value. ``pull_back``
+visits the nodes from last to first, applies the rule of each operator (see ``rules``) and adds up
+the cotangents. It skips nodes that depend on no requested value.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from onnxstep.graphs.nodes import node_attributes, reads
 from onnxstep.graphs.tensors import one_line
 from onnxstep.registry import Node
 
-# numpy's ValueError for an array beyond any address space.
+# Part of numpy's error message for an array that is too big for any memory.
 _TOO_BIG = "array is too big"
-# Exceptions of a rule whose node has attributes or inputs that its operator does not allow.
+# Exceptions that a rule raises if a node's attributes or inputs do not fit the operator.
 _MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _LONGEST = 300
 
@@ -35,11 +36,12 @@ def pull_back(
     """Add the gradient nodes to ``op``; return the cotangents of the values ``names``.
 
     ``nodes`` are the forward nodes in topological order. ``cotangents`` maps output names to their
-    cotangents. The result lacks a name if no output with a cotangent depends on its value. Raises
-    ModelError for an operator without a rule or a node that does not fit its operator, and
+    cotangents. The result lacks a name if no output with a cotangent depends on this value. Raises
+    ModelError for an operator without a rule or a node that does not fit its operator. Raises
     CapabilityError if a rule needs constants larger than this machine's memory.
     """
-    # Ordered: the order of a set differs between processes and would change the graph.
+    # A tuple keeps the order. The order of a set differs between processes and would change the
+    # graph.
     ordered = tuple(dict.fromkeys(names))
     targets = frozenset(ordered)
     dependent = dependents(op, nodes, targets)
@@ -60,7 +62,7 @@ def pull_back(
 
 
 def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
-    """Names of ``sources`` and of the float values that have a derivative with respect to them."""
+    """Names of ``sources`` and of the float values with a derivative with respect to a source."""
     reached = set(sources)
     for proto in nodes:
         if not reached.isdisjoint(reads(proto)) and not isinstance(
@@ -71,7 +73,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Sum of the cotangents received for a value so far; the sum replaces them in ``sums``."""
+    """Sum of the cotangents received for a value so far; in ``sums`` the sum replaces them."""
     received = sums.get(name)
     if not received:
         return None
@@ -105,7 +107,8 @@ def _node_cotangents(
 def _misfit(node: Node, error: Exception) -> ModelError:
     """The error for a node with attributes or inputs that its operator does not allow.
 
-    onnx's checker accepts many such nodes, and rules do not check them.
+    onnx's checker accepts many such nodes, and the gradient rules do not check attributes or
+    inputs.
     """
     attributes = node_attributes(node.proto).items()
     written = " ".join(", ".join(f"{key} {value!r}" for key, value in attributes).split())
@@ -118,7 +121,7 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
 
 def _of_node(node: Node, error: ModelError) -> ModelError:
-    """Copy a rule's error and add the node's label and a remedy."""
+    """Copy a rule's error; add the node's label, and a remedy if the message has none."""
     reason = str(error)
     if node.label not in reason:
         reason = f"{node.label}: its gradient cannot be built: {reason}"

@@ -1,10 +1,10 @@
 """Convolution in ONNX Runtime's blocked layout (NCHWc), for weights that change at every step.
 
-ONNX Runtime itself uses this layout only if the weights are constant, which trained weights are
-not. A graph may contain the operators of the layout, though: they reorder the tensors, convolve
-them and reorder the result back. A block has 8 channels with AVX2 and 16 with AVX-512; the code
-here works for both. benchmarks/rules/convolution.py measures which convolutions become faster.
-``rules.convolution`` has the gradients in the plain layout.
+ONNX Runtime itself uses this layout only if the weights are constant, but training changes them. A
+graph may contain the operators of the layout: they reorder the tensors, convolve them and reorder
+the result back. A block has 8 channels on processors with AVX2 and 16 with AVX-512; the code here
+works for both. benchmarks/rules/convolution.py measures which convolutions become faster.
+``rules.convolution`` computes gradients in the plain layout (NCHW).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from onnxstep.windows import Window, window
 
 DOMAIN = "com.microsoft.nchwc"
 _VERSION = 1
-# The largest block of any processor, a multiple of all others.
+# The largest block of any processor; all other block sizes divide it.
 BLOCK = 16
 _PLANES = 2
 
 
 def has_kernels(op: Builder, *tensors: Value) -> bool:
-    """Whether the target provider has blocked kernels for these tensors: float32 images, rank 4."""
+    """Whether the provider has blocked kernels for ``tensors``: float32 images of rank 4."""
     return op.blocked_convolutions and all(
         t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors
     )
@@ -41,8 +41,8 @@ def convolve(
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
     Returns None if the channels do not fill whole blocks, if the convolution is grouped but not
-    depthwise, if a padding is negative, and if a product is faster. A product is faster for kernels
-    of one element, and for depthwise kernels that are as large as the image.
+    depthwise, if a padding is negative, or if a matrix product is faster. The product is faster for
+    kernels of one element, and for depthwise kernels that are as large as the image.
     """
     fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     is_depthwise = group == x.shape[1] == w.shape[0]
@@ -58,10 +58,11 @@ def convolve(
 def adjoint(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
 ) -> Value | None:
-    """Emit the cotangent of a convolution's input, [N, C, *into], from that of its result ``dy``.
+    """Emit the gradient with respect to a convolution's input: [N, C, *into].
 
-    It is a convolution of dy [N, M, ...] with the flipped kernels w. Returns None if ``convolve``
-    does, and for strides other than 1.
+    The gradient is a convolution of ``dy`` [N, M, ...] with the flipped kernels ``w``, where ``dy``
+    is the gradient with respect to the convolution's result. Returns None if ``convolve`` does, and
+    for strides other than 1.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -75,17 +76,18 @@ def adjoint(
 
 
 def _flipped_kernels(w: Value) -> Value:
-    """Flip both axes of each kernel by a matrix product; a Slice takes five times as long."""
+    """Flip both axes of each kernel by a matrix product, which is five times as fast as a Slice."""
     reversal = np.eye(math.prod(w.shape[2:]), dtype=np.float32)[::-1]
     rows = w.op.Reshape(w, w.op.integers(-1, len(reversal)))
     return w.op.Reshape(w.op.MatMul(rows, w.op.constant(reversal)), w.op.integers(*w.shape))
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
-    """Cotangent of the weights w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
+    """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
-    It is x convolved with dy, with strides and dilations swapped. Returns None if the channels or
-    images do not fill whole blocks, or if the kernel has one element.
+    The gradient is x [N, C, ...] convolved with dy [N, M, ...], with strides and dilations swapped;
+    ``dy`` is the gradient with respect to the result. Returns None if the channels or images do not
+    fill whole blocks, or if the kernel has one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -93,9 +95,9 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Weight cotangent of a depthwise convolution, as a convolution with channels · images groups.
+    """Weight gradient of a depthwise convolution, as a convolution with channels · images groups.
 
-    The results are summed over the images.
+    The groups of different images are then summed.
     """
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
@@ -111,10 +113,10 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
 
 
 def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
-    """Weight cotangent of an ungrouped convolution, as one with batch and channels exchanged.
+    """Weight gradient of an ungrouped convolution: a convolution with batch and channels swapped.
 
-    If the batch does not fill whole blocks, images are cut into bands of rows, which count as
-    images.
+    If the batch does not fill whole blocks, images are cut into bands of rows. Each band then
+    counts as an image.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -135,7 +137,7 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
 
 
 def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Cut x [C, N, H, W] into bands of rows (start, count), joined as [C, bands · N, rows, W]."""
+    """Cut x [C, N, H, W] into ``bands`` (first row, number of rows): [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 
@@ -164,8 +166,8 @@ def _in_blocks(x: Value) -> Value:
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
     """Reorder weights into blocks of input channels that contain blocks of output channels.
 
-    ReorderInput moves a block of the second axis to the end. It is applied to the input channels of
-    each output channel (unless there is only one), then to the output channels.
+    ReorderInput moves a block of the second axis to the end. Here ReorderInput first reorders the
+    input channels of each output channel (unless there is only one), then the output channels.
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)
@@ -179,9 +181,10 @@ def _emit(
     shape: Sequence[int],
     attributes: Mapping[str, Any] | None = None,
 ) -> Value:
-    """Append a node of the blocked layout's domain; return its output of this shape.
+    """Append a node in the domain of the blocked layout; return its output.
 
-    The shape is declared as in the plain layout, because onnx does not know the domain.
+    onnx cannot infer shapes in this domain, so ``shape`` declares the output's shape in the plain
+    layout.
     """
     op = inputs[0].op
     if all(entry.domain != DOMAIN for entry in op.opset_imports):

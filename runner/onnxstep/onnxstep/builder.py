@@ -1,7 +1,7 @@
 """Build ONNX graphs in Python, with the shape and type of every value.
 
-``op.Gemm(a, b, transB=1)`` appends a node, infers its output's shape with ONNX's shape inference
-and returns the output. Values also support ``+ - * /`` with values and numbers.
+``op.Gemm(a, b, transB=1)`` appends a node, infers the shape of its output with ONNX's shape
+inference and returns the output. Values also support ``+ - * /`` with values and numbers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
-# Limit of constants such as indices and 0/1 matrices; larger ones do not fit into a file.
+# Largest number of elements of a constant, such as indices or a 0/1 matrix. A constant beyond this
+# limit does not fit into a file.
 _MAX_CONSTANT_ELEMENTS = 2**24
 # Shape and element type of one output, and of all outputs of a node; None: unknown.
 _Kind = tuple[tuple[int, ...], int]
 _Kinds = tuple[_Kind | None, ...]
-# First opset in which the axes of ReduceMax, ReduceMean and similar are inputs. Those of ReduceSum
-# are inputs in all supported opsets, from 13 on.
+# First opset in which the axes of ReduceMax, ReduceMean and similar operators are inputs. The axes
+# of ReduceSum are inputs from opset 13 on, so in all supported opsets.
 _AXES_ARE_INPUTS = 18
 
 
@@ -43,12 +44,12 @@ class Value:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions of the tensor."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements of the tensor."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
@@ -93,7 +94,7 @@ class Value:
         return self.op.Neg(self)
 
     def _operand(self, other: Value | float) -> Value:
-        """Return the other operand of an arithmetic operator as a value.
+        """Return the second operand of an arithmetic operator as a value.
 
         If this value's last axis has length 1, a scalar operand gets this value's rank: ONNX
         Runtime's CPU kernels are slow for such a tensor and a scalar of rank 0
@@ -141,11 +142,11 @@ class Builder:
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
-        # Activations that ``save`` keeps for the backward pass, by the node's first output.
+        # Activations to keep for the backward pass, by the name of the node's first output.
         self.saved: dict[str, Saved] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
-        """A function that appends a node with this operator of ONNX and returns its output."""
+        """Return a function that appends an ``op_type`` node and returns the node's output."""
         if not op_type[0].isupper():
             raise AttributeError(op_type)
 
@@ -186,7 +187,7 @@ class Builder:
         return self.append(node)
 
     def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
-        """Append a node and return its output, which gets this shape and the type of ``like``."""
+        """Append ``node`` and return its output, which has this shape and the type of ``like``."""
         node.output.append(self.fresh(node.op_type))
         self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
         return self.append(node)[0]
@@ -199,13 +200,10 @@ class Builder:
 
     def declare_outputs(self, node: onnx.NodeProto) -> None:
         """Infer and declare the shapes and types of a node's outputs that are not yet declared."""
-        missing = [place for place, name in enumerate(node.output) if name not in self.values]
-        if not any(node.output[place] for place in missing):
-            return
-        kinds = self._kinds(node)
-        for place in missing:
-            if node.output[place]:
-                self._learn(node.output[place], kinds[place])
+        if any(name and name not in self.values for name in node.output):
+            for name, kind in zip(node.output, self._kinds(node), strict=True):
+                if name and name not in self.values:
+                    self._learn(name, kind)
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
         """Declare an input or a value of the source model; ModelError without a static shape."""
@@ -228,7 +226,7 @@ class Builder:
         return self.declare(name, helper.make_tensor_type_proto(elem_type, list(shape)))
 
     def constant(self, array: NDArray[Any]) -> Value:
-        """An initializer with this array; equal arrays share an initializer."""
+        """An initializer that contains ``array``; equal arrays share an initializer."""
         array = np.asarray(array, order="C")
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._constant_names:
@@ -247,11 +245,11 @@ class Builder:
         return value
 
     def scalar(self, number: float, elem_type: int) -> Value:
-        """A rank-0 constant of the given element type."""
+        """A constant of rank 0 and type ``elem_type``."""
         return self.constant(np.array(number, dtype=helper.tensor_dtype_to_np_dtype(elem_type)))
 
     def zeros(self, shape: Sequence[int], elem_type: int) -> Value:
-        """A tensor of zeros that is computed by an Expand, so that the file does not store it."""
+        """A tensor of zeros that an Expand node computes, so that the file does not store it."""
         zero = np.zeros(1 if shape else (), dtype=helper.tensor_dtype_to_np_dtype(elem_type))
         number = self.constant(zero)
         return self.Expand(number, self.integers(*shape)) if shape else number
@@ -266,9 +264,9 @@ class Builder:
     def rename(self, value: Value, name: str) -> Value:
         """Give a value a public name; raises ModelError if a value with this name exists.
 
-        The name is written into the value's node when the graph is closed, so it costs nothing at
-        run time. A value that already has a public name (an input or a value of the source model)
-        is copied by an Identity node instead.
+        ``close_model`` writes the name into the value's node, so renaming costs nothing at run
+        time. If the value already has a public name (an input or a value of the source model), an
+        Identity node copies it instead.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
@@ -279,10 +277,11 @@ class Builder:
         return self.values[name]
 
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
-        """Reduce x over ``axes``, in ascending order; x if there are none.
+        """Reduce x over ``axes``, given in ascending order; return x if there are no axes.
 
-        ONNX Runtime's CUDA provider takes 4 to 7 times as long if the axes are not the first or the
-        last ones (benchmarks/rules/channel_sums.py), so there the last ones are reduced first.
+        ONNX Runtime's CUDA provider takes 4 to 7 times as long for axes that are not the first or
+        last axes of x (benchmarks/rules/channel_sums.py). On CUDA the last axes are therefore
+        reduced first.
         """
         if not axes:
             return x
@@ -313,7 +312,7 @@ class Builder:
         return self.fresh(hint) if name in self.values else name
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
-        """ONNX's schema of a node's operator at this graph's opset; ModelError if there is none."""
+        """ONNX's schema of a node's operator at the graph's opset; ModelError if there is none."""
         key = node.domain, node.op_type
         if key not in self._schemas:
             self._schemas[key] = self._schema(node)
@@ -330,7 +329,7 @@ class Builder:
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
-        """The opset version in which the node's operator last changed, up to this graph's opset."""
+        """The opset version in which the node's operator last changed, up to the graph's opset."""
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version
@@ -350,7 +349,7 @@ class Builder:
         return self._inferred[key]
 
     def _identity(self, name: str) -> Hashable:
-        """Cache key of an input: its shape, its type and, for a small constant, its array."""
+        """Cache key of the input ``name``: shape, type and, for a small constant, the array."""
         if not name:
             return None
         value, array = self.values[name], self._constants.get(name)
@@ -358,9 +357,10 @@ class Builder:
 
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
         names = [name for name in node.input if name]
+        known = {name: self.values[name] for name in names}
         types = {
             name: helper.make_tensor_type_proto(value.elem_type, list(value.shape))
-            for name, value in ((name, self.values[name]) for name in names)
+            for name, value in known.items()
         }
         if contrib.is_known(node):
             return contrib.output_types(node, types)
@@ -370,7 +370,7 @@ class Builder:
                 node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
         except shape_inference.InferenceError as error:
-            shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
+            shapes = ", ".join(f"{name}{list(known[name].shape)}" for name in names)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
 
@@ -385,7 +385,7 @@ def require_room(*shape: int) -> None:
     """Raise ModelError if a constant of this shape would have more than 2**24 elements."""
     if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
         raise ModelError(
-            f"expected constants of at most 2**24 elements, got one of the shape {list(shape)}"
+            f"expected constants of at most 2**24 elements, got a constant of shape {list(shape)}"
         )
 
 
@@ -394,8 +394,7 @@ def _is_fp16(value: Value | None) -> bool:
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
-    """Static shape and element type; None if the shape is not static."""
-    shape = static_shape(type_proto)
-    return (
-        None if type_proto is None or shape is None else (shape, type_proto.tensor_type.elem_type)
-    )
+    """Static shape and element type of a tensor type; None if the shape is not static."""
+    if type_proto is None or (shape := static_shape(type_proto)) is None:
+        return None
+    return shape, type_proto.tensor_type.elem_type

@@ -1,4 +1,4 @@
-"""The command `onnxstep`: write a model's training step, and the first values of its weights."""
+"""The command `onnxstep`: write a model's training step and the first values of its weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_BF16_ON_CPUS = (
 
 
 def main() -> None:
-    """Run the command `onnxstep`; report an expected error in one line and with an exit code."""
+    """Run the command `onnxstep`; print an expected error in one line and exit with its code."""
     warnings.formatwarning = _warning_line
     try:
         _run(_parser().parse_args())
@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The report that the command prints; ``kernels`` is the check of the step's CUDA kernels."""
+    """The report that the command prints; ``kernels`` lists which nodes have CUDA kernels."""
 
     step: TrainingStep
     source: Path

@@ -1,9 +1,10 @@
 """Sums of cotangents: over broadcast axes, over several readers, and over the rows of a table.
 
-If a model reads rows of a table (an embedding), the table's gradient is zero except in these rows.
-If another node uses the table too, as a last layer with tied weights does, the rows are added to
-the gradient from that node, without a table of zeros. ScatterND adds only from opset 16 on;
-``rules.indexing`` covers older opsets.
+The cotangent of a value is the gradient of the loss with respect to this value. If a model looks up
+rows of a table (an embedding), the table's gradient is zero except in these rows. A last layer with
+tied weights uses the whole table too. The gradients of the rows are then added to the gradient from
+that layer, without a table of zeros. ScatterND can add only from opset 16 on; ``rules.indexing``
+covers older opsets.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value
 
-# ONNX Runtime's CPU kernel of ScatterND copies the table; ScatterElements works in place but needs
-# an index for each element. It is faster if at most 1 / 32 of the rows receive something:
-# benchmarks/rules/scatter.py.
+# ONNX Runtime's CPU kernel of ScatterND copies the table. ScatterElements works in place but needs
+# an index for each element. ScatterElements is faster if rows are added to at most 1 / 32 of the
+# table's rows (benchmarks/rules/scatter.py).
 _FEW = 32
-# ONNX Runtime's CPU kernel sums columns by a product with a row of ones in 30 to 90 % of the time
-# of ReduceSum: benchmarks/rules/column_sums.py. The step's file stores that row.
+# On ONNX Runtime's CPU provider, a product with a row of ones sums columns in 30 to 90 % of the
+# time of ReduceSum (benchmarks/rules/column_sums.py). The file of the step stores the row of ones.
 _MOST_ONES = 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class ScatteredRows(Value):
-    """A table of zeros to which rows were added: ``rows`` [*places.shape[:-1], ...].
+    """A table of zeros to which ``rows`` [*places.shape[:-1], ...] were added.
 
-    ``places`` [..., 1] are the indices of the table rows.
+    ``places`` [..., 1] are the indices of the table's rows.
     """
 
     places: Value
@@ -37,10 +38,10 @@ class ScatteredRows(Value):
 
 
 def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
-    """Sum the cotangent of a broadcast result so that it gets the ``shape`` of the operand.
+    """Sum a cotangent over broadcast axes, so that it gets the ``shape`` of the operand.
 
-    Broadcasting copies an operand along new leading axes and along axes of length 1; the gradient
-    sums over the copies. If no axis was stretched, the cotangent is only reshaped.
+    Broadcasting copies an operand along new leading axes and along axes of length 1. The operand's
+    gradient is the sum over the copies. If no axis was stretched, the cotangent is only reshaped.
     """
     if cotangent.shape == shape:
         return cotangent
@@ -61,13 +62,13 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _is_product_faster(value: Value, leading: int) -> bool:
-    """Whether a product sums over leading axes faster: for fp32 on ONNX Runtime's CPU provider."""
+    """Whether a product with ones sums faster over ``leading`` axes: fp32 on the CPU provider."""
     is_fp32_on_cpu = value.op.provider == "cpu" and value.elem_type == TensorProto.FLOAT
     return is_fp32_on_cpu and math.prod(value.shape[:leading]) <= _MOST_ONES
 
 
 def _column_sums(value: Value, leading: int) -> Value:
-    """The sums over the leading axes, as a product with a row of ones."""
+    """The sums of ``value`` over the first ``leading`` axes, as a product with a row of ones."""
     op, rows = value.op, math.prod(value.shape[:leading])
     is_matrix = value.rank == 2 and leading == 1
     matrix = value if is_matrix else op.Reshape(value, op.integers(rows, -1))
@@ -86,7 +87,7 @@ def scatter_rows(
 ) -> ScatteredRows:
     """A table of zeros of ``shape`` to which ``rows`` [*places.shape, *shape[1:]] are added.
 
-    ``places`` are the indices of the table rows. Rows at the same place are summed.
+    ``places`` are the indices of the table's rows. Rows with the same index are summed.
     """
     at = op.Unsqueeze(places, op.integers(-1))
     table = op.ScatterND(op.zeros(shape, elem_type), at, rows, reduction="add")
@@ -94,7 +95,7 @@ def scatter_rows(
 
 
 def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """Add the row gradients of a look-up to ``table``, the gradient from the table's other uses."""
+    """Add the gradient of looked-up rows to ``table``, the gradient from the table's other uses."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

@@ -1,4 +1,4 @@
-"""Errors that users see, and the exit code of a command that fails with one.
+"""Errors that users see, and the exit code of a command that fails with such an error.
 
 A message says where the problem is, what was expected, what was there and what to do.
 
@@ -36,7 +36,7 @@ class ModelError(InputError):
 
 
 class ModelWarning(UserWarning):
-    """A file is ambiguous or was repaired; commands print the warning and continue."""
+    """A model file is ambiguous or was repaired; commands print the warning and continue."""
 
 
 class CapabilityError(Error):

@@ -1,7 +1,7 @@
 """Copy a model's graph into a Builder, and build a model from a Builder's graph.
 
-Nodes keep the order of the file. The modules ``passes``, ``vjp`` and ``step`` change the graph in
-between.
+Nodes keep the order of the file. Between the two steps, the modules ``passes``, ``vjp`` and
+``step`` change the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from onnxstep.graphs.nodes import (
 )
 from onnxstep.update import Transition
 
-# onnx writes its newest IR version, which older releases of ONNX Runtime refuse.
+# onnx writes its newest IR version by default, which older releases of ONNX Runtime refuse.
 NEWEST_IR_VERSION = 10
 # Rank and spatial axes of a batch of images; input indices of scales and sizes in Resize.
 _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
@@ -34,9 +34,9 @@ _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
-    ``op.nodes`` are the nodes that run; ``nodes`` are the nodes that are differentiated, in
-    topological order. They differ if a pass runs other operators instead of a node. ``moves`` are
-    tensors that a pass updates in each step, such as running statistics.
+    ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
+    topological order. A node appears only in ``nodes`` if a pass runs other operators instead.
+    ``moves`` are tensors that a pass updates in each step, such as running statistics.
     """
 
     op: Builder
@@ -47,7 +47,7 @@ class Forward:
     moves: tuple[Transition, ...] = ()
 
     def value(self, name: str) -> Value:
-        """The value with this name; if it is unknown, raises ModelError that lists the outputs."""
+        """The value with this name; ModelError with the names of the outputs if there is none."""
         if name not in self.op.values:
             outputs = ", ".join(value.name for value in self.outputs)
             raise ModelError(f"no value is named {name!r}; the graph's outputs are {outputs}")
@@ -63,15 +63,15 @@ def open_model(
 ) -> Forward:
     """Copy a model that ``passes.prepare`` returned into a Builder.
 
-    ``provider`` and ``blocked_convolutions`` are those of ``Builder``; ``builder`` is the class to
-    use. Raises ModelError for an output that no node computes.
+    ``provider`` and ``blocked_convolutions`` are arguments of the Builder; ``builder`` is the class
+    of the Builder. Raises ModelError for an output that no node computes.
     """
     graph, ir_version = model.graph, min(model.ir_version, NEWEST_IR_VERSION)
     op = builder(model.opset_import, ir_version, provider, blocked_convolutions)
     for tensor in graph.initializer:
         op.add_initializer(tensor)
     inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)
-    # A file may declare values of removed nodes, with dimensions that stay unbound.
+    # A file may also declare values that a pass removed; their dimensions are still symbolic.
     outputs_of_nodes = {name for node in graph.node for name in node.output}
     for info in [*graph.value_info, *graph.output]:
         if info.name in outputs_of_nodes and info.name not in op.values:
@@ -81,7 +81,7 @@ def open_model(
     for info in graph.output:
         if info.name not in op.values:
             raise ModelError(
-                f"output {info.name!r}: no node makes it; export the model again, or leave it out"
+                f"output {info.name!r}: no node computes it; export the model again, or remove it"
             )
     outputs = tuple(op.values[info.name] for info in graph.output)
     metadata = {entry.key: entry.value for entry in model.metadata_props}
@@ -91,7 +91,7 @@ def open_model(
 def close_model(
     forward: Forward, inputs: Sequence[Value], outputs: Sequence[Value], name: str
 ) -> onnx.ModelProto:
-    """Build a model named ``name`` from the Builder's graph, without nodes that no output needs.
+    """Build a model called ``name`` from the Builder's graph, without nodes that no output needs.
 
     Raises ModelError if onnx's checker refuses the model.
     """
@@ -120,9 +120,9 @@ def close_model(
 
 
 def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give every node a unique name; a node without a name gets that of its first output.
+    """Give every node a unique name; a node without a name gets the name of its first output.
 
-    ONNX Runtime derives names of fused nodes from these names, and versions up to 1.20 refuse
+    ONNX Runtime derives the names of fused nodes from these names. Versions up to 1.20 refuse
     duplicates.
     """
     used: set[str] = set()
@@ -151,8 +151,8 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
 def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
     """Append a matrix-vector product as a product with a matrix of one column.
 
-    ONNX Runtime 1.31 computes a matrix-vector product wrongly if the matrix comes from a Transpose,
-    or if its optimizer moves a Transpose there.
+    ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
+    if the optimizer moves a Transpose before the product.
     """
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
@@ -209,7 +209,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
 def _between(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """Shapes and types of the intermediate values, so that readers need not infer them."""
+    """Shapes and types of intermediate values, so that readers of the file need not infer them."""
     yielded = [name for node in nodes for name in node.output if name]
     return [_info(op.values[name]) for name in yielded if name not in outer]
 
@@ -220,9 +220,9 @@ def names(values: Iterable[Value]) -> tuple[str, ...]:
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
-    """Copy a model with these outputs only, without the nodes that only other outputs need.
+    """Copy a model with only these outputs, without the nodes that only other outputs need.
 
-    All inputs stay, so a caller can feed the same tensors whatever outputs it chose.
+    All inputs stay, so a caller can feed the same tensors for any choice of outputs.
     """
     copy = copied(model)
     graph = copy.graph
@@ -236,7 +236,7 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.Model
 
 
 def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> list[onnx.NodeProto]:
-    """The nodes with values renamed by ``labels``; nodes without such values are not copied."""
+    """Rename values in ``nodes`` by ``labels`` (old: new name); nodes without such values stay."""
     return [_relabel(node, labels) for node in nodes]
 
 

@@ -1,9 +1,9 @@
 """Dropout whose mask is a hash of the element's position, which is faster on the CPU.
 
-ONNX Runtime's Dropout draws one number after the other, on one thread. Here the tensor is seen as a
-matrix. Each run draws a number of 32 bits for every row and every column, and an element stays if
-the product of both numbers, modulo 2³², is below a limit. Tests compare the masks with random ones:
-the share of kept elements, and pairs of elements, runs and layers.
+ONNX Runtime's Dropout draws its random numbers one by one, on one thread. Here the tensor is seen
+as a matrix. Each run draws a number of 32 bits for every row and every column. An element stays if
+the product of its row's and its column's number, modulo 2³², is below a limit. Tests compare these
+masks with random masks: the share of kept elements, and pairs of elements, runs and layers.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ def forward(node: Node) -> Sequence[Value]:
     limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
     mask, shape = op.Less(_hashes(node), limit), op.integers(*x.shape)
     node.output(1)
-    # The backward pass casts the mask again: ONNX Runtime would merge equal nodes and keep floats.
+    # The backward pass has its own Cast of the mask: ONNX Runtime would merge equal Cast nodes and
+    # keep their float result in memory.
     factors = op.Reshape(op.Cast(mask, to=x.elem_type) * (1 / stays), shape)
     return x * factors, op.Reshape(mask, shape)
 
 
 def _hashes(node: Node) -> Value:
-    """Hash of 32 bits for each element of the node's input, as a matrix."""
+    """Hash of 32 bits for each element of the Dropout node's input, as a matrix."""
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
     sizes = min(splits, key=sum)
@@ -48,7 +49,8 @@ def _hashes(node: Node) -> Value:
         **({} if seed is None else {"seed": float(seed + 1)}),
     )
     whole = op.Cast(drawn, to=TensorProto.INT32)
-    # Successive draws are linearly related; a quadratic permutation of 32 bits ends that.
+    # Successive draws depend linearly on each other; a quadratic permutation of 32 bits prevents
+    # this.
     mixed = whole * (whole + whole + 1)
     rows, columns = op.emit("Split", [mixed, op.integers(*sizes)], {"axis": 0}, outputs=2)
     return op.Reshape(rows, op.integers(-1, 1)) * columns

@@ -1,9 +1,10 @@
 """Mixed precision: gradient rules compute in the half type of their inputs, and sum in float32.
 
-``graphs.precision`` rewrites the forward pass; ``MixedBuilder`` does the same for each emitted node
-of the backward pass. Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: the
-loss is multiplied by a scale before differentiation, and the gradients are divided by it. If a
-gradient is not finite, the step changes only the scale, which it carries like optimizer state.
+``graphs.precision`` rewrites the forward pass. ``MixedBuilder`` rewrites each node of the backward
+pass by the same rules. Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite:
+the loss is multiplied by a scale before differentiation, and the gradients are divided by this
+scale. If a gradient is not finite, the step changes only the scale, which the step carries like
+optimizer state.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from onnxstep.graphs.precision import WIDE_IN_TRAINING, allowed_inputs
 from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.update import Transition, sum_of_squares
 
-# Type of most arithmetic; stored weights, loss and update are always float32.
+# Type in which most operators compute; stored weights, loss and update are always float32.
 Precision = Literal["fp32", "fp16", "bf16"]
 TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
     {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
@@ -31,11 +32,11 @@ TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
 
 
 class MixedBuilder(Builder):
-    """A Builder that emits an operator in float32, between casts, if half is unsuitable for it.
+    """A Builder that emits an operator in float32, between casts, if a half type is unsuitable.
 
-    These are the operators in ``precision.WIDE_IN_TRAINING`` and operators that ONNX does not
-    define for half types. If a float32 value is cast to half and back, the builder reuses the
-    float32 value, so that gradients between such operators are not rounded.
+    Half types are unsuitable for the operators in ``precision.WIDE_IN_TRAINING`` and for operators
+    that ONNX does not define for half types. If a float32 value is cast to half and back, the
+    builder reuses the float32 value, so that gradients between such operators are not rounded.
     """
 
     def __init__(self, *settings: Any) -> None:
@@ -49,7 +50,7 @@ class MixedBuilder(Builder):
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node, and casts around it if it computes in float32; see ``Builder.emit``."""
+        """Append a node, and casts around a node that computes in float32; see ``Builder.emit``."""
         settings = dict(attributes or {})
         halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
         if op_type == "Cast" and inputs[0] is not None:
@@ -67,7 +68,7 @@ class MixedBuilder(Builder):
         )
 
     def _knows(self, op_type: str, inputs: Sequence[Value | None], domain: str, half: int) -> bool:
-        """Whether the operator computes in half precision if its inputs are half."""
+        """Whether the operator computes in the type ``half`` if its inputs have this type."""
         names = ["" if value is None else value.name for value in inputs]
         node = onnx.NodeProto(op_type=op_type, domain=domain, input=names)
         schema = None if domain == DOMAIN else self.schema(node)
@@ -92,7 +93,7 @@ class MixedBuilder(Builder):
 SCALE = "loss_scale"
 GOOD_STEPS = "loss_scale.good_steps"
 _FLOAT = TensorProto.FLOAT
-# The largest power of two in float32: twice as much overflows.
+# The largest power of two in float32.
 _LARGEST = 2.0**127
 
 
@@ -100,8 +101,9 @@ _LARGEST = 2.0**127
 class LossScaling:
     """Settings of dynamic loss scaling; the defaults are those of ``torch.amp.GradScaler``.
 
-    ``initial`` is the first scale. A step whose gradients are not finite multiplies the scale by
-    ``backoff``. After ``growth_interval`` consecutive finite steps it is multiplied by ``growth``.
+    ``initial`` is the scale of the first step. A step whose gradients are not finite multiplies the
+    scale by ``backoff``. After ``growth_interval`` consecutive finite steps, the scale is
+    multiplied by ``growth``.
     """
 
     initial: float = 2.0**16
@@ -113,7 +115,7 @@ class LossScaling:
 def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
     """The loss scale of a step; None for fp32 and bf16 unless ``scaling`` is set.
 
-    For fp16, None as ``scaling`` means PyTorch's defaults.
+    For fp16 without ``scaling``, the settings are PyTorch's defaults.
     """
     if precision != "fp16" and scaling is None:
         return None
@@ -121,7 +123,7 @@ def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None
 
 
 class Scale:
-    """The loss scale of a step, a float32 scalar that the step carries, and operations with it."""
+    """The loss scale of a step, a carried float32 scalar, and the operations that use the scale."""
 
     def __init__(self, op: Builder, scaling: LossScaling) -> None:
         self._op, self._scaling = op, scaling
@@ -129,18 +131,18 @@ class Scale:
         self._good_steps = op.input(GOOD_STEPS, (), _FLOAT)
 
     def scaled(self, cotangents: Mapping[str, Value]) -> dict[str, Value]:
-        """Multiply cotangents by the loss scale; they keep their types."""
+        """Multiply cotangents (gradients at the outputs) by the loss scale; their types stay."""
         return {name: _times(value, self.before) for name, value in cotangents.items()}
 
     def unscaled(self, gradients: Mapping[str, Value]) -> dict[str, Value]:
-        """Divide gradients by the loss scale; they keep their types."""
+        """Divide gradients by the loss scale; their types stay."""
         inverse = 1.0 / self.before
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
         """Emit the next scale and the next count of consecutive finite steps.
 
-        ``finite`` is a bool scalar: whether this step's gradients are finite.
+        ``finite`` is a bool scalar that says whether this step's gradients are finite.
         """
         op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0
@@ -161,8 +163,8 @@ def _times(value: Value, factor: Value) -> Value:
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     """Emit a bool scalar: whether all numbers of all gradients are finite.
 
-    It tests the sum of all squares, which clipping also needs. The sum of squares of finite numbers
-    overflows only beyond about 1e19.
+    The node tests the sum of all squares, which clipping also needs. For finite numbers this sum
+    overflows only if a number exceeds about 1e19.
     """
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.constant(np.zeros(0, np.int64)))
     return op.Less(total, op.scalar(np.inf, total.elem_type))

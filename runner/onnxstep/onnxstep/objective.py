@@ -1,6 +1,7 @@
 """The objective of a training step: a weighted sum of losses, and its gradient at the outputs.
 
-Each loss in the sum is a term of one output. ``losses`` defines single losses.
+Each loss in the sum is a term, which one output of the model determines. ``losses`` defines the
+single losses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from onnxstep.losses import LOSSES, Loss, LossFunction
 
 @dataclass(frozen=True)
 class Term:
-    """A loss of ``output`` (None: the only float output of the model), times ``weight``."""
+    """A loss of ``output``, times ``weight``; None means the only float output of the model."""
 
     loss: str | LossFunction = "softmax_cross_entropy"
     output: str | None = None
@@ -31,9 +32,9 @@ class Term:
 
 @dataclass(frozen=True)
 class Objective:
-    """The scalar to minimise, and its gradient at each output with a term (``cotangents``).
+    """The scalar ``value`` to minimise, and its gradients with respect to outputs, ``cotangents``.
 
-    ``targets`` has the target input of each term; None for a term without a target.
+    ``targets`` has the target input of each term, or None for a term without a target.
     """
 
     value: Value
@@ -66,8 +67,8 @@ def keep_term_outputs(
 ) -> onnx.ModelProto:
     """Copy of the model with only the nodes that a term or a ``carried`` output needs.
 
-    If the model lacks such an output, it is returned unchanged, so that a later error can list its
-    outputs.
+    A model that lacks one of these outputs is returned unchanged. A later error then lists the
+    outputs of the model.
     """
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""
@@ -113,7 +114,7 @@ def _total(values: Sequence[Value]) -> Value:
 def _output(forward: Forward, name: str | None) -> Value:
     output = _named_output(forward, name)
     if not output.size:
-        raise ModelError(f"output {output.name!r}: expected elements; its shape is {output.shape}")
+        raise ModelError(f"output {output.name!r}: expected elements, got shape {output.shape}")
     return output
 
 

@@ -1,8 +1,8 @@
 """Optimizers: ONNX nodes that compute the next value of a parameter and of its states.
 
 Formulas, defaults and settings are those of PyTorch's torch.optim. In the formulas w is the
-parameter, g its gradient, and a prime marks the next value. ``weight_decay`` adds weight_decay · w
-to the gradient, except in AdamW.
+parameter, g the gradient with respect to w, and a prime marks the next value. ``weight_decay`` adds
+weight_decay · w to the gradient, except in AdamW.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Update:
 class Pace:
     """Learning rate and step count, which all parameters share.
 
-    ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar, 1 in the first
-    step; None unless the optimizer has ``counts_steps``.
+    ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar that is 1 in the
+    first step, or None unless the optimizer's ``counts_steps`` is True.
     """
 
     rate: Value
@@ -39,21 +39,21 @@ class Pace:
 
 
 class Optimizer:
-    """Base of the update rules, which compute the next parameter and states from a gradient."""
+    """Base class of update rules, which compute the next parameter and states from a gradient."""
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the states that each parameter has; a state has the parameter's shape."""
+        """Names of the states of each parameter; a state has the parameter's shape."""
         return ()
 
     @property
     def initial_state(self) -> float:
-        """The number that all elements of the states have before the first step."""
+        """The number that fills all states before the first step."""
         return 0.0
 
     @property
     def counts_steps(self) -> bool:
-        """Whether the rule needs the step count."""
+        """Whether the update rule needs the step count."""
         return False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
@@ -69,7 +69,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Sgd(Optimizer):
-    """Gradient descent: w' = w - rate · g."""
+    """Gradient descent on a parameter w with gradient g: w' = w - rate · g."""
 
     weight_decay: float = 0.0
 
@@ -81,7 +81,11 @@ class Sgd(Optimizer):
 
 @dataclass(frozen=True)
 class Momentum(Optimizer):
-    """v' = momentum · v + g; w' = w - rate · v'; Nesterov: w' = w - rate · (g + momentum · v')."""
+    """Gradient descent on a parameter w with gradient g and a velocity v.
+
+    v' = momentum · v + g; w' = w - rate · v'. With ``nesterov``: w' = w - rate · (g + momentum ·
+    v').
+    """
 
     momentum: float = 0.9
     nesterov: bool = False
@@ -98,10 +102,11 @@ class Momentum(Optimizer):
 
 @dataclass(frozen=True)
 class RmsProp(Optimizer):
-    """s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
+    """Divide the gradient g by the root of s, the running average of squared gradients.
 
-    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon is
-    under the root, s starts at 1, and v includes the rate. The step stores s / (1 - rho) and v ·
+    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
+    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
+    is under the root, s starts at 1, and v includes the rate. The step stores s / (1 - rho) and v ·
     √(1 - rho) as states, which saves a pass over memory.
     """
 
@@ -129,7 +134,10 @@ class RmsProp(Optimizer):
 
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
-    """s' = s + g²; w' = w - rate · g / (√s' + epsilon); s starts at ``initial_accumulator``."""
+    """Divide the gradient g by the root of s, the sum of all squared gradients.
+
+    s' = s + g²; w' = w - rate · g / (√s' + epsilon). s starts at ``initial_accumulator``.
+    """
 
     epsilon: float = 1e-10
     initial_accumulator: float = 0.0
@@ -152,8 +160,9 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Scale gradients by the ratio of the running root mean squares of past steps and gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 -
-    rho) · d²; w' = w - rate · d.
+    With the averages s of squared gradients g² and u of squared steps d²: s' = rho · s + (1 - rho)
+    · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate ·
+    d.
     """
 
     rho: float = 0.9
@@ -173,12 +182,12 @@ class Adadelta(Optimizer):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both bias-corrected.
+    """Divide the average gradient m by the root of v, the average squared gradient.
 
-    At step t: w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes it
-    AdamW: the decay multiplies the parameter by 1 - rate · weight_decay and leaves the gradient as
-    it is. The step stores m / (1 - β₁) and v / (1 - β₂) as states, which saves two passes over
-    memory.
+    m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². With bias correction, at step t: w' = w - rate
+    / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this rule AdamW: the decay
+    multiplies the parameter by 1 - rate · weight_decay and does not change the gradient. The step
+    stores m / (1 - β₁) and v / (1 - β₂) as states, which saves two passes over memory.
     """
 
     beta1: float = 0.9
@@ -194,7 +203,8 @@ class Adam(Optimizer):
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)
-        # m' / c₁ and √v' / c + epsilon are both multiplied by c: one pass over memory less.
+        # The quotient is (m' / c₁) / (√v' / c + epsilon), with bias corrections c₁ and c.
+        # Multiplying the numerator and the denominator by c saves a pass over memory.
         c = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
         spread = op.Sqrt(second) + c * self.epsilon
         c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
@@ -206,7 +216,7 @@ class Adam(Optimizer):
 
 
 def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
-    """1 - betaᵗ at step t, computed in float64, since float32 would lose most of its digits."""
+    """Bias correction 1 - betaᵗ at step t, in float64: float32 would lose most digits."""
     assert pace.count is not None, "an optimizer that counts steps needs the count"
     power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
     return op.Cast(1.0 - power, to=elem_type)

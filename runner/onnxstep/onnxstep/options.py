@@ -22,22 +22,22 @@ class StepOptions:
     single loss is computed (default: the only float output). ``optimizer`` is a name or an
     Optimizer.
 
-    The following take parameter names or shell patterns. ``freeze``: parameters that do not change;
-    a BatchNormalization with frozen running statistics normalizes with them. ``wrt``: train only
-    these tensors, which may be constants or buffers of the file. ``no_weight_decay``: parameters to
-    which weight decay does not apply.
+    The next three settings are lists of parameter names or shell patterns. ``freeze``: parameters
+    that do not change; a BatchNormalization with frozen running statistics normalizes with these
+    statistics. ``wrt``: train only these tensors, which may be constants or buffers of the file.
+    ``no_weight_decay``: parameters to which weight decay does not apply.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
     ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. ``micro_batches``
     above 1: average the gradients of this number of runs before each update. ``carry`` maps an
-    input to the output that feeds it in the next step, such as a recurrent state. A carried input
-    starts at zeros, and no gradient flows from one step to the previous.
+    input to the output that feeds this input in the next step, such as a recurrent state. A carried
+    input starts at zeros, and no gradient flows from one step to the previous step.
 
-    ``provider``: the execution provider that will run the step, whose special operators may be
-    used; None allows portable operators only. ``blocked_convolutions``: use the CPU provider's
-    convolutions in blocks of channels, which ONNX Runtime's x86-64 builds have. ``resumable``:
-    keep ONNX Runtime's Dropout on the CPU, whose seed goes up by one at each run, so that a new
-    session can draw the masks of any later run.
+    ``provider``: the execution provider that will run the step. The graph may use operators that
+    only this provider has; None allows portable operators only. ``blocked_convolutions``: use the
+    CPU provider's convolutions in blocks of channels, which ONNX Runtime's x86-64 builds have.
+    ``resumable``: keep ONNX Runtime's Dropout on the CPU. Its seed goes up by one at each run, so a
+    new session can draw the masks of any later run.
 
     ``precision`` fp16 or bf16 computes in half precision, except for operators that
     ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are
@@ -71,7 +71,7 @@ class StepOptions:
 
     @property
     def update_rule(self) -> Optimizer:
-        """The optimizer, looked up if it is a name; raises ModelError for an unknown name."""
+        """The optimizer, looked up if ``optimizer`` is a name; ModelError for an unknown name."""
         if isinstance(self.optimizer, str):
             return choose("optimizer", OPTIMIZERS, self.optimizer)
         return self.optimizer

@@ -1,9 +1,10 @@
-"""Parts that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
+"""Code that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
 
-A rule computes one direction at a time, with steps in processing order and tensors as rows [T·B,
-...], so that a product can cover all steps. A reverse direction is flipped before and after, each
-sequence within its length. Steps beyond a sequence's end get zero cotangents, so the backward steps
-need no mask.
+The cotangent of a value is the gradient of the loss with respect to this value. With T time steps
+and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...], whose rows
+are in processing order, so that one product covers all steps. The tensors of a reverse direction
+are flipped before and after, each sequence within its length. Steps beyond a sequence's end get
+zero cotangents, so the backward steps need no mask.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node
 
-# First opset whose Split requires the sizes or the number of parts.
+# First opset in which Split needs either the sizes or the number of parts.
 _SPLIT_COUNTS = 18
 _MOST_STEPS = 4096
 _DEFAULT_ACTIVATIONS = {
@@ -28,7 +29,7 @@ _DEFAULT_ACTIVATIONS = {
     "GRU": ("Sigmoid", "Tanh"),
     "RNN": ("Tanh",),
 }
-# Derivative times factor, from the function's value y and the product p = factor · y.
+# Compute factor · f'(x) from the result y = f(x) and the product p = factor · y.
 _SLOPES: dict[str, Callable[[Value, Value, Value], Value]] = {
     "Sigmoid": lambda _, y, p: p - p * y,
     "Tanh": lambda factor, y, p: factor - p * y,
@@ -49,15 +50,15 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative at the result y; ``product`` is factor · y, if known."""
+        """``factor`` times the derivative at the result y; ``product`` is factor · y, or None."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
 class DirectionInputs(NamedTuple):
-    """Inputs of a direction with G gates and H hidden units.
+    """Inputs of one direction of a recurrent node with G gates and H hidden units.
 
-    ``x`` [T·B, I]; weights ``w`` [G·H, I] and ``r`` [G·H, H]; ``bias`` [G·H], the sum of both
-    biases; the first states ``h0`` and ``c0`` [B, H].
+    Shapes, with T steps and B sequences: ``x`` [T·B, I]; weights ``w`` [G·H, I] and ``r`` [G·H, H];
+    ``bias`` [G·H], the sum of both biases; the first states ``h0`` and ``c0`` [B, H].
     """
 
     x: Value
@@ -74,8 +75,9 @@ class Direction:
 
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have, for each step,
-    the cotangent [B, H] that its states get from the node's outputs, or None.
+    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have the cotangents
+    [B, H] of the hidden and cell states of each step. They include only the part that comes from
+    the node's outputs; None means zero.
     """
 
     op: Builder
@@ -100,7 +102,7 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """Cotangent of the hidden state after a step from the node's outputs; zeros if none."""
+        """Cotangent of the hidden state after ``step``, without the part from later steps."""
         cotangent = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
@@ -109,7 +111,7 @@ class Direction:
 class DirectionCotangents:
     """Cotangents of a direction's inputs; ``z`` [T·B, G·H] is the cotangent of x Wᵀ.
 
-    The others have the shapes of the weights, of the biases [G·H] and of the first states [B, H].
+    ``w`` and ``r`` have the shapes of the weights, ``biases`` [G·H], ``h0`` and ``c0`` [B, H].
     """
 
     z: Value
@@ -156,7 +158,7 @@ def through_time(
 
 
 def split(x: Value, count: int, axis: int) -> list[Value]:
-    """Split x into ``count`` equal parts along an axis."""
+    """Split x into ``count`` equal parts along ``axis``."""
     if count == 1:
         return [x]
     attributes = {"axis": axis} | ({"num_outputs": count} if x.op.opset >= _SPLIT_COUNTS else {})
@@ -164,14 +166,14 @@ def split(x: Value, count: int, axis: int) -> list[Value]:
 
 
 def concat(values: Sequence[Value], axis: int) -> Value:
-    """Concatenate the values along an axis."""
+    """Concatenate the values along ``axis``; a single value is returned unchanged."""
     return values[0] if len(values) == 1 else values[0].op.Concat(*values, axis=axis)
 
 
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
     """Sum of x Wᵀ over pairs of ``columns`` x [rows, n] and ``weights`` W [m, n], plus bias [m].
 
-    It is a single product, with a column of ones for the bias.
+    The sum is a single matrix product, with a column of ones for the bias.
     """
     op = columns[0].op
     if bias is not None:
@@ -181,7 +183,10 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Cotangents of the weights of ``affine``, then of its bias if ``biased``, from ``dz``."""
+    """Cotangents of the weights of ``affine``, and of its bias if ``biased``.
+
+    ``dz`` is the cotangent of the result of ``affine``.
+    """
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
     widths = [column.shape[1] for column in columns] + [1] * biased
@@ -202,7 +207,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Raise ModelError for a state narrower than its gates (PyTorch's proj_size)."""
+    """Raise ModelError if the hidden state is narrower than the gates (PyTorch's proj_size)."""
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
     if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
@@ -214,7 +219,7 @@ def _demand_square(node: Node) -> None:
 
 
 class Directions:
-    """Splits the tensors of a recurrent node by direction, and joins results in its layout."""
+    """Split the tensors of a recurrent node by direction, and join results in the node's layout."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._op = node, node.op
@@ -232,7 +237,10 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """Inputs, states and cotangents of a direction; ``dy``, … are the cotangents of Y, …."""
+        """Inputs, states and cotangents of the direction ``index``.
+
+        ``dy``, ``dy_h`` and ``dy_c`` are the cotangents of Y, Y_h and Y_c.
+        """
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -255,7 +263,7 @@ class Directions:
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
-        """Inputs of a direction of a node without sequence lengths."""
+        """Inputs of the direction ``index`` of a node without sequence lengths."""
         w, r = (_selected(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._weights(index, 3)
         halves = [] if biases is None else split(biases, 2, axis=0)
@@ -269,12 +277,12 @@ class Directions:
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
-        """Rows [T·B, n] of one direction as a sequence in the order of X."""
+        """Convert rows [T·B, n] of the direction ``index`` to [T, B, n] in the time order of X."""
         shape = self._op.integers(self.steps, self._batch, rows.shape[1])
         return self._flipped(index, self._op.Reshape(rows, shape))
 
     def stacked(self, values: Sequence[Value]) -> Value | None:
-        """Stack one tensor per direction along a new first axis; None for an empty list."""
+        """Stack the tensors of all directions along a new first axis; None for an empty list."""
         op = self._op
         return concat([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
 
@@ -330,11 +338,11 @@ class Directions:
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
     def _outputs(self, index: int, y: Value) -> Value:
-        """Part of Y, or of Y's cotangent, of one direction: [T, B, H] in time order."""
+        """Slice [T, B, H] of Y, or of Y's cotangent, for the direction ``index``, in time order."""
         return _selected(y, 1, index)
 
     def ordered(self, index: int, y: Value) -> Value:
-        """Part of Y, or of Y's cotangent, of one direction: [T, B, H] in processing order."""
+        """Slice [T, B, H] of Y, or of Y's cotangent, for one direction, in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:
@@ -357,7 +365,7 @@ class Directions:
         return None if value is None else _selected(value, 0, index)
 
     def state(self, index: int, value: Value | None) -> Value:
-        """The state [B, H] of one direction; zeros if the node omits this input."""
+        """The state [B, H] of the direction ``index``; zeros if the node omits this input."""
         if value is None:
             hidden = self._node.input(2).shape[-1]
             return self._op.zeros((self._batch, hidden), self._x.elem_type)
@@ -365,7 +373,7 @@ class Directions:
 
 
 def _selected(value: Value, axis: int, index: int) -> Value:
-    """The slice at ``index`` along an axis, without this axis."""
+    """The slice of ``value`` at ``index`` along ``axis``, without this axis."""
     op = value.op
     if value.shape[axis] == 1:
         return op.Squeeze(value, op.integers(axis))

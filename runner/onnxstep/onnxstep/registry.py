@@ -1,8 +1,8 @@
-"""Table of the derivatives of operators: a rule, always zero, or a reason for refusal.
+"""Table of operators: each has a gradient rule, a zero derivative or a reason for refusal.
 
 Keys are the domain, the operator and the version that last changed the operator's meaning. An entry
-holds only for the versions that it lists, so a new version is refused until somebody has reviewed
-it.
+holds only for the versions that it lists, so onnxstep refuses a new version until somebody has
+reviewed this version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from onnxstep.graphs.nodes import reads
 class Node:
     """A node of the forward graph, with its inputs and outputs as values for a gradient rule.
 
-    ``dependent`` has the names of all values of the graph that need a cotangent.
+    ``dependent`` has the names of all values of the graph whose gradient is needed.
     """
 
     op: Builder
@@ -38,22 +38,22 @@ class Node:
         return tuple(self.op.values[name] if name else None for name in self.proto.input)
 
     def input(self, index: int) -> Value:
-        """The input at this index; raises ModelError if it is missing."""
+        """The input at ``index``; raises ModelError if the input is missing."""
         value = self.optional_input(index)
         if value is None:
             raise ModelError(f"{self.label}: input {index} is missing")
         return value
 
     def optional_input(self, index: int) -> Value | None:
-        """The input at this index; None if it is omitted."""
+        """The input at ``index``; None if the node omits the input."""
         name = self.proto.input[index] if index < len(self.proto.input) else ""
         return self.op.values[name] if name else None
 
     def constant(self, index: int, subject: str) -> NDArray[Any] | None:
         """The array of an optional input that the rule must know when the graph is built.
 
-        None if the input is omitted. Raises ModelError, with ``subject`` as its name, if the input
-        is computed at run time.
+        None if the node omits the input. Raises ModelError if the input is computed at run time;
+        the message calls the input ``subject``.
         """
         value = self.optional_input(index)
         if value is None:
@@ -68,16 +68,16 @@ class Node:
 
     @property
     def x(self) -> Value:
-        """The first input."""
+        """The first input of the node."""
         return self.input(0)
 
     @property
     def y(self) -> Value:
-        """The first output."""
+        """The first output of the node."""
         return self.output(0)
 
     def output(self, index: int) -> Value:
-        """The output at this index; an omitted optional output is added to the node."""
+        """The output at ``index``; an omitted optional output is added to the node."""
         while len(self.proto.output) <= index:
             self.proto.output.append("")
         if not self.proto.output[index]:
@@ -86,13 +86,13 @@ class Node:
         return self.op.values[self.proto.output[index]]
 
     def wants(self, index: int) -> bool:
-        """Whether the input at this index needs a cotangent; rules may skip the others."""
+        """Whether the gradient with respect to the input at ``index`` is needed."""
         return index < len(self.proto.input) and self.proto.input[index] in self.dependent
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The node's attribute, or the schema's default, or else ``default``; strings are decoded.
 
-        ONNX Runtime's own operators have no schema.
+        Operators of ONNX Runtime's own domain have no schema here.
         """
         for entry in self.proto.attribute:
             if entry.name == name:
@@ -117,20 +117,21 @@ def _decoded(value: Any) -> Any:
         raise ModelError(f"attribute {value!r}: expected text in UTF-8") from None
 
 
-# One cotangent, or one per input; None where an input takes no gradient.
+# One cotangent (the gradient of the loss with respect to an input), or one for each input; None for
+# an input without a gradient.
 Cotangents = Value | Sequence[Value | None]
 
 
 class Rule(Protocol):
-    """A vector-Jacobian product: computes cotangents of a node's inputs from those of its outputs.
+    """A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs.
 
-    ``dy`` are the cotangents of the node's float outputs, None for an output on which the loss does
-    not depend; at least one is a value. If an operand was broadcast, its cotangent may have the
-    broadcast shape: the caller sums it to the operand's shape.
+    ``dy`` are the gradients of the loss with respect to the node's float outputs. An entry is None
+    if the loss does not depend on this output; at least one entry is a value. If an operand was
+    broadcast, its gradient may have the broadcast shape: the caller sums it to the operand's shape.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
-        """Add the backward nodes of ``node`` to ``op``; return the cotangents of its inputs."""
+        """Add the backward nodes of ``node`` to ``op``; return the gradients at its inputs."""
         ...
 
 
@@ -148,26 +149,26 @@ class Zero:
 
 @dataclass(frozen=True)
 class Refused:
-    """The package does not differentiate the operator, for this reason."""
+    """onnxstep does not differentiate the operator; ``reason`` says why."""
 
     reason: str
 
 
 Answer = Gradient | Zero | Refused
 Key = tuple[str, str, int]
-# Values that an error names at each end of a long path.
+# Number of values that an error names at each end of a long path.
 _PATH_END = 4
 _HOW_TO_ADD_A_RULE = "onnxstep's docs/adding-an-operator.md"
-# Why operators of another domain than ONNX's own have no rule.
+# Reasons why the operators of a domain other than ONNX's default domain have no rule.
 _REASON_OF_DOMAIN = {
     contrib.DOMAIN: "ONNX Runtime's optimizer wrote it into this file; use the original export",
-    contrib.ML_DOMAIN: "classical models are not trained by gradients; take the loss before it",
+    contrib.ML_DOMAIN: "classical models are not trained by gradients; take the loss before them",
 }
 _ANSWERS: dict[Key, Answer] = {}
 
 
 def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callable[[Rule], Rule]:
-    """Decorator that registers a rule for these ``versions`` of an operator."""
+    """Decorator that registers a gradient rule for these ``versions`` of an operator."""
 
     def register(rule: Rule) -> Rule:
         _register(domain, op_type, versions, Gradient(rule))
@@ -177,7 +178,7 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
 
 
 def zero(op_type: str, versions: Iterable[int], domain: str = "") -> None:
-    """Register that the derivative of an operator is zero wherever it exists."""
+    """Register that the derivative of these ``versions`` is zero wherever it exists."""
     _register(domain, op_type, versions, Zero())
 
 
@@ -187,7 +188,7 @@ def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = ""
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:
-    """The gradient rule, zero or refusal that is registered for an operator version, or None."""
+    """The gradient rule, zero or refusal registered for an operator version, or else None."""
     return _ANSWERS.get((domain, op_type, version))
 
 
@@ -197,7 +198,7 @@ def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
 
 
 def refusal(domain: str, op_type: str) -> str | None:
-    """The reason why any version of an operator is refused; None if no version is."""
+    """The reason why a version of the operator is refused; None if no version is refused."""
     return next(
         (
             answer_of_operator.reason
@@ -209,7 +210,7 @@ def refusal(domain: str, op_type: str) -> str | None:
 
 
 def registered() -> dict[Key, Answer]:
-    """A copy of the whole table."""
+    """A copy of the whole table, by domain, operator and version."""
     return dict(_ANSWERS)
 
 
@@ -223,9 +224,9 @@ def _register(domain: str, op_type: str, versions: Iterable[int], value: Answer)
 def undifferentiable(
     node: Node, answer_of_node: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
 ) -> ModelError:
-    """The error for a node without a rule: operator, version, reason, and the path to the node.
+    """The error for a node without a gradient rule: operator, version, reason and path.
 
-    ``nodes`` are all nodes of the graph; the path begins at one of the values in ``targets``.
+    ``nodes`` are all nodes of the graph. The path leads from a value in ``targets`` to the node.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
     if isinstance(answer_of_node, Refused):
@@ -236,8 +237,8 @@ def undifferentiable(
     return ModelError(
         f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"
         f"{proto.op_type} (version {version}) cannot be differentiated: {reason}; "
-        f"it lies on the path {path} -> loss. Freeze the parameters before it, export the model "
-        f"without it, or add a rule: {_HOW_TO_ADD_A_RULE}"
+        f"the node lies on the path {path} -> loss. Freeze the parameters before the node, export "
+        f"the model without it, or add a rule: {_HOW_TO_ADD_A_RULE}"
     )
 
 
@@ -249,9 +250,9 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_to(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """Names of the values on a path from a target to the node's output.
+    """Names of the values on a path from a value in ``targets`` to the node's output.
 
-    The path follows the first input of each node that needs a cotangent.
+    At each node, the path follows the first input whose gradient is needed.
     """
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]

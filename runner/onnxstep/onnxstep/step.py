@@ -60,12 +60,12 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph to run for every micro-batch but the last; it adds gradients to their sums.
+    """A graph to run for every micro-batch but the last; it adds gradients to sums of gradients.
 
-    It also updates running statistics. It has the inputs of the step except the learning rate and
-    the optimizer state. If there is a loss scale, the graph reads it and leaves it unchanged.
-    ``loss`` is the name of the output with the loss; ``carried`` are the sums and running
-    statistics.
+    The graph also updates running statistics. Its inputs are those of the step except the learning
+    rate and the optimizer state. If there is a loss scale, the graph reads the scale and does not
+    change it. ``loss`` is the name of the output with the loss; ``carried`` are the sums and
+    running statistics.
     """
 
     model: onnx.ModelProto
@@ -78,11 +78,11 @@ class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
     ``inputs`` are the model's data inputs. ``frozen`` are parameters that the caller feeds and that
-    do not change. ``targets`` has the target input of each loss term; None for a term without a
-    target. ``learning_rate`` is a float32 scalar input, ``loss`` the scalar output. ``carried`` are
-    the values that each step passes to the next. ``trained_set`` lists trained and untrained
-    tensors with reasons. ``accumulation`` is the graph to run for every micro-batch but the last;
-    None for a single micro-batch.
+    do not change. ``targets`` has the target input of each loss term, or None for a term without a
+    target. ``learning_rate`` is a float32 scalar input, and ``loss`` is a scalar output.
+    ``carried`` are the values that each step passes to the next. ``trained_set`` lists trained
+    tensors, and untrained tensors with reasons. ``accumulation`` is the graph to run for every
+    micro-batch but the last; None for a single micro-batch.
     """
 
     model: onnx.ModelProto
@@ -117,10 +117,11 @@ class TrainingStep:
 
 @dataclass(frozen=True)
 class _Tensors:
-    """The tensors of a model that are stored or listed, by their role in a step.
+    """The float tensors of a model by their role in a training step.
 
-    ``untrained`` has the reason for each constant or buffer; ``frozen`` and ``undecayed`` name the
-    parameters and statistics that do not change, and the parameters without weight decay.
+    ``declared`` are the parameters. ``untrained`` has the reason for each constant or buffer.
+    ``statistics`` names the running statistics. ``frozen`` names parameters and statistics that do
+    not change. ``undecayed`` names parameters without weight decay.
     """
 
     declared: tuple[Parameter, ...]
@@ -164,9 +165,9 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _Pulled:
-    """A differentiated model inside a Builder: its loss, and the gradient of each parameter.
+    """A differentiated model inside a Builder: its loss, and the gradient for each parameter.
 
-    The gradients are those of the unscaled loss.
+    The gradients are already divided by the loss scale.
     """
 
     forward: Forward
@@ -187,11 +188,11 @@ class _Pulled:
 
 
 def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
-    """Build the training step of a model; ``first_values`` returns its first inputs.
+    """Build the training step of a model; ``first_values`` returns the tensors to feed first.
 
     Parameters on which the loss does not depend are not trained. Warns with ModelWarning if the
-    file does not say clearly which tensors its author trains. Raises ModelError for unknown names,
-    for dimensions without a size, for operators that cannot be differentiated, and if no parameter
+    file leaves unclear which tensors its author trains. Raises ModelError for unknown names, for
+    dimensions without a size, for operators that cannot be differentiated, and if no parameter
     would be trained.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
@@ -246,10 +247,10 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
 def first_values(
     step: TrainingStep, model: onnx.ModelProto, seed: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """First value of each carried and frozen tensor of a step, by input name.
+    """First value of each carried and frozen tensor of ``step``, by input name.
 
-    ``model`` is the model of the step. Stored parameters keep their values; others are drawn with
-    ``seed``.
+    ``model`` is the model from which ``step`` was built. Stored parameters keep their values;
+    others are drawn with ``seed``.
     """
     weights = materialise(model, seed)
     values = {name: weights[name] for name in step.frozen}
@@ -273,10 +274,10 @@ def evaluation_graph(
 
     ``loss``, ``output``, ``dimensions`` and ``freeze`` are as in ``StepOptions``. Inputs are the
     model's inputs, the targets, the parameters and the running statistics, so that a caller can
-    feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``
-    BatchNormalization uses the statistics of each batch, except in layers whose running statistics
-    ``freeze`` names: running statistics are useful only after some hundred steps. Raises ModelError
-    as ``training_step`` does.
+    feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
+    BatchNormalization uses the statistics of each batch, because running statistics are useful only
+    after some hundred steps. Layers whose running statistics ``freeze`` names still use the running
+    statistics. Raises ModelError as ``training_step`` does.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -298,7 +299,7 @@ def _pull(
     micro_batches: int,
     scale: Scale | None,
 ) -> _Pulled:
-    """Differentiate the loss; gradients are divided by the number of micro-batches.
+    """Differentiate the loss; divide the gradients by the number of micro-batches.
 
     Raises ModelError if the loss depends on no trained parameter.
     """
@@ -307,7 +308,7 @@ def _pull(
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
     if not gradients:
         outputs = ", ".join(map(repr, built.cotangents))
-        raise ModelError(f"no trainable parameter reaches the output {outputs}")
+        raise ModelError(f"no trainable parameter affects the output {outputs}")
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
     return _Pulled(forward, built.targets, loss, gradients, scale)
@@ -327,7 +328,7 @@ def _transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """The values that a step carries to the next, each before and after the step.
+    """The values that a step carries to the next step, each before and after the step.
 
     They are parameters, optimizer states, the loss scale, sums of gradients and running statistics.
     """
@@ -341,7 +342,7 @@ def _transitions(
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
-    """Pair each carried input with its output; ModelError if their shapes or types differ."""
+    """Pair each carried input with its output; ModelError if shape or type differ."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
             raise unknown_name("carried input", before, names(forward.inputs))

@@ -1,4 +1,4 @@
-"""Report which tensors a step trains and which it does not, with reasons and doubts."""
+"""Report which tensors a step trains and does not train, with reasons and doubts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 class LeftOut:
     """A float tensor of the model that a step does not train, and the reason.
 
-    ``size`` is its number of elements.
+    ``size`` is the number of elements.
     """
 
     name: str
@@ -26,9 +26,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TrainedSet:
-    """The tensors that a step trains and those that it does not train.
+    """The tensors that a step trains, and the float tensors that the step does not train.
 
-    ``doubts`` are sentences about tensors whose role the file leaves unclear.
+    ``doubts`` are sentences about tensors if the file leaves unclear whether to train them.
     """
 
     trained: tuple[str, ...]
@@ -46,8 +46,8 @@ def trained_set(
     """Report the parameters that a step trains, and all other float tensors with a reason.
 
     ``listed`` and ``untrained`` are the results of ``parameters`` and ``untrained`` for the model.
-    ``trained`` and ``frozen`` are names of parameters. The size of a tensor of scales is the number
-    of quantized values that it scales.
+    ``trained`` and ``frozen`` are names of parameters. If a tensor has the scales of quantized
+    values, its reported size is the number of these values.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

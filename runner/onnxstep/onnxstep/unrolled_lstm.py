@@ -1,9 +1,10 @@
 """LSTM layers unrolled over time on the CPU, so that their gates are saved for the backward pass.
 
 ONNX Runtime's LSTM returns only its states, and recomputing the gates costs as much as the forward
-pass. An unrolled step is a product and a few small operators. It is faster on the CPU
-(benchmarks/rules/kept_gates.py), but on CUDA it would start too many kernels. The gates have ONNX's
-names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
+pass. An unrolled time step is a matrix product and a few small operators. Unrolling is faster on
+the CPU (benchmarks/rules/kept_gates.py), but on CUDA it would start too many kernels. The gates
+have ONNX's names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
+The cotangent of a value is the gradient of the loss with respect to this value.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _LENGTHS, _PEEPHOLES = 4, 7
 
 
 class Step(NamedTuple):
-    """Saved values of a step: the gates i, o, f, the candidate c, tanh(C'), C and h'.
+    """Values of a time step saved for the backward pass: gates i, o, f, candidate c and states.
 
-    ``tanh_cell`` is tanh(C') for the cell state C' after the step, ``cell_before`` the cell state C
-    before it, ``h`` the hidden state h' after it.
+    ``tanh_cell`` is tanh(C') for the cell state C' after the step. ``cell_before`` is the cell
+    state C before the step. ``h`` is the hidden state h' after the step.
     """
 
     i: Value
@@ -41,8 +42,8 @@ class Step(NamedTuple):
 class LstmActivations(Saved):
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
-    ``inputs`` has the inputs of each direction. ``h0`` is the first hidden state. Values of ``h0``
-    and ``steps`` have the form that ``layout`` describes.
+    ``inputs`` has the inputs of each direction. ``h0`` is the first hidden state. ``layout``
+    describes the shapes of ``h0`` and ``steps``.
     """
 
     layout: TimeLayout
@@ -59,7 +60,7 @@ class LstmActivations(Saved):
 def _is_plain(node: Node) -> bool:
     """Whether the LSTM can be unrolled: no sequence lengths, peepholes or rare options.
 
-    Its activations must be the default ones.
+    The activations must be the default ones.
     """
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
@@ -84,10 +85,10 @@ def unroll(node: Node) -> Sequence[Value | None]:
 
 
 def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
-    """Emit h' = o tanh(C') and C' = f C + i c for all steps; also returns the last cell state.
+    """Emit h' = o tanh(C') and C' = f C + i c for all steps; also return the last cell state.
 
-    Gates and candidate come from W x + R h + b. They are separate products, so that the runtime
-    fuses each product with its activation.
+    The gates (i, o, f) and the candidate c are activations of W x + R h + b. Gates and candidate
+    are separate products, so that ONNX Runtime fuses each product with its activation.
     """
     op = layout.op
     direction_inputs = [view.inputs_of(index) for index in range(view.directions)]
@@ -123,14 +124,14 @@ def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, Directi
 
 
 def _inputs(run: DirectionInputs) -> Value:
-    """W x + b of all steps: [n, T·B]."""
+    """Product W x + b for all steps: [n, T·B]."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)
     return op.Gemm(run.w, run.x, op.Unsqueeze(run.bias, op.integers(1)), transB=1)
 
 
-# Axis of the units, or of stacked gates, in a value of one step or of all steps.
+# Axis of the hidden units, or of stacked gates, in a value of one step or of all steps.
 UNITS = -2
 
 
@@ -138,8 +139,8 @@ UNITS = -2
 class TimeLayout:
     """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
 
-    A step's value is [n, B], or [2, n, B] for two directions: the first runs forward in time, the
-    second backward. The values of all steps are rows [n, T·B] for each direction.
+    A step's value is [n, B], or [2, n, B] for two directions, of which the first runs forward in
+    time and the second backward. The values of all steps are rows [n, T·B] for each direction.
     """
 
     op: Builder
@@ -157,7 +158,7 @@ class TimeLayout:
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
 
     def product(self, weights: Value, value: Value, added: Value | None = None) -> Value:
-        """Multiply weights [m, n] or [2, m, n] by a step value, and add ``added``."""
+        """Multiply weights [m, n] or [2, m, n] by a step's ``value``, and add ``added``."""
         op = self.op
         if added is None:
             return op.MatMul(weights, value)
@@ -166,12 +167,12 @@ class TimeLayout:
         return op.MatMul(weights, value) + added
 
     def from_states(self, states: Sequence[Value]) -> Value:
-        """Convert a state [B, n] of each direction to a step value."""
+        """Convert states [B, n], one for each direction, to the value of a step."""
         materialized_transpose = [self.op.Transpose(state, perm=[1, 0]) for state in states]
         return self.stacked(materialized_transpose)
 
     def as_states(self, value: Value) -> list[Value]:
-        """Convert a step value to a state [B, n] of each direction."""
+        """Convert the value of a step to states [B, n], one for each direction."""
         op, (rows, batch) = self.op, value.shape[-2:]
         flat = op.Reshape(value, op.integers(self.directions * rows, batch))
         return [op.Transpose(s, perm=[1, 0]) for s in split(flat, self.directions, axis=0)]
@@ -230,10 +231,10 @@ def _backward_steps(
 
 
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Cotangents of W x + R h + b of a step, and of the cell state before it.
+    """Cotangents of W x + R h + b of a step, and of the cell state before this step.
 
-    ``dh`` and ``d_cell`` are those of the states after the step. The slopes are computed in the
-    order of use, so that they stay in the cache.
+    ``dh`` and ``d_cell`` are the cotangents of the states after the step. The code computes
+    products just before their use, so that they stay in the cache.
     """
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h

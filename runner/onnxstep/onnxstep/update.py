@@ -13,8 +13,8 @@ from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.optimizers import Optimizer, Pace
 
 Role = Literal["parameter", "state"]
-# Value before the first step: "model" is that of ``graphs.parameters.materialise``; a number is
-# that of every element.
+# Value before the first step: "model" means the value from ``graphs.parameters.materialise``; a
+# number fills all elements.
 First = Literal["model"] | float
 # torch.nn.utils.clip_grad_norm_ adds this to the norm before it divides.
 _NORM_GUARD = 1e-6
@@ -22,11 +22,11 @@ _NORM_GUARD = 1e-6
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that one step passes to the next, as an output of the first and input of the second.
+    """A value that one step passes to the next: output of the first step, input of the second.
 
-    ``role`` is "parameter", or "state" for everything else. ``initial`` "model" means that the
-    first value is the model's (``graphs.parameters.materialise``), as for parameters and running
-    statistics. A number means that all elements start with this number.
+    ``role`` is "parameter", or "state" for everything else. If ``initial`` is "model", the first
+    value comes from the model (``graphs.parameters.materialise``), as for parameters and running
+    statistics. If ``initial`` is a number, all elements start with this number.
     """
 
     input: str
@@ -38,13 +38,13 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The number with which all elements start if the model has no first value."""
+        """The number that fills all elements at the start if the model has no first value."""
         return 0.0 if self.initial == "model" else self.initial
 
 
 @dataclass(frozen=True)
 class Transition:
-    """A carried value before and after a run; ``role`` and ``initial`` are those of ``Carried``."""
+    """A carried value before and after a run; ``role`` and ``initial`` are as in ``Carried``."""
 
     before: Value
     after: Value
@@ -69,7 +69,7 @@ def updates(
     """Emit the update of each parameter and its states, and of the step count if it is needed.
 
     ``rate`` is the learning rate. Weight decay does not apply to the parameters in ``undecayed``.
-    ``finite`` is a bool scalar: if it is false at run time, all values stay as they are.
+    ``finite`` is a bool scalar. If ``finite`` is false at run time, all values stay as they are.
     """
     count = None
     if optimizer.counts_steps:
@@ -89,7 +89,7 @@ def updates(
 def _changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Yield for a parameter and each of its states: value before and after, role, first value."""
+    """Yield (value before, value after, role, first value) of a parameter and of its states."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"
@@ -111,7 +111,7 @@ def clip_by_global_norm(
     if max_norm is None:
         return gradients
     kinds = {gradient.elem_type for gradient in gradients.values()}
-    # Squares of half numbers overflow, and all inputs of Sum must have one type.
+    # Squares of half numbers overflow, and all inputs of Sum must have the same type.
     kind = kinds.pop() if len(kinds) == 1 and kinds.isdisjoint(HALF_TYPES) else TensorProto.FLOAT
     norm = op.Sqrt(sum_of_squares(op, gradients, kind))
     factor = op.Min(max_norm / (norm + _NORM_GUARD), op.scalar(1.0, norm.elem_type))
@@ -119,7 +119,7 @@ def clip_by_global_norm(
 
 
 def sum_of_squares(op: Builder, gradients: Mapping[str, Value], elem_type: int) -> Value:
-    """Sum of the squares of all numbers of all gradients, as a tensor [1] of this type."""
+    """Sum of the squares of all numbers of all gradients, as a tensor [1] of type ``elem_type``."""
     squares = [
         op.Reshape(op.ReduceSumSquare(g.cast(elem_type), keepdims=0), op.integers(1))
         for g in gradients.values()
@@ -128,7 +128,7 @@ def sum_of_squares(op: Builder, gradients: Mapping[str, Value], elem_type: int) 
 
 
 def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
-    """Sums of gradients before and after this micro-batch, by parameter name."""
+    """Sums of gradients before and after the current micro-batch, by parameter name."""
     return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
 
 
@@ -138,7 +138,7 @@ def _summed(op: Builder, name: str, gradient: Value) -> Transition:
 
 
 def reset_to_zero(op: Builder, total: Transition) -> Transition:
-    """Set a sum of gradients to zero after the last micro-batch."""
+    """Set the sum of gradients ``total`` to zero after the last micro-batch."""
     before = total.before
     zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
     return Transition(before, op.rename(zeros, f"{before.name}.next"), "state")

@@ -24,10 +24,10 @@ def vjp_graph(
     The graph has all inputs and outputs of ``model``. Each float output ``y`` gets an additional
     input ``y_cotangent`` of its shape: the gradient of some scalar with respect to ``y``. Each
     float input or initializer in ``wrt`` (names or shell patterns) gets an output
-    ``<name>_gradient`` of its shape, with zeros if no output depends on it. ``dimensions`` has the
-    sizes of symbolic dimensions. Raises ModelError for unknown names, for dimensions without a
-    size, and for operators that cannot be differentiated; the message names node, operator, version
-    and path.
+    ``<name>_gradient`` of its shape, which is zero if no output depends on this tensor.
+    ``dimensions`` has the sizes of symbolic dimensions. Raises ModelError for unknown names, for
+    dimensions without a size, and for operators that cannot be differentiated. For operators, the
+    message names the node, the operator, the version and the path.
     """
     chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))

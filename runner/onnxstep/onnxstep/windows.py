@@ -13,7 +13,7 @@ from onnxstep.builder import Value, require_room
 from onnxstep.errors import ModelError
 from onnxstep.registry import Node
 
-# Limit of the elements of a window; files with larger ones are damaged.
+# Largest number of elements of a window; a file with a larger window is damaged.
 _MOST_TAPS = 2**22
 
 
@@ -32,7 +32,7 @@ class Window:
 
     @property
     def pads(self) -> list[int]:
-        """The padding as ONNX writes it: all begins, then all ends."""
+        """The padding in ONNX's order: all begins, then all ends."""
         return [*self.begins, *self.ends]
 
     @property
@@ -42,13 +42,13 @@ class Window:
         return flat and self.kernel == self.strides
 
     def extent(self, axis: int) -> int:
-        """Number of elements that a window spans along an axis, including gaps from dilation."""
+        """Number of elements that a window spans along ``axis``, including gaps from dilation."""
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
         """Copy with the end padding for which ``out`` windows cover ``into`` elements exactly.
 
-        An end is negative if the last elements are in no window.
+        An end padding is negative if no window contains the last elements.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]
@@ -76,7 +76,7 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
 
 
 def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · taps, 1, *kernel] that each select one element of a window."""
+    """Kernels [channels · taps, 1, *kernel] that each select one of the ``taps`` of a window."""
     taps = math.prod(kernel)
     require_room(taps, taps, channels)
     unit = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
@@ -95,7 +95,7 @@ def crop_uncovered(x: Value, fitted: Window) -> Value:
 def convolve_transposed(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """The adjoint of ``convolve``: from dy [N, M, ...] and w [M, C/group, ...] to [N, C, *into]."""
+    """Adjoint [N, C, *into] of ``convolve``, applied to dy [N, M, ...] with w [M, C/group, ...]."""
     fitted = view.fitted(into, dy.shape[2:])
     if dy.op.provider == "cuda" and fitted.begins != fitted.ends:
         return _convolve_transposed_evenly(dy, w, fitted, into, group)
@@ -106,10 +106,10 @@ def convolve_transposed(
 def _convolve_transposed_evenly(
     dy: Value, w: Value, fitted: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """``convolve_transposed`` with equal padding on both sides, as ONNX Runtime on CUDA needs it.
+    """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
 
     If the end padding is shorter, ``output_padding`` makes up the difference, which cuDNN allows
-    below the stride. Surplus elements are cut off; elements in no window are zeros.
+    below the stride. Surplus elements are cut off. Elements that no window contains are zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
@@ -141,10 +141,11 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window of a transposed convolution: it slides over y, with a window per element of x.
+    """The window of a transposed convolution from x to y, which slides over y.
 
-    With ``output_shape`` or ``auto_pad`` SAME the shapes determine the padding. If its sum is odd,
-    the larger half comes first, except for SAME_UPPER.
+    There is a window for each element of x. With ``output_shape`` or ``auto_pad`` SAME, the shapes
+    determine the padding. If the sum of begin and end padding is odd, the larger half comes first,
+    except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)
@@ -171,15 +172,15 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
             f"got {list(kernel)}"
         )
     if math.prod(kernel) > _MOST_TAPS:
-        raise ModelError(f"{node.label}: a window of {list(kernel)} elements is not differentiated")
+        raise ModelError(f"{node.label}: a window of {list(kernel)} elements is too large")
     strides, dilations = (_numbers(node, name, rank, 1) for name in ("strides", "dilations"))
     return Window(kernel, strides, dilations, (0,) * rank, (0,) * rank)
 
 
 def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """A list attribute of a node; raises ModelError for a wrong length.
+    """The list attribute ``name`` of a node; raises ModelError for a wrong length.
 
-    Shape inference does not check all lengths.
+    ONNX's shape inference does not check the lengths of all attributes.
     """
     numbers = tuple(node.attribute(name) or [default] * count)
     if len(numbers) != count:

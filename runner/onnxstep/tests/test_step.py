@@ -167,7 +167,7 @@ def test_a_seed_repeats_the_masks() -> None:
         ({"output": "logit"}, "did you mean 'logits'"),
         ({"freeze": ["v"]}, "freeze 'v' is unknown"),
         ({"wrt": ["w*t"]}, r"wrt 'w\*t' is unknown; choices are w, b"),
-        ({"freeze": ["w", "b"]}, "no trainable parameter reaches"),
+        ({"freeze": ["w", "b"]}, "no trainable parameter affects"),
         ({"dimensions": {}}, "batch"),
     ],
 )

@@ -97,7 +97,7 @@ def _assert_same(body: str, opset: int, into: Shape, out: Shape, more: str = "")
 @pytest.mark.parametrize(
     ("opset", "node", "demand"),
     [
-        (12, "Hardmax (x)", r"\(Hardmax\): its form of opset 12 is not converted"),
+        (12, "Hardmax (x)", r"\(Hardmax\): Hardmax of opset 12 is not converted"),
         (8, "ThresholdedRelu (x)", r"\(ThresholdedRelu\): opset 8 of ONNX has no such operator"),
     ],
 )

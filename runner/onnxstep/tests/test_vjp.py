@@ -230,7 +230,7 @@ def test_a_transposed_matrix_times_a_vector() -> None:
 @pytest.mark.parametrize(
     ("body", "demand"),
     [
-        ("y = ai.onnx.ml.Scaler (x)", "ai.onnx.ml::Scaler.*loss before it"),
+        ("y = ai.onnx.ml.Scaler (x)", "ai.onnx.ml::Scaler.*loss before them"),
         ("y = SequenceConstruct (x)", "ai.onnx::SequenceConstruct.*with plain tensors"),
         ("y = NonZero (x)", "ai.onnx::NonZero: .* depends on data"),
         ("y = other.Norm (x)", "other::Norm: .* onnx has no such operator"),

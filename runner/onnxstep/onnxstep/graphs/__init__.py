@@ -1,4 +1,4 @@
 """ONNX graphs: load files safely, bind symbolic dimensions, and find parameters.
 
-The modules need onnx and numpy only. They neither run nor differentiate a graph.
+The modules need only onnx and numpy. They neither run nor differentiate a graph.
 """

@@ -31,9 +31,10 @@ from onnxstep.graphs.tensors import (
     without_shapes,
 )
 
-# Half a gibibyte in float32.
+# Half a gibibyte of float32 numbers.
 MAX_CONSTANT_ELEMENTS = 2**27
-# Limits of operations on constants: some seconds, and enough to unpack quantized weights.
+# Limits of arithmetic on constants: some seconds of computation, enough to unpack quantized
+# weights.
 _MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger"})
 
@@ -41,7 +42,7 @@ _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger
 class UnknownShapeError(ModelError):
     """A value has a shape that depends on data, or an operator that onnx does not know.
 
-    ``domain`` and ``op_type`` name the operator; the domain "" is ONNX's own.
+    ``domain`` and ``op_type`` name the operator; "" is ONNX's default domain.
     """
 
     def __init__(self, message: str, domain: str, op_type: str) -> None:
@@ -67,12 +68,12 @@ def bind_dimensions(
     """Copy the model with a static shape for every tensor of the main graph.
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
-    tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that
-    read a sequence are replaced by nodes that read its tensors. A size is a positive integer. It
-    may also be 0, such as the number of past tokens of a decoder, unless all inputs have the
-    dimension; inputs with this dimension become empty constants. Raises ModelError for an unknown
-    name, another size, an unbound dimension, contradicting shapes, and a tensor whose shape
-    depends on data.
+    tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that read a
+    sequence are replaced by nodes that read its tensors. A size is a positive integer. A size may
+    also be 0, such as the number of past tokens of a decoder, unless all inputs have the dimension.
+    Inputs with a dimension of size 0 become empty constants. Raises ModelError for an unknown name,
+    an invalid size, an unbound dimension, contradicting shapes, and a tensor whose shape depends on
+    data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -148,8 +149,8 @@ def _quoted(names: Sequence[str]) -> str:
 def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Write the sizes of named dimensions into all declarations, including nested graphs.
 
-    Other names, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference computes them
-    again.
+    Other names, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference computes their
+    sizes.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]
@@ -165,7 +166,8 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 def _keep_live(graph: onnx.GraphProto) -> None:
     """Remove nodes that no output needs, and declarations of values that no node computes.
 
-    Exporters and tools that cut graphs leave both behind, with symbolic sizes that nothing binds.
+    Exporters and tools that cut graphs leave such nodes and declarations, with symbolic sizes that
+    nothing binds.
     """
     nodes = live_nodes(graph.node, [value.name for value in graph.output])
     del graph.node[:]
@@ -177,7 +179,7 @@ def _keep_live(graph: onnx.GraphProto) -> None:
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer shapes with onnx, without its data propagation: constants are already folded.
 
-    With data propagation onnx 1.23.2 would store whole tensors, however long.
+    With data propagation onnx 1.23.2 would store whole tensors of any length.
     """
     try:
         return infer_shapes(model, strict=True)
@@ -190,7 +192,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the only node with the operator that onnx's error names; None if several have it."""
+    """Label of the only node with the operator that onnx's error names; None for several nodes."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -213,8 +215,8 @@ def _inferred_anew(
     wrong = [name for name, shape in before.items() if shape and shape != after.get(name)]
     name = next(iter([*wrong, *before]))
     warnings.warn(
-        f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; what is "
-        f"computed counts, here and of {max(len(wrong) - 1, 0)} other values",
+        f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; the "
+        f"computed shape is used, also for {max(len(wrong) - 1, 0)} other values",
         ModelWarning,
         stacklevel=3,
     )
@@ -224,7 +226,7 @@ def _inferred_anew(
 def _check_positive(model: onnx.ModelProto) -> None:
     """Raise ModelError for a node whose window is longer than its input.
 
-    onnx infers a negative size for it.
+    onnx infers a negative size for the output of such a node.
     """
     sizes = {
         value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
@@ -236,7 +238,7 @@ def _check_positive(model: onnx.ModelProto) -> None:
                 raise ModelError(
                     f"node {node.name or name!r} ({node.op_type}): its output {name!r} would have "
                     f"the shape {sizes[name]}: its input {node.input[0]!r} of shape "
-                    f"{sizes.get(node.input[0])} is too short for it; bind larger sizes"
+                    f"{sizes.get(node.input[0])} is too short; bind larger sizes"
                 )
 
 
@@ -258,7 +260,7 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
         why = "is not known: onnx has no such operator; export it as operators of ONNX"
     return UnknownShapeError(
         f"node {node.name or node.output[0]!r}: operator {domain or 'ai.onnx'}::{node.op_type}: "
-        f"expected a shape known before the run; that of its output {name!r} {why}",
+        f"expected a shape known before the run; the shape of output {name!r} {why}",
         domain,
         node.op_type,
     )
@@ -267,7 +269,7 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
 def _check_constants(graph: onnx.GraphProto) -> None:
     """Raise ModelError if constants alone need a huge tensor or much arithmetic.
 
-    Runtimes compute such nodes when they load the file.
+    Runtimes compute nodes that read only constants when they load the file.
     """
     shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
     moving = {value.name for value in graph.input}
@@ -300,7 +302,7 @@ def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
     if node.op_type == "Einsum":
         return work + math.prod(read)
     if node.op_type in _PRODUCTS:
-        # For matrices m n, n p and m p the product of the three sizes is (m n p)².
+        # For matrices [m, n], [n, p] and [m, p] the product of the three sizes is (m n p)².
         return work + math.isqrt(math.prod(read[:2]) * sum(written))
     window: Sequence[int] = node_attributes(node).get("kernel_shape", ())
     return max(work, math.prod(window) * sum(written))

@@ -1,4 +1,4 @@
-"""Select from names by exact name or shell pattern; errors list the possible names."""
+"""Select names by exact name or shell pattern; errors list the possible names."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def choose(kind: str, table: Mapping[str, T], name: str) -> T:
 
 
 def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
-    """The names in ``choices`` that equal a pattern or match it, such as ``encoder.*``.
+    """The names in ``choices`` that equal a pattern or match a pattern, such as ``encoder.*``.
 
     ``kind`` says in the message what the names are. Raises ModelError for a pattern that matches no
-    name; the error suggests the nearest.
+    name; the message suggests the nearest name.
     """
     chosen: set[str] = set()
     names = frozenset(choices)
     for pattern in patterns:
-        # A name that looks like a pattern, such as "w[0]", means itself.
+        # A pattern that is also a name, such as "w[0]", selects only this name.
         named = pattern in names
         matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
         if not matched:
@@ -42,7 +42,7 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
 
 
 def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
-    """The error for an unknown name; it lists the choices and suggests the nearest."""
+    """The error for an unknown name, with the choices and the nearest of them."""
     names = list(choices)
     near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

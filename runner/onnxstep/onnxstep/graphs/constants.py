@@ -1,9 +1,9 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
 PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
-folded. For other files, the readers and the numbers of a tensor decide. A bound, an exponent, or a
-tensor that only shapes and angles depend on is not a weight. A factor or summand is not a weight if
-its numbers look typed by a person. All other tensors are parameters (see ``parameters``).
+folded. In other files, the nodes that read a tensor and its numbers decide. A bound, an exponent,
+or a tensor that only shapes and angles depend on is not a weight. A factor or summand is not a
+weight if its numbers look typed by a person. All other tensors are parameters (see ``parameters``).
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ _BOUNDS: Mapping[str, Sequence[int]] = {
 }
 _ADDING, _SCALING = frozenset({"Add", "Sub", "Sum", "Attention"}), frozenset({"Mul", "Div"})
 _ELEMENTWISE = _ADDING | _SCALING | {"Max", "Min", "Mod", "Where"}
-# Reason and indices of further inputs that are not trained: cosines and sines of rotary embeddings,
-# and scales and zero points of quantized weights (of DequantizeLinear only if codes are stored).
+# Inputs that are not trained, with reason and indices: cosines and sines of rotary embeddings, and
+# scales and zero points of quantized weights (for DequantizeLinear only if the quantized weights
+# are stored).
 _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "DequantizeLinear": (_OF_CODES, (1,)),
     "GatherBlockQuantized": (_OF_CODES, (2, 3)),
@@ -57,9 +58,10 @@ _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "MatMulNBits": (_OF_CODES, (2, 3)),
     "RotaryEmbedding": (_ANGLE, (1, 2, 3)),
 }
-# A single number that one of these reads is a parameter: of a typed number, files store the result.
+# A single number that one of these operators reads is a parameter. For a typed number, files store
+# the operator's result.
 _OF_PARAMETERS = frozenset({"Exp", "Sigmoid", "Softplus", "Tanh"})
-# PyTorch's operators that create tensors, and those whose result has each number once.
+# PyTorch's operators that create tensors, and operators whose result has each input number once.
 _MAKING = frozenset(
     {
         "arange", "empty", "eye", "full", "full_like", "linspace", "new_full", "new_ones",
@@ -107,7 +109,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
         if tensor.name not in exporter_kinds
     }
     if not any(kind == PARAMETER for kind in exporter_kinds.values()) and all(judged.values()):
-        # A model without any weight cannot be trained, so its tensors count as parameters.
+        # A model without any weight cannot be trained, so its typed numbers count as parameters.
         judged = {name: why for name, why in judged.items() if why != WRITTEN}
     for tensor in tensors if is_traced(model) else ():
         if judged.get(tensor.name) == WRITTEN and _is_gate(tensor):
@@ -117,7 +119,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
-    """Copy the model with these tensors marked as parameters, as PyTorch's exporter marks them."""
+    """Copy the model and mark the tensors ``names`` as parameters, as PyTorch's exporter does."""
     copy = copied(model)
     chosen = set(names)
     for tensor in copy.graph.initializer:
@@ -127,7 +129,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why a tensor that the exporter folded is not a weight; "" if its use and numbers decide."""
+    """Why a tensor that the exporter folded is not a weight; "" if readers and numbers decide."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
@@ -149,7 +151,7 @@ class _Uses:
     """The readers of each value of a graph, and the values that depend on the graph's inputs."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        # By value: its readers, the index of the input, and whether the reader also reads data.
+        # For each value: its readers, the input index, and whether the reader also reads data.
         self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
         self._outputs = {value.name for value in graph.output}
         stored = {tensor.name for tensor in graph.initializer}
@@ -166,7 +168,7 @@ class _Uses:
         """Yield the nodes that use a tensor together with data, or reasons why it is not a weight.
 
         Nodes that read no data are followed to their outputs. ``alone`` says that the tensor is a
-        single number: then a node that computes with it counts as a use even without data.
+        single number: then a node that computes with this number counts as a use even without data.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -210,14 +212,14 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
         return _UNREAD
     if not all(use.op_type in _TOLD_BY_VALUE for use in places):
         return ""
-    # The first rows suffice; a long table is not unpacked.
+    # The first rows suffice, so a long table need not be converted to float64.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
     return WRITTEN if rows.size and all(_is_written(tensor.name, rows, u) for u in places) else ""
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether a person probably typed the numbers: weights rarely have such values."""
+    """Whether a person probably typed the numbers of ``array``: weights rarely have such values."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
@@ -232,8 +234,8 @@ def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
 def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
     """Whether the numbers may be the first values of a weight.
 
-    They are if several numbers are all equal, or if a single number has no effect: 1 as a factor, 0
-    as a summand.
+    First values are several equal numbers, or a single number without effect: 1 as a factor, 0 as a
+    summand.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())

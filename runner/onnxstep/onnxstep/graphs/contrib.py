@@ -1,6 +1,7 @@
 """Output shapes of operators that onnx cannot infer: ONNX Runtime's own and some of ai.onnx.ml.
 
-Each function computes the types of a node's outputs from those of its inputs and its attributes.
+Each function computes the types of a node's outputs from the types of its inputs and from its
+attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from onnxstep.graphs.nodes import node_attributes
 from onnxstep.graphs.tensors import static_shape
 
 DOMAIN = "com.microsoft"
-# All of ONNX Runtime's operators have this version.
+# All operators of ONNX Runtime's domain have this version.
 VERSION = 1
 ML_DOMAIN = "ai.onnx.ml"
 
@@ -51,7 +52,7 @@ def output_types(
     try:
         yielded = rule([*tensors, *[None] * _MOST_INPUTS], attributes)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
-        return {}  # inputs do not fit the operator: reported as an unknown shape
+        return {}  # The inputs do not fit the operator; the caller reports an unknown shape.
     return {
         name: helper.make_tensor_type_proto(tensor.elem_type, list(tensor.shape))
         for name, tensor in zip(node.output, yielded, strict=False)
@@ -69,7 +70,7 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """Output types of a normalized sum: result, each row's mean and inverse deviation, sum."""
+    """Output types of a normalized sum: result, mean and inverse deviation of each row, sum."""
     x = _input_type(inputs, 0)
     statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]
@@ -104,7 +105,7 @@ def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int
 
 
 def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output types of MultiHeadAttention of queries [B, L, D], keys and values [B, S, D]."""
+    """Output types of MultiHeadAttention for queries [B, L, D], and keys and values [B, S, D]."""
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
@@ -129,7 +130,8 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
     """Output types of GroupQueryAttention: result [B, L, D] and caches [B, heads, S, D].
 
-    The output caches have the length of the input cache, or of the queries if it is empty.
+    The output caches are as long as the input cache. If the input cache is empty, they are as long
+    as the queries.
     """
     query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape
@@ -148,7 +150,7 @@ def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output type of GatherBlockQuantized; its table stores several numbers in each byte."""
+    """Output type of GatherBlockQuantized, whose table stores several numbers in each byte."""
     table, places, scales = (_input_type(inputs, place) for place in range(3))
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")
@@ -162,7 +164,7 @@ def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output type of LinearRegressor: a number for each example and target."""
+    """Output type of LinearRegressor: [batch, targets]."""
     batch, _ = _input_type(inputs, 0).shape
     return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 

@@ -13,8 +13,9 @@ from onnxstep.graphs.nodes import copied, subgraphs
 def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
     """The nodes of the branch that an If takes; they compute the If's outputs.
 
-    ``number`` becomes a suffix of the branch's values, so that values of different branches have
-    different names. Values of the surrounding graph keep theirs.
+    ``condition`` selects the branch. The values of the branch get the suffix ``number``, so that
+    values of different branches have different names. Values of the surrounding graph keep their
+    names.
     """
     name_of_branch = "then_branch" if condition else "else_branch"
     [branch] = (attribute.g for attribute in node.attribute if attribute.name == name_of_branch)
@@ -37,7 +38,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename values of a node and of its nested graphs; these cannot redefine outer names."""
+    """Rename values of a node and of its nested graphs, which cannot redefine outer names."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(node):

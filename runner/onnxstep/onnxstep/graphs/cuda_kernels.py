@@ -1,8 +1,8 @@
-"""Nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
+"""Find the nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
 
-``cuda_kernels.csv`` lists the provider's kernels as the released package registers them;
-``benchmarks/cuda_stand_in.py`` writes it. A kernel fits a node if it covers the version of the
-node's operator and the types of the node's values. Whether a kernel is correct or fast is not
+``cuda_kernels.csv`` lists the kernels that the released package registers;
+``benchmarks/cuda_stand_in.py`` writes this file. A kernel fits a node if it covers the version of
+the node's operator and the types of the node's values. Whether a kernel is correct or fast is not
 checked.
 """
 
@@ -27,14 +27,14 @@ from onnxstep.graphs.nodes import DEFAULT_DOMAINS, RANDOM, is_standard, node_att
 from onnxstep.graphs.tensors import graphs, static_shape, value_types
 
 _TABLE = Path(__file__).with_name("cuda_kernels.csv")
-# ONNX Runtime computes shapes, a few integers, on the CPU on purpose.
+# ONNX Runtime deliberately computes shapes, which are a few integers, on the CPU.
 _SHAPE_BYTES = 1024
 _SHAPE_TYPES = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL})
 _UNKNOWN = "unknown"
-# First version of ScatterND that adds. Its kernel is registered for bf16, but ends in an error when
-# it adds in bf16 (seen on an H100 with onnxruntime-gpu 1.31.1).
+# First version of ScatterND that can add. Its kernel is registered for bf16, but fails when it adds
+# bf16 numbers (seen on an H100 with onnxruntime-gpu 1.31.1).
 _ADDS_SINCE = 16
-# Types by the name of their constraint.
+# Allowed types for each type constraint of an operator.
 _Types = Mapping[str, frozenset[str]]
 _Values = Mapping[str, onnx.TypeProto]
 
@@ -43,9 +43,9 @@ _Values = Mapping[str, onnx.TypeProto]
 class _Kernel:
     """A kernel for versions ``since`` to ``until`` of an operator.
 
-    Without ``until`` it is used for version ``since`` only: ONNX Runtime does not assume that it
-    fits later versions. ``formals`` are the constraints of inputs and outputs, for operators
-    without a schema in onnx.
+    A kernel without ``until`` is used only for version ``since``: ONNX Runtime does not assume that
+    the kernel fits later versions. ``formals`` are the type constraints of inputs and outputs, for
+    operators without a schema in onnx.
     """
 
     since: int
@@ -59,7 +59,7 @@ class _Kernel:
 
 @dataclass(frozen=True, slots=True)
 class HostNode:
-    """A node without a CUDA kernel: its operator, the types that it reads, and its bytes.
+    """A node without a CUDA kernel: its operator, the types of its inputs, and its bytes.
 
     ``size_bytes`` counts inputs and outputs, which would be copied; None if a size is unknown.
     """
@@ -95,15 +95,16 @@ class KernelCheck:
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
-    Operators without a kernel that ONNX defines as functions are replaced by their bodies, as ONNX
-    Runtime does. Nodes that depend on constants only are skipped, because they are computed when a
-    session opens. So is shape arithmetic: nodes that read and write only integers and booleans of
-    at most one dimension and 1,024 bytes.
+    If an operator without a kernel is a function in ONNX, its body replaces it, as in ONNX Runtime.
+    Nodes that depend only on constants are skipped, because they are computed when a session opens.
+    Shape arithmetic is also skipped: nodes that read and write only integers and booleans of at
+    most one dimension and 1,024 bytes.
     """
     judged = list(_judged(model))
     functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}
     if functions:
-        # onnx cannot inline every function; such a node counts as without a kernel.
+        # onnx cannot inline every function; a node that it cannot inline counts as without a
+        # kernel.
         with contextlib.suppress(RuntimeError):
             return check_kernels(infer_shapes(_inlined(model, functions)))
     hosts = (_host_node(node, values) for node, fits, values in judged if not fits)
@@ -115,10 +116,9 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
-    """Whether a CUDA kernel of an operator takes an element type that its schema allows.
+    """Whether a CUDA kernel of an operator takes an element type that the schema allows.
 
-    True for operators without any kernel: constants, and functions, which are replaced by their
-    bodies.
+    Also True for operators without any kernel: constants, and functions, whose bodies replace them.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -165,7 +165,7 @@ def _types(
     kernels: Sequence[_Kernel],
     values: _Values,
 ) -> Iterator[tuple[str, str]]:
-    """Yield each type constraint of the operator, and the type of the node's values under it."""
+    """Yield each type constraint of the operator, and the type of the node's constrained values."""
     if schema is not None:
         formals = [[(f.type_str, f.name) for f in side] for side in (schema.inputs, schema.outputs)]
     else:
@@ -239,11 +239,11 @@ def _is_function(model: onnx.ModelProto, node: onnx.NodeProto) -> bool:
     return schema is not None and _has_body(schema)
 
 
-def _has_body(schema: Any) -> bool:  # onnx's stub of OpSchema lacks both attributes
+def _has_body(schema: Any) -> bool:  # onnx's type stub of OpSchema lacks these attributes
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-# Activations of cuDNN's recurrent layers, for both directions.
+# Activations that cuDNN's recurrent layers support, for both directions.
 _ACTIVATIONS: Mapping[str, Sequence[bytes]] = {
     "LSTM": [b"sigmoid", b"tanh", b"tanh"] * 2,
     "GRU": [b"sigmoid", b"tanh"] * 2,
@@ -254,10 +254,10 @@ _SAME = (b"SAME_UPPER", b"SAME_LOWER")
 
 
 def _stays_on_host(node: onnx.NodeProto) -> bool:
-    """Whether the provider has a kernel but declines it for the node's attributes.
+    """Whether the provider has a kernel but rejects the node's attributes.
 
-    cuDNN pads transposed convolutions by equal amounts on both sides and has a single form of each
-    recurrent layer (ONNX Runtime's cuda_execution_provider.cc).
+    cuDNN pads transposed convolutions by equal amounts on both sides, and each of its recurrent
+    layers has fixed activations and options (ONNX Runtime's cuda_execution_provider.cc).
     """
     settings = node_attributes(node) if is_standard(node, "ConvTranspose", *_ACTIVATIONS) else {}
     if node.op_type == "ConvTranspose":

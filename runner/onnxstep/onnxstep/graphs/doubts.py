@@ -18,14 +18,14 @@ _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
 def doubts(
     model: onnx.ModelProto, trained: Collection[str], reasons: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield one sentence, with a remedy, for each kind of doubt about the trained tensors.
+    """Yield a sentence, with a remedy, for each kind of doubt about the trained tensors.
 
-    ``model`` is the result of ``exported.separated``. ``trained`` are the names of a step's
-    parameters; ``reasons`` has the reason for each untrained tensor.
+    ``model`` is the result of ``exported.separated``. ``trained`` has the names of the parameters
+    that a step trains; ``reasons`` has the reason for each untrained tensor.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
-            f"the exporter merged {len(copies)} equal tensors, and each is trained apart again: "
+            f"the exporter merged {len(copies)} equal tensors, and each is trained separately: "
             f"{first_names(copies)}; if the module ties them, remove their Identity nodes from the "
             "file"
         )
@@ -34,7 +34,7 @@ def doubts(
         listed = [f"{name} (in {count} layers)" for name, count in shared.items()]
         yield (
             f"the exporter probably merged equal tensors of different layers, which are trained as "
-            f"one: {first_names(listed)}; unless the module ties them, {_EXPORT}"
+            f"a single tensor: {first_names(listed)}; unless the module ties them, {_EXPORT}"
         )
     parts = [n for n in computed if n in trained and not computed[n].operators <= REARRANGING]
     lost = [name for name, why in reasons.items() if why.startswith(REPEATED)]
@@ -56,10 +56,10 @@ def doubts(
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Parameters that several layers share, probably by a merge, with the number of layers.
+    """Parameters that several layers share, probably after a merge, with the number of layers.
 
-    A tensor counts if its numbers are all equal or an optimizer that merges tensors ran, and if the
-    layers read it with the same operator.
+    A tensor counts if the layers read it with the same operator, and if its numbers are all equal
+    or an optimizer that merges tensors ran.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:

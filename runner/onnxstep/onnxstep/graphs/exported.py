@@ -2,7 +2,7 @@
 
 The tracing exporter merges equal tensors and leaves an Identity node with the name of each removed
 tensor. The dynamo exporter writes the kind of each input and the origin of each folded tensor. Both
-write the path of the module that a node belongs to.
+exporters write the module path of each node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 PARAMETER = "PARAMETER"
-# Metadata key by which this package marks a tensor that was merged.
+# Metadata key with which onnxstep marks a tensor that the exporter had merged.
 _APART = "epochcost.apart"
 _FOLDED = "pkg.onnxscript.optimizer.folded_from"
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -57,7 +57,7 @@ def kinds(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def folded(model: onnx.ModelProto) -> dict[str, Folded]:
-    """Origins of the tensors that the dynamo exporter's optimizer computed, by name."""
+    """Origins of the tensors that the dynamo exporter's optimizer computed, by tensor name."""
     computed = {name for node in model.graph.node for name in node.output}
     return {
         value.name: _folded(value.name, _TEXTS.findall(entry.value), computed)
@@ -70,8 +70,8 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
     """Sort the names that the exporter lists into parameters, buffers and operators.
 
-    Names with dots are attributes of modules. Names without dots are operators, unless the list has
-    a single name: an attribute of the outermost module.
+    Names with dots are attributes of modules. Names without dots are operators. If the list has a
+    single name, it is an attribute of the outermost module.
     """
     steps = {
         step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)
@@ -85,7 +85,7 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 def is_attribute(name: str) -> bool:
     """Whether an initializer of a traced file has the name of an attribute that is not a buffer.
 
-    In such files typed numbers are Constant nodes, and folded tensors have names such as
+    In traced files, typed numbers are Constant nodes, and folded tensors have names such as
     ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
@@ -102,7 +102,7 @@ def tells_origins(model: onnx.ModelProto) -> bool:
 
 
 def layer(node: onnx.NodeProto) -> str:
-    """Path of the module that contains a node; if the file has none, a name unique to the node."""
+    """Path of the module that contains a node; without a path, a name unique to the node."""
     scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), "")
     path = _TEXTS.findall(scopes)
     if path:
@@ -113,12 +113,12 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """Names of the initializers that tracing removed, each with the equal one that replaces it.
+    """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
 
-    Tensors that the module shares on purpose usually have one name, and are not listed. A scripted
-    module, or parameters that share memory, can give a shared tensor several names. Such a name is
-    not listed if its tensor and the replacement have different readers, as an embedding and a tied
-    last layer do.
+    Tensors that the module shares on purpose usually have a single name, and are not listed. A
+    scripted module, or parameters that share memory, can give a shared tensor several names. Such a
+    name is not listed if its tensor and the replacement have different readers. An example is an
+    embedding with a tied last layer.
     """
     if not is_traced(model):
         return {}
@@ -145,7 +145,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each merged tensor; unchanged if there are none."""
+    """Copy of the model with an initializer for each merged tensor; unchanged if nothing merged."""
     origins = merged(model)
     if not origins:
         return model

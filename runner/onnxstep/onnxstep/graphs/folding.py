@@ -1,9 +1,9 @@
 """Constant folding: replace nodes that depend only on shapes and constants by constants.
 
-Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
-bound, these shapes are constant numbers. An If with a constant condition is replaced by its branch.
-Float initializers may be trained, so the caller says which are constants. ``binding`` infers the
-shapes.
+Exporters write nodes that compute shapes at run time (Shape, Gather, Concat, Reshape). Once the
+dimensions are bound, these shapes are constant. An If with a constant condition is replaced by its
+branch. Float initializers may be trained, so the caller says which of them are constants.
+``binding`` infers the shapes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from onnxstep.graphs.sequences import MAKERS, READERS, behind_splits, note_seque
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]
-# Shapes, indices and small masks; larger constants cost the file more than they save the run.
+# Folded constants are shapes, indices and small masks. Larger constants would enlarge the file too
+# much for the time that they save.
 MAX_FOLDED_ELEMENTS = 4096
-# Operators of shapes, indices and masks, in time proportional to their inputs and outputs. Einsum,
-# convolutions and text patterns are excluded: a file could make them run for hours.
+# Operators on shapes, indices and masks whose time is proportional to their inputs and outputs.
+# Einsum, convolutions and text patterns are excluded: a file could make them run for hours.
 _FOLDED = frozenset(
     {
         "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "Cast",
@@ -48,7 +49,7 @@ _FOLDED = frozenset(
 )  # fmt: skip
 # Output types are cached for nodes of at most this many bytes; a Constant may have gigabytes.
 _LONGEST_SIGNATURE = 2048
-# The size of their outputs depends on values, but is at most rank times the input's size.
+# Operators whose output size depends on values, but is at most the rank times the input's size.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
 
@@ -57,7 +58,7 @@ def fold_constants(
 ) -> onnx.ModelProto:
     """Copy a model with bound dimensions and replace its constant nodes by their values.
 
-    ``fixed`` names the float initializers that are constants. With ``plain_sequences`` nodes that
+    ``fixed`` names the float initializers that are constants. With ``plain_sequences``, nodes that
     read a sequence are replaced by nodes that read its tensors. Nodes whose shapes onnx infers
     wrongly are rewritten. A node that cannot be evaluated stays; this function raises no errors.
     """
@@ -88,22 +89,22 @@ def misfit(model: onnx.ModelProto) -> str | None:
 
 
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Correct the declared shapes of a file whose writer inferred them wrongly with onnx."""
+    """Correct the declared shapes of a file whose writer inferred wrong shapes with onnx."""
     for value in [*graph.value_info, *graph.output]:
         if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declare types that onnx cannot infer; warn where a declared shape differs."""
+    """Declare types that onnx cannot infer; warn about different declared shapes."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
         before, after = static_shape(value.type), static_shape(kind)
         if before is not None and before != after:
             warnings.warn(
-                f"value {name!r}: declared as {before}, computed as {after}; what is computed "
-                "counts",
+                f"value {name!r}: declared as {before}, computed as {after}; the computed "
+                "shape is used",
                 ModelWarning,
                 stacklevel=2,
             )
@@ -128,8 +129,8 @@ def _written_out(
 ) -> list[onnx.NodeProto] | None:
     """The folded nodes that replace ``node``, which is an If or reads a sequence.
 
-    None if they cannot be determined. Nodes that create sequences stay, because some of their
-    readers may stay.
+    None if these nodes cannot be determined. Nodes that create sequences stay, because some of
+    their readers may stay.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -146,7 +147,7 @@ def _written_out(
         values.copies.update(node.output if node.op_type == "SequenceAt" else ())
         return fold(plain_reader(node, values.sequences, values.arrays))
     except (LookupError, ValueError):
-        return None  # unknown, or unsuitable, which inference reports
+        return None  # The sequence is unknown or unsuitable; shape inference reports the error.
 
 
 def _replaced(node: onnx.NodeProto, values: _GraphValues, outputs: set[str]) -> onnx.NodeProto:
@@ -175,10 +176,10 @@ class _GraphValues:
         self.has_corrections = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
-        self.written_out = 0  # number of branches, which makes their value names unique
+        self.written_out = 0  # number of inlined branches, to make the names of their values unique
         self.plain_sequences = plain_sequences
-        self.sequences: dict[str, list[str]] = {}
-        self.copies: set[str] = set()  # names of the tensors of each sequence
+        self.sequences: dict[str, list[str]] = {}  # names of the tensors of each sequence
+        self.copies: set[str] = set()  # outputs of SequenceAt nodes
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
         self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
@@ -191,7 +192,7 @@ class _GraphValues:
         }
 
     def branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
-        """The nodes of the branch that an If takes; None if its condition is not constant."""
+        """The nodes of the branch that an If takes; None if the condition is not constant."""
         condition = self.arrays.get(node.input[0])
         if condition is None or condition.size != 1:
             return None
@@ -201,7 +202,7 @@ class _GraphValues:
     def corrected(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
         """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
 
-        Other nodes are returned as they are, and so are nodes whose shapes are unknown or do not
+        Other nodes are returned unchanged. So are nodes whose input shapes are unknown or do not
         fit.
         """
         if not is_misinferred(node, self._opset):
@@ -213,7 +214,7 @@ class _GraphValues:
         try:
             parts = rewrite_misinferred(node, shapes)
         except (ArithmeticError, LookupError, ValueError):
-            return [node]  # its shapes or attributes do not fit, which inference reports
+            return [node]  # The shapes or attributes do not fit; shape inference reports the error.
         self.has_corrections |= parts != [node]
         return parts
 
@@ -268,7 +269,7 @@ class _GraphValues:
         )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs by name; None unless they are small constants."""
+        """The values of a node's outputs by name; None unless all are small constants."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         if is_standard(node, "CastLike") and node.input[1] in self.types:

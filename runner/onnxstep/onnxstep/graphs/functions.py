@@ -1,4 +1,4 @@
-"""Inline a model's local functions, after checking how large the graph becomes."""
+"""Inline a model's local functions, after a check of how large the graph becomes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import nested_nodes
 from onnxstep.graphs.tensors import one_line
 
-# Nested calls multiply a graph. Files of exporters stay far below the limit; a graph at the limit
-# takes some seconds to inline. A node costs its bytes and some more.
+# Nested calls multiply a graph. Exporters' files stay far below the limit. A graph at the limit
+# takes some seconds to inline. The cost of a node is its number of bytes plus a constant.
 _MAX_COST, _MAX_COST_PER_WRITTEN, _COST_OF_A_NODE = 2**26, 16, 2**13
-_DEEPEST = 100  # onnx's limit
+_DEEPEST = 100  # onnx's limit for nested calls
 _Key = tuple[str, str, str]
 
 
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model in which calls of local functions are replaced by their bodies.
+    """Copy of the model in which the bodies of local functions replace the calls.
 
     Raises ModelError for a call that does not fit its function, and if ``check_calls`` does.
     """
@@ -28,7 +28,7 @@ def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         return inliner.inline_local_functions(model)
     except (RuntimeError, onnx.checker.ValidationError) as error:
         raise ModelError(
-            f"a call does not fit the model's own function: {one_line(error)}"
+            f"a call does not fit the model's local function: {one_line(error)}"
         ) from None
 
 

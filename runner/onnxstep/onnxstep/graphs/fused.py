@@ -1,8 +1,8 @@
-"""Rewrite fused normalizations as operators of today's ONNX.
+"""Rewrite fused normalizations as operators of current ONNX versions.
 
-ONNX Runtime's optimizers write nodes that claim ONNX's domain, which has no such operator at the
-file's opset, so onnx's checker refuses the file. ONNX Runtime fuses the rewritten nodes again when
-it loads the model.
+ONNX Runtime's optimizers write nodes with operators that ONNX's domain lacks at the file's opset,
+so onnx's checker refuses the file. ONNX Runtime fuses the rewritten nodes again when it loads the
+model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import copied, is_standard, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
-# First opsets of LayerNormalization, and of ReduceMean with axes as an input.
+# First opset with LayerNormalization, and first opset in which the axes of ReduceMean are an input.
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
 _EPSILON = 1e-5
 
@@ -54,7 +54,7 @@ class _Parts:
         return name
 
     def output(self, place: int) -> str:
-        """Name of the fused node's output with this index; "" if the node omits it."""
+        """Name of the fused node's output with the index ``place``; "" if the node omits it."""
         return self.node.output[place] if place < len(self.node.output) else ""
 
     def constant(self, number: float, elem_type: int) -> str:
@@ -62,15 +62,15 @@ class _Parts:
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
     def cast(self, x: str, before: int, after: int) -> str:
-        """Name of a value in the type ``after``; its own name if ``before`` is the same type."""
+        """Name of the value x cast to the type ``after``; ``x`` if ``before`` is the same type."""
         return x if before == after else self.add("Cast", x, to=after)
 
 
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
-    """Element types of all values by name.
+    """Element types of all values of a graph by name.
 
     onnx infers no types after an operator that it does not know. An undeclared value therefore gets
-    the type that its node's attributes name, else that of the node's first float operand.
+    the type in its node's attributes, or else the type of the node's first float operand.
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}

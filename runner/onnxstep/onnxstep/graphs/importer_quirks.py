@@ -1,4 +1,4 @@
-"""Convert peculiar forms that exporters write into standard ONNX.
+"""Convert unusual notations of exporters into standard ONNX.
 
 Some exporters, such as Paddle's, write an open dimension as -1, and weights as Constant nodes. Old
 exporters list every initializer among the inputs, as IR version 3 requires. Some files lack fields
@@ -31,7 +31,7 @@ from onnxstep.graphs.tensors import (
 
 # Input indices of Resize.
 _SCALES, _SIZES = 2, 3
-# First IR version in which initializers need not be listed as inputs.
+# First IR version in which initializers need not be inputs.
 _INITIALIZERS_APART = 4
 
 
@@ -49,7 +49,7 @@ def complete_header(model: onnx.ModelProto) -> None:
     """Add fields that onnx's checker requires and ONNX Runtime does not, in place.
 
     The fields are the graph's name, the version of ONNX Runtime's operators if the graph uses any,
-    and an IR version that allows initializers which are not inputs.
+    and an IR version in which initializers need not be inputs.
     """
     model.graph.name = model.graph.name or "graph"
     imported = {entry.domain for entry in model.opset_import}
@@ -63,7 +63,7 @@ def complete_header(model: onnx.ModelProto) -> None:
 def sort_nodes(model: onnx.ModelProto) -> None:
     """Sort nodes topologically, in place and with a warning; a sorted graph stays as it is.
 
-    A graph with a cycle also stays as it is: onnx's checker reports it.
+    A graph with a cycle also stays as it is, because onnx's checker reports the cycle.
     """
     for graph in graphs(model):
         if _is_sorted(graph):
@@ -85,7 +85,7 @@ def sort_nodes(model: onnx.ModelProto) -> None:
         del graph.node[:]
         graph.node.extend(nodes)
         warnings.warn(
-            f"graph {graph.name!r}: its nodes are not in the order of their computation; sorted",
+            f"graph {graph.name!r}: its nodes are not in topological order; onnxstep sorted them",
             ModelWarning,
             stacklevel=2,
         )
@@ -101,7 +101,7 @@ def _is_sorted(graph: onnx.GraphProto) -> bool:
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:
-    """Turn dimensions of size -1 into open dimensions without a name, in place."""
+    """Turn dimensions of size -1 into symbolic dimensions without a name, in place."""
     for graph in graphs(model):
         for value in declared_values(graph):
             for dim in value.type.tensor_type.shape.dim:
@@ -110,7 +110,7 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 
 
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
-    """Add the type and shape that onnx infers to outputs that lack them, in place.
+    """Add the type and shape that onnx infers to outputs without type or shape, in place.
 
     A shape may stay unknown until the dimensions are bound. Declarations of intermediate values
     without a type are removed. ``check`` validates the model before onnx's inference, which crashes
@@ -186,9 +186,9 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 
 
 def drop_constant_shapes(model: onnx.ModelProto) -> None:
-    """Remove the declared shapes of Constant nodes, in place.
+    """Remove the declared shapes of Constant nodes' outputs, in place.
 
-    onnxruntime-genai's builder declares scalars for constants that are vectors of one number.
+    onnxruntime-genai's builder declares scalars for constants that are vectors of length 1.
     """
     for graph in graphs(model):
         origins = {

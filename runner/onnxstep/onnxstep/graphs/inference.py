@@ -1,4 +1,4 @@
-"""Type and shape inference by onnx, after checks for nodes that crash it.
+"""Type and shape inference by onnx, after checks for nodes that crash onnx.
 
 Some nodes send the C++ code of onnx 1.23 into an endless loop that ignores signals, or end the
 process. The checks refuse such nodes; tests/fuzzing.py searches for further ones.
@@ -18,7 +18,7 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import DEFAULT_DOMAINS, is_standard, nested_nodes, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 
-# Most elements of a constant whose values inference reads, such as a shape. A constant with a
+# Largest number of elements of a constant that inference reads, such as a shape. A constant with a
 # number for each output of a node may be longer.
 MAX_SHAPE_CONSTANT = 64
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
@@ -30,14 +30,14 @@ _AXES = range(-(2**31), 2**31)
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict the declared ones, if ``check_nodes`` does, and with
-    ``strict`` for every node that does not fit its inputs.
+    Raises ModelError for types that contradict the declared types, and if ``check_nodes`` does.
+    With ``strict``, also raises ModelError for every node that does not fit its inputs.
     """
     check_nodes(model)
     try:
         return shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict)
     except (shape_inference.InferenceError, ValueError, TypeError, RuntimeError) as error:
-        raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
+        raise ModelError(f"shapes or types contradict each other: {one_line(error)}") from None
 
 
 def inferred_types(
@@ -48,10 +48,10 @@ def inferred_types(
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Types of a node's outputs by name; raises InferenceError if its inputs do not fit.
+    """Types of a node's outputs by name; raises InferenceError if the inputs do not fit.
 
-    ``schema`` is that of the node's operator. ``types`` has the type of each input, ``constants``
-    the arrays of constant inputs. Raises ModelError if ``check_nodes`` does.
+    ``schema`` is the schema of the node's operator. ``types`` has the type of each input,
+    ``constants`` the arrays of constant inputs. Raises ModelError if ``check_nodes`` does.
     """
     _check([node])
     names = [name for name in node.input if name]
@@ -97,7 +97,7 @@ def require_operators(model: onnx.ModelProto) -> None:
     """Raise ModelError if a node's operator does not exist in the model's opset of ONNX."""
     opset = next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
     if opset not in range(1, onnx.defs.onnx_opset_version() + 1):
-        return  # not caused by an operator
+        return  # The opset itself is unknown, so no operator is to blame.
     for node in nested_nodes(model.graph.node):
         if node.domain in DEFAULT_DOMAINS and not onnx.defs.has(node.op_type, opset, ""):
             name = node.name or next(filter(None, node.output), "")

@@ -8,9 +8,9 @@ compares it with the graph:
 
 The counter-based generator Philox 4x64, with the parameter's seed and the run's seed as key, yields
 64-bit words. NumPy guarantees their sequence, but may change the floats of its ``Generator``; this
-module therefore computes the floats itself. All steps of ``uniform`` and ``constant`` are exact or
-rounded once by IEEE 754. ``normal`` takes a logarithm and a cosine in float64. Math libraries may
-differ in their last bit, which changes one float32 in millions.
+module therefore computes the floats itself. All operations of ``uniform`` and ``constant`` are
+exact or rounded once by IEEE 754. ``normal`` takes a logarithm and a cosine in float64. The last
+bit of these functions may differ between math libraries, which changes one float32 in millions.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ from onnxstep.graphs.tensors import one_line
 
 # Values that one thread draws. An even number, so that no pair of ``normal`` spans two chunks.
 _CHUNK = 2**20
-# Values drawn at once; their float64 scratch space fits into the cache.
+# Values drawn at once. Their float64 scratch space fits into the cache.
 _BLOCK = 2**15
-# Philox draws four words at once: its counter advances by one for each four.
+# Philox draws four words at once: the counter advances by one for each four words.
 _WORDS_AT_ONCE = 4
-_UNIT = 2.0**-53  # spacing of the floats made from a word's upper 53 bits
+_UNIT = 2.0**-53  # spacing of the floats made from the upper 53 bits of a word
 
 
 @dataclass(frozen=True)
 class Initial:
     """The distribution from which a parameter's first values are drawn.
 
-    ``uniform`` is on [-scale, scale), ``normal`` has mean 0 and standard deviation ``scale``,
-    ``constant`` is always ``scale``. Different ``seed`` values give different numbers.
+    ``uniform`` is the uniform distribution on [-scale, scale). ``normal`` has mean 0 and standard
+    deviation ``scale``. ``constant`` is always ``scale``. Different ``seed`` values give different
+    numbers.
     """
 
     distribution: str
@@ -76,7 +77,7 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
 
     Raises the error of a call that fails.
     """
-    if len(begins) == 1:  # starting a pool would take longer
+    if len(begins) == 1:  # Starting a thread pool would take longer.
         fill(begins[0])
     else:
         with ThreadPoolExecutor() as pool:
@@ -85,7 +86,7 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
 
 @dataclass(frozen=True)
 class _Words:
-    """The sequence of random words of a parameter, which can be read from any index."""
+    """The random words for a parameter, which can be read from any index."""
 
     key: NDArray[np.uint64]
 
@@ -142,8 +143,8 @@ DISTRIBUTIONS: dict[str, Callable[[_Words, int, NDArray[Any], float], None]] = {
 
 METADATA_KEY = "epochcost.parameters"
 STATE_KEY = "epochcost.state"
-# Far above any initial value in use, and low enough that 6 standard deviations stay within the
-# 65504 of float16.
+# Far above any initial value in use, and so low that 6 standard deviations stay within the 65504 of
+# float16.
 MAX_SCALE = 10_000.0
 _KEYS = {"distribution", "scale", "seed"}
 
@@ -151,7 +152,7 @@ _KEYS = {"distribution", "scale", "seed"}
 def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
     """Distributions of the parameters that the metadata lists, by name; None without a list.
 
-    Raises ModelError for a list in another form than the module's docstring shows.
+    Raises ModelError for a list that differs from the form in the module's docstring.
     """
     return _listed(model, METADATA_KEY)
 
@@ -169,7 +170,7 @@ def _listed(model: onnx.ModelProto, key: str) -> Mapping[str, Initial] | None:
     return _read(key, texts[-1]) if texts else None
 
 
-@lru_cache(maxsize=8)  # every function about a model's inputs reads these lists
+@lru_cache(maxsize=8)  # Every function about a model's inputs reads these lists.
 def _read(key: str, text: str) -> Mapping[str, Initial]:
     listed = _parse(key, text)
     if not isinstance(listed, dict):

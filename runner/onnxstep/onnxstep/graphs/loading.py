@@ -31,7 +31,7 @@ from onnxstep.graphs.inference import check_nodes, infer_shapes, require_operato
 from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
 from onnxstep.graphs.trial_run import require_end
 
-# Older opsets are converted before differentiation.
+# Models of older opsets are converted before differentiation.
 _CONVERTED_BELOW = 16
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
@@ -57,10 +57,10 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """Paths of a file's external data, relative to its folder; all these files exist.
+    """Paths of a file's external data, relative to the file's folder; all these files exist.
 
-    The function checks neither their content nor the graph. Raises ModelError as ``load_model``
-    does.
+    The function checks neither the content of these files nor the graph. Raises ModelError as
+    ``load_model`` does.
     """
     try:
         return data_files(_parse(_read(path)), path.parent)
@@ -95,7 +95,7 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a path with a null character
+    except ValueError as error:  # The path contains a null character.
         raise ModelError(f"is not a path: {error}") from None
 
 
@@ -119,7 +119,7 @@ def _check(model: onnx.ModelProto) -> None:
     open_dimensions(model)
     drop_constant_shapes(model)
     require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
-    # onnx's checker demands a shape of every output; ONNX Runtime does not.
+    # onnx's checker requires a shape for every output; ONNX Runtime does not.
     complete_declarations(model, _check_by_onnx)
     check_tensors(model)
     initializers_apart(model)
@@ -129,11 +129,11 @@ def _check(model: onnx.ModelProto) -> None:
 def _check_and_infer(model: onnx.ModelProto) -> None:
     """Call onnx's checker and shape inference as ``load_model`` would, and ignore their errors.
 
-    It runs in a copy of the process, to find calls that crash or do not end.
+    The function runs in a copy of the process, to find calls that crash or do not end.
     """
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,
-        # Including the attributes that functions take from their calls.
+        # Inlining also inserts the attributes that calls pass to functions.
         lambda parsed: infer_shapes(inline_functions(parsed)),
     ]
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
@@ -184,8 +184,8 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
     """Read the data of every external tensor into the model; without a folder, refuse such data.
 
     Raises ModelError for a location outside the folder, absolute or through ``..`` or a symbolic
-    link. It also does so for a missing file, for data beyond the end of a file, and for a model
-    larger than ``limit_bytes``.
+    link. Also raises ModelError for a missing file, for data beyond the end of a file, and for a
+    model larger than ``limit_bytes``.
     """
     room_bytes = limit_bytes - model.ByteSize()
     for tensor in stored_tensors(model):
@@ -196,7 +196,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
 
 
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
-    """Paths of a model's external data, relative to its folder.
+    """Paths of a model's external data, relative to the model's folder.
 
     The files are not read, but must exist and be long enough. Raises ModelError as
     ``load_external_data`` does.
@@ -227,7 +227,7 @@ def _location(tensor: onnx.TensorProto) -> str:
 
 
 def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
-    """Read a tensor's data into it; return the number of bytes."""
+    """Read the external data of ``tensor`` into it; return the number of bytes."""
     try:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         file = _confined(folder, _location(tensor), tensor.name)
@@ -244,7 +244,7 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
 
 
 def _confined(folder: Path, location: str, name: str) -> Path:
-    """The regular file at a location inside the folder; ModelError for any other location."""
+    """The regular file ``location`` inside the folder; ModelError for any other location."""
     where = f"tensor {name!r}: external data: expected a file inside the model's folder"
     if _escapes(location):
         raise ModelError(f"{where}, named relative to it, got {location!r}")
@@ -253,7 +253,7 @@ def _confined(folder: Path, location: str, name: str) -> Path:
     if any(step.is_symlink() for step in steps):
         raise ModelError(f"{where}, got the symbolic link {location!r}")
     if not file.is_file():
-        raise ModelError(f"{where}; there is no file {location!r}: copy it there")
+        raise ModelError(f"{where}; there is no file {location!r}: copy the file there")
     return file
 
 

@@ -1,10 +1,11 @@
 """Rewrite nodes for which onnx infers another shape than runtimes compute.
 
 With ``ceil_mode`` the last window of a pool can start in the end padding. PyTorch, ONNX Runtime and
-ONNX since opset 22 omit that window; onnx's inference for older opsets counts it. If a pool has
+ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a pool has
 both ``pads`` and ``auto_pad``, inference uses ``pads`` and the runtime ``auto_pad``. An STFT is
 one-sided by default, but inference assumes that it is not. If an Einsum label has length 1 in an
-operand, that operand is broadcast to the length in the other; inference uses the first length.
+operand, this operand is broadcast to the length of the label in the other operand. Inference uses
+the first length instead.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _SAME = (b"SAME_UPPER", _LOWER)
 
 @dataclass(frozen=True)
 class _Axis:
-    """The windows of a pool along one axis: lengths, steps and paddings, in elements.
+    """The windows of a pool along an axis: lengths, steps and paddings, in elements.
 
-    ``length`` is that of the input, ``extent`` that of a window including dilation.
+    ``length`` is the length of the input. ``extent`` is the length of a window, including dilation.
     """
 
     length: int
@@ -65,7 +66,7 @@ class _Axis:
             return replace(self, begin=0, end=0)
         steps = (self.length - 1) // self.stride
         missing = steps * self.stride + kernel - self.length
-        # Rounded towards zero if negative: windows then begin after the first element.
+        # A negative number is rounded towards zero: windows then begin after the first element.
         begin = int((missing + (padding == _LOWER)) / 2)
         return replace(self, begin=begin, end=missing - begin)
 
@@ -73,14 +74,14 @@ class _Axis:
     def exact_end(self) -> int:
         """End padding with which the last window ends at the last element.
 
-        Negative if the last elements are in no window.
+        The padding is negative if no window contains the last elements.
         """
         covered = (self.windows - 1) * self.stride + self.extent
         return covered - self.length - self.begin
 
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
-    """Whether onnx may infer another shape for this node than runtimes compute."""
+    """Whether onnx may infer another shape for the node than runtimes compute."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
         return False
     attributes = node_attributes(node)
@@ -96,7 +97,7 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
 
 
 def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """Nodes that replace a misinferred node; ``shapes`` are those of its inputs."""
+    """Nodes that replace a misinferred node; ``shapes`` are the shapes of its inputs."""
     if node.op_type in _POOLS:
         return _pooled(node, shapes[0])
     if node.op_type == "Einsum":
@@ -141,11 +142,11 @@ def _labels(term: str, rank: int) -> list[str]:
 
 
 def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
-    """The pool in a form for which inference and runtimes agree on the shape.
+    """Pooling nodes for which inference and runtimes agree on the shape.
 
-    It has explicit pads. If no window needs ``ceil_mode``, the attribute is dropped, else the end
-    padding is reduced. A Slice replaces negative pads. It would change the indices of maxima, so if
-    the model uses them, the node stays as it is.
+    The new pool has explicit pads. If no window needs ``ceil_mode``, the attribute is dropped;
+    otherwise the end padding is reduced. A Slice replaces negative pads. A Slice would change the
+    indices of maxima, so if the model uses these indices, the node stays as it is.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])

@@ -16,11 +16,11 @@ from onnx import helper, numpy_helper
 Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
-# ONNX's operators that run a graph in their attributes.
+# ONNX's operators with attributes that are graphs to run.
 NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-# Their output is their input in another shape, without new memory.
+# Operators that return their input in another shape, without new memory.
 VIEWS = frozenset(["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"])
-# Their output differs between runs, and between two equal nodes of one run.
+# Operators whose output differs between runs, and between equal nodes of a run.
 RANDOM = frozenset(
     {
         "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -43,7 +43,7 @@ def copied(message: Proto) -> Proto:
 
 
 def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
-    """Whether a node has one of these operators of ONNX's domain."""
+    """Whether a node has one of the operators ``op_types`` of ONNX's default domain."""
     return node.op_type in op_types and node.domain in DEFAULT_DOMAINS
 
 
@@ -76,10 +76,10 @@ def constant_value(constant: onnx.TensorProto | onnx.NodeProto | None) -> NDArra
 
 
 def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """The graphs that a node has as attributes."""
+    """The graphs in the attributes of a node."""
     graphs = []
     for entry in node.attribute:
-        # Reading a missing graph field would create an empty one.
+        # In protobuf, reading a missing graph field would create an empty graph.
         if entry.HasField("g"):
             graphs.append(entry.g)
         if entry.graphs:

@@ -37,7 +37,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 class Parameter:
     """A trainable tensor or a running statistic; ``elem_type`` is its ``TensorProto`` data type.
 
-    ``initial`` is the distribution of its first values; None if the file stores them.
+    ``initial`` is the distribution of the first values; None if the file stores the values.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Parameter:
 class DataInput:
     """A graph input that the caller feeds in each step.
 
-    ``shape`` has the name of a symbolic dimension, or ``?`` if it has none. ``elem_type`` is the
-    ``TensorProto`` data type.
+    ``shape`` has the name of each symbolic dimension, or ``?`` for a dimension without a name.
+    ``elem_type`` is the ``TensorProto`` data type.
     """
 
     name: str
@@ -78,7 +78,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the stored float tensors that are constants or buffers, each with the reason.
 
-    Parameters and running statistics are left out. Empty for a file that lists its parameters.
+    Parameters and running statistics are not included. Empty for a file that lists its parameters.
     """
     if listed_parameters(model) is not None:
         return {}
@@ -91,8 +91,8 @@ def with_parameters(
 ) -> onnx.ModelProto:
     """Mark the constants and buffers whose names match ``patterns`` as parameters.
 
-    Returns a copy, or the model itself if nothing changes. Raises ModelError, in a message that
-    begins with ``kind``, for a pattern that matches no float tensor.
+    Returns a copy, or the model itself if nothing changes. Raises ModelError for a pattern that
+    matches no float tensor; the message begins with ``kind``.
     """
     if not patterns:
         return model
@@ -105,8 +105,8 @@ def with_parameters(
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     """The running statistics of the model: tensors that a step updates without a gradient.
 
-    Statistics in the metadata's list come first, then stored ones in the order of the graph. Raises
-    ModelError as ``parameters`` does.
+    Statistics in the metadata's list come first, then stored statistics in the order of the graph.
+    Raises ModelError as ``parameters`` does.
     """
     statistics = running_statistics(model)
     stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
@@ -116,7 +116,7 @@ def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
     """Graph inputs that are not parameters, state or initializers, in the order of the graph.
 
-    Raises ModelError for such an input that is not a tensor or has no declared rank.
+    Raises ModelError for a data input that is not a tensor or has no declared rank.
     """
     carried = {tensor.name for tensor in (*parameters(model), *state(model))}
     carried.update(tensor.name for tensor in model.graph.initializer)
@@ -150,7 +150,7 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """The first value of each parameter, then of each state tensor, by name; reproducible.
 
-    Tensors that ``exported.separated`` restores follow. Stored values are returned unchanged;
+    Tensors that ``exported.separated`` restores come last. Stored values are returned unchanged;
     others are drawn with ``seed``, from 0 to 2**64 - 1. Raises CapabilityError if memory is
     insufficient.
     """
@@ -173,7 +173,7 @@ def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[A
         needed_bytes = math.prod(parameter.shape) * dtype.itemsize
         raise CapabilityError(
             f"parameter {parameter.name!r}: expected {needed_bytes} bytes of memory; "
-            "this machine does not have them free"
+            "this machine does not have so much free memory"
         ) from None
 
 
@@ -225,8 +225,8 @@ STATISTICS = (3, 4)
 def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
     """Names of the tensors that nodes read only as running mean or variance of BatchNormalization.
 
-    Exporters write an Identity node for a merged tensor; readers of its output count as readers of
-    the tensor.
+    Exporters write an Identity node for a merged tensor. Nodes that read the Identity's output
+    count as readers of the tensor.
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))
@@ -245,9 +245,9 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
-    """Names of the outputs of Identity nodes, each with the value that it copies.
+    """Map the output of each Identity node to the value that the node copies.
 
-    A chain of Identity nodes leads to the value at its beginning.
+    For a chain of Identity nodes, this is the value at the beginning of the chain.
     """
     sources: dict[str, str] = {}
     for node in nodes:

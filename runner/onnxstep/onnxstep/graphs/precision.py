@@ -1,11 +1,11 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-For inference the parameters themselves become half. For training they stay fp32 (master weights),
-and each step casts them once. Data inputs and outputs keep their types, with casts inside the
-graph; a decoder's cache becomes half. All other fp32 values become fp16 or bf16. Exceptions are the
-operators in two tables (one for inference, one for training), the angles computed from positions,
-and in bf16 the operators for which ONNX Runtime has no CUDA kernel; its CPU provider has none in
-bf16. This module does not check whether a provider has kernels for fp16.
+For inference the parameters become half. For training they stay fp32 (master weights), and each
+step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
+decoder's cache becomes half. All other fp32 values become fp16 or bf16. Exceptions are the
+operators in two tables (one for inference, one for training) and angles computed from positions. In
+bf16, operators for which ONNX Runtime has no CUDA kernel are exceptions, too; its CPU provider has
+no bf16 kernels. This module does not check whether a provider has kernels for fp16.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ _TYPE_WORDS: dict[int, str] = {
     TensorProto.FLOAT16: "tensor(float16)",
     TensorProto.BFLOAT16: "tensor(bfloat16)",
 }
-# Sums of many terms, powers and exponentials exceed fp16's maximum of 65504, and coordinates need
-# more than its 11 bits; frameworks with autocasting keep similar operators in fp32.
+# Operators that stay fp32. Sums of many terms, powers and exponentials exceed fp16's maximum of
+# 65504, and coordinates need more than its 11 bits. Frameworks with autocasting keep similar
+# operators in fp32.
 WIDE = frozenset(
     {
         "CumSum", "Exp", "GridSample", "MeanVarianceNormalization", "Pow", "Range", "ReduceL2",
         "ReduceLogSumExp", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize", "Upsample",
     }
 )  # fmt: skip
-# For training also the operators that PyTorch's autocast keeps (its page on torch.amp, "CUDA Ops
-# that can autocast to float32"): normalisations, softmax, losses, logarithms and their inverses.
-# Also all other means and norms, whose statistics and gradients are sums of many terms.
+# For training also the operators that PyTorch's autocast keeps in fp32 (its page on torch.amp,
+# "CUDA Ops that can autocast to float32"): normalisations, softmax, losses, logarithms and their
+# inverses. Also all other means and norms, whose statistics and gradients are sums of many terms.
 WIDE_IN_TRAINING = WIDE | {
     "Acos", "Asin", "BatchNormalization", "Cosh", "CumProd", "GlobalAveragePool", "GlobalLpPool",
     "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "Log", "LogSoftmax",
@@ -49,22 +50,22 @@ WIDE_IN_TRAINING = WIDE | {
     "ReduceLogSum", "ReduceMean", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Sqrt",
     "Tan",
 }  # fmt: skip
-# Operators of ONNX Runtime, without a schema in onnx, whose numbers may all be half
-# (ContribOperators.md); CUDA's attention with a cache supports no other type.
+# ONNX Runtime's operators, without a schema in onnx, whose float inputs and outputs may all be half
+# (ContribOperators.md). CUDA's attention with a cache supports only half types.
 _CONTRIBUTED = frozenset(
     {
         "FastGelu", "FusedMatMul", "GroupQueryAttention", "MatMulNBits", "MoE",
         "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul",
     }
 )  # fmt: skip
-# Large numbers: fp16 cannot represent all positions up to ten thousand.
+# Operators on large numbers: fp16 cannot represent all positions up to ten thousand.
 _ANGULAR = frozenset({"Cos", "Sin"})
 
 
 def allowed_inputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
-    """Flags that say for each input of the node whether its operator accepts the type ``half``.
+    """For each input of the node, whether its operator accepts the type ``half``.
 
     All False if the operator has no schema, except for some operators of ONNX Runtime.
     """
@@ -74,7 +75,7 @@ def allowed_inputs(
 def allowed_outputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
-    """Flags that say for each output of the node whether its operator can return ``half``."""
+    """For each output of the node, whether its operator can return the type ``half``."""
     formals = None if schema is None else schema.outputs
     return _allowed(node, formals, schema, half, len(node.output))
 
@@ -86,7 +87,7 @@ def _allowed(
     half: int,
     count: int,
 ) -> list[bool]:
-    """Flags that say for each of ``count`` values whether the operator allows the type ``half``.
+    """For each of ``count`` values, whether the operator allows the type ``half``.
 
     The last formal parameter of a schema covers all further values.
     """
@@ -121,10 +122,11 @@ def in_half_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Parameters become half, so a run casts
-    none. The same holds for the inputs and outputs of ``cache`` (input name to output name) and the
-    inputs ``scales``. Data inputs, other carried state and other outputs stay fp32. Constants
-    beyond the range of the type are clipped. Raises ModelError for a graph with branches or loops.
+    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Parameters become half, so a run need
+    not cast them. Inputs and outputs in ``cache`` (input name to output name) and the inputs
+    ``scales`` also become half. Data inputs, other carried state and other outputs stay fp32.
+    Constants beyond the range of the type are clipped. Raises ModelError for a graph with branches
+    or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
@@ -138,8 +140,9 @@ def in_mixed_precision(
     """Convert a model with bound dimensions for training in fp16 or bf16.
 
     ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. ``masters`` names the weights and
-    running statistics: they stay fp32, and a step casts each once. ``WIDE_IN_TRAINING`` keeps more
-    operators in fp32 than inference does. Raises ModelError for a graph with branches or loops.
+    running statistics, which stay fp32; a step casts each of them once. ``WIDE_IN_TRAINING`` keeps
+    more operators in fp32 than inference does. Raises ModelError for a graph with branches or
+    loops.
     """
     return _rewritten(model, _Rewriting(model, elem_type, WIDE_IN_TRAINING, masters=masters))
 
@@ -245,7 +248,7 @@ class _Rewriting:
                 yield tensor
 
     def _keeps(self, node: onnx.NodeProto) -> bool:
-        """Whether the node computes in fp32 although its operator allows half."""
+        """Whether the node computes in fp32 although its operator allows half types."""
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
@@ -278,7 +281,7 @@ class _Rewriting:
         return output
 
     def _free(self, name: str, kind: int) -> str:
-        """Name for a version of a value; the half version of a stored tensor keeps its name."""
+        """New name for a version of a value; the half version of a stored tensor keeps its name."""
         if name in self._stored and kind == self._half:
             return name
         return name + (self._suffix if kind == self._half else "_float")
@@ -289,7 +292,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Values from which a sine or cosine is computed and that depend on no float input."""
+    """Values that a sine or cosine depends on and that depend on no float input."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
@@ -318,7 +321,7 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
 
 
 def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 constant in a node's attributes; None if there is none or it has another type."""
+    """The fp32 constant in a node's attributes; None without a constant of this type."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

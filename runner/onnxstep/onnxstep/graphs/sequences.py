@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from onnxstep.graphs.nodes import node_attributes
 from onnxstep.graphs.tensors import static_shape
 
-# Each part becomes a node; longer sequences stay.
+# Each part of a sequence becomes a node; longer sequences stay.
 _MOST_PARTS = 4096
 MAKERS = frozenset({"SequenceConstruct", "SplitToSequence"})
 READERS = frozenset({"ConcatFromSequence", "SequenceAt"})
@@ -32,8 +32,8 @@ def note_sequence(
 ) -> list[onnx.NodeProto]:
     """Record in ``sequences`` the tensors of the sequence that a node creates.
 
-    Returns nodes that compute these tensors if the node splits a tensor. ``types`` and ``arrays``
-    are the known types and constant values. Raises LookupError if the tensors cannot be determined.
+    If the node splits a tensor, returns nodes that compute the parts. ``types`` and ``arrays`` are
+    the known types and constant values. Raises LookupError if the tensors cannot be determined.
     """
     [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
@@ -68,7 +68,7 @@ def plain_reader(
 def parts(
     x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """Nodes that split the tensor x along an axis into ``names``; ``drops`` removes the axis.
+    """Nodes that split the tensor x along ``axis`` into ``names``; ``drops`` removes the axis.
 
     ``whole`` is the prefix for the names of other new values.
     """
@@ -107,7 +107,7 @@ def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onn
 
 
 def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeProto]:
-    """Nodes that insert a new axis of length 1 into each tensor."""
+    """Nodes that insert a new ``axis`` of length 1 into each tensor; ``names``: the results."""
     along = f"{names[0]}/axis"
     pairs = zip(tensors, names, strict=True)
     wide = (helper.make_node("Unsqueeze", [tensor, along], [name]) for tensor, name in pairs)

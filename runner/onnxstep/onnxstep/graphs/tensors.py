@@ -11,7 +11,7 @@ from onnx import TensorProto
 from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
 
-# Four tebibytes in float32, more than any machine has: a larger number is a slip or an attack.
+# Four tebibytes of float32, more than any machine has: a larger number is a mistake or an attack.
 MAX_ELEMENTS = 2**40
 # Float types of trainable tensors; the half types are too narrow for sums of many terms.
 FLOAT_TYPES = frozenset(
@@ -90,7 +90,7 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def keep_declarations(graph: onnx.GraphProto, declared: Sequence[onnx.ValueInfoProto]) -> None:
-    """Keep only these declarations of intermediate values, in place."""
+    """Keep only the declarations ``declared`` of intermediate values, in place."""
     if len(declared) < len(graph.value_info):
         del graph.value_info[:]
         graph.value_info.extend(declared)
@@ -106,7 +106,7 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
 
 
 def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
-    """The shape of a tensor type; None if it has no shape or a dimension without a size."""
+    """The shape of a tensor type; None without a shape, or for a dimension without a size."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
     sizes = []
@@ -127,9 +127,9 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check_tensors(model: onnx.ModelProto) -> None:
-    """Raise ModelError for stored data that does not fill its shape, and for absurd declarations.
+    """Raise ModelError for stored data that does not fill its shape, and for absurd sizes.
 
-    ``check_declarations`` checks the declarations.
+    ``check_declarations`` checks the declared types and sizes.
     """
     for tensor in stored_tensors(model):
         _check_shape(tensor.name, tensor.dims)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from onnxstep.errors import ModelError
 
-# The slowest file of models/ takes three seconds; one of a hundred thousand nodes, ten.
+# The slowest file of models/ takes three seconds; a file with a hundred thousand nodes takes ten.
 CPU_SECONDS = 60
-# The copy may use this much more memory than the process has when it is copied.
+# The copy may use this much more memory than the process uses when it is copied.
 MEMORY_BYTES = 8 * 2**30
 STATM = Path("/proc/self/statm")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -64,12 +64,13 @@ def status_of_copy(
 ) -> int:
     """Make the call in a copy of this process; return the copy's exit status.
 
-    ``meanwhile`` is called in this process while the copy runs.
+    This process calls ``meanwhile`` while the copy runs.
     """
     # A signal between fork and wait would leave the copy running.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
     with warnings.catch_warnings():
-        # Python warns of threads, which the copy lacks; the call takes none of their locks.
+        # Python warns about other threads, which the copy lacks; the call needs none of their
+        # locks.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -132,8 +133,8 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
             os.dup2(null, stream)
         call()
     except MemoryError:
-        # If the process has a memory limit of its own, the caller's own call reports the error.
+        # If this process already had a memory limit, the caller's own call reports the error.
         code = int(free)
-    except BaseException:  # no crash: the caller's own call raises it
+    except BaseException:  # no crash: the caller's own call raises this
         code = 0
     os._exit(code)

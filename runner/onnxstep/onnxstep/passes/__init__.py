@@ -1,9 +1,9 @@
 """The passes that transform a graph, in the order in which they run.
 
-``prepare`` converts a model into the form that the rules and the Builder need. ``lower`` replaces
-some executed nodes by faster ones; ``Forward.nodes`` keeps the original nodes for differentiation.
-``recompute`` reduces memory after the backward pass is built. Closing the graph removes unused
-nodes.
+``prepare`` converts a model into the form that the gradient rules and the Builder need. ``lower``
+replaces some executed nodes by faster nodes; ``Forward.nodes`` keeps the original nodes for
+differentiation. ``recompute`` reduces memory after the backward pass is built. ``close_model`` then
+removes unused nodes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ def prepare(
     varying: Collection[str] = (),
     rounded: ModelPass | None = None,
 ) -> onnx.ModelProto:
-    """Copy of a model in which every operator is known and every shape static.
+    """Copy of a model in which every operator is known and every shape is static.
 
-    ``mode`` converts it for training or inference, ``rounded`` to mixed precision. ``dimensions``
-    has the sizes of symbolic dimensions; ``varying`` names stored tensors that are not constants.
-    Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset older than 16.
+    ``mode`` converts the model for training or inference, ``rounded`` to mixed precision.
+    ``dimensions`` has the sizes of symbolic dimensions; ``varying`` names stored tensors that are
+    not constants. Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset
+    older than 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, rounded):
@@ -49,8 +50,8 @@ def lower(
 ) -> Forward:
     """The forward pass with the nodes that a training step executes.
 
-    ``carried`` names tensors that may be running statistics, ``frozen`` tensors that do not change
-    (see ``train_on_batches``). ``resumable`` is explained in ``StepOptions``.
+    ``carried`` names tensors that may be running statistics. ``frozen`` names tensors that do not
+    change (see ``train_on_batches``). ``resumable`` is explained in ``StepOptions``.
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)

@@ -40,7 +40,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
         "" if entry.domain == _ALIAS else entry.domain: entry.version
         for entry in plain.opset_import
     }
-    # A graph of contributed operators may lack an import of ONNX's domain, which gradients need.
+    # A graph of contributed operators may not import ONNX's default domain, which gradients need.
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
@@ -49,7 +49,7 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
     return recent
 
 
-# Bodies may contain operators that also have only a body; ONNX's own nest two deep.
+# A body may contain operators that have only a body, too. ONNX's own bodies nest at most two deep.
 _DEEPEST = 8
 _DOMAIN = "epochcost.bodies"
 Versions = Mapping[str, int]
@@ -71,7 +71,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """Copy of a model in which nodes to expand call local functions with their bodies."""
+    """Copy of a model in which operators without a gradient rule are calls of local functions."""
     local = infer_shapes(model)
     types = value_types(local.graph)
     for node in local.graph.node:
@@ -133,7 +133,7 @@ def bind(
     """Copy of a model with a static shape for every tensor.
 
     Raises ModelError as ``bind_dimensions`` does, and for an output that is not a tensor. If the
-    operator at fault also lacks a gradient, the message says why.
+    failing operator also has no gradient, the message says why.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)
@@ -144,11 +144,11 @@ def bind(
         for name in node.output:
             if name in kinds and not kinds[name].HasField("tensor_type"):
                 where = f"node {node.name or node.output[0]!r}: operator "
-                problem = f"{node.domain or 'ai.onnx'}::{node.op_type}: {name!r} is no tensor"
+                problem = f"{node.domain or 'ai.onnx'}::{node.op_type}: {name!r} is not a tensor"
                 raise _with_refusal(ModelError(where + problem), node.domain, node.op_type)
     return bound
 
 
 def _with_refusal(error: ModelError, domain: str, op_type: str) -> ModelError:
     reason = registry.refusal(domain, op_type)
-    return ModelError(f"{error}; nor can it be differentiated: {reason}") if reason else error
+    return ModelError(f"{error}; it also has no gradient: {reason}") if reason else error

@@ -1,4 +1,4 @@
-"""Order the factors of GELU as ONNX Runtime's fusions expect them."""
+"""Order the factors of GELU as ONNX Runtime's fusions expect."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from onnxstep.graphs.nodes import constant_value, constants, copied, is_standard
 def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model with GELU as (x · (1 + erf …)) · ½ instead of x · (½ · (1 + erf …)).
 
-    PyTorch's exporter writes the second form. ONNX Runtime fuses the first one into a single node.
-    The results are equal, since halving is exact except for subnormal numbers.
+    PyTorch's exporter writes the second form. ONNX Runtime fuses only the first form into a single
+    node. The results are equal, since halving is exact except for subnormal numbers.
     """
     ordered = copied(model)
     nodes = ordered.graph.node
@@ -41,7 +41,7 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _is_erf_of(x: str, factor: str, writers: Mapping[str, onnx.NodeProto]) -> bool:
-    """Whether ``factor`` is a sum with the erf of a multiple of ``x``."""
+    """Whether ``factor`` is a sum with the error function of a multiple of ``x``."""
     total = writers.get(factor)
     for name in total.input if _is(total, "Add") else ():
         erf = writers.get(name)

@@ -1,7 +1,7 @@
 """Replace some nodes of a forward pass by operators that are faster on the CPU.
 
-Each replacement has its own condition for the nodes that it replaces. The original nodes are still
-differentiated.
+Each function in ``_FASTER`` decides which nodes it replaces. The original nodes are still used for
+differentiation.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from onnxstep.builder import Builder, Value
 from onnxstep.graphs.nodes import is_standard
 from onnxstep.registry import Node
 
-# Each function emits a node's outputs, None for those that nothing reads; no outputs: the node
-# stays.
+# Each function emits the outputs of a node. An output is None if nothing reads it. If the function
+# returns no outputs, the node stays.
 _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
     "Conv": blocked_convolution.forward,
     "LSTM": unrolled_lstm.unroll,
@@ -25,9 +25,9 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 
 
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
-    """Replace convolutions, LSTMs and Dropout among the nodes of ``op`` where that is faster.
+    """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    Dropout is not replaced if masks must be ``resumable``.
+    If masks must be ``resumable``, Dropout is not replaced.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout":

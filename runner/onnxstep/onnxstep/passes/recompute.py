@@ -1,9 +1,9 @@
 """Rematerialisation: recompute segments of the forward pass in the backward pass, to save memory.
 
 The pass runs after the backward nodes are built. It cuts the forward pass into segments. Every
-segment but the last stores only the values that later segments read; its other values are
-recomputed just before the first gradient that needs them. Random numbers are not drawn again, and
-running statistics are not updated twice. ``cheapest_cuts`` decides where to cut.
+segment except the last stores only the values that later segments read. The segment's other values
+are recomputed just before the first gradient node that needs them. Random numbers are not drawn
+again, and running statistics are not updated twice. ``cheapest_cuts`` decides where to cut.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from onnxstep.axes import late, zero_after
 from onnxstep.builder import Builder, Value
 from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
 
-# ONNX Runtime cannot reshape 4-bit codes. Weights are still recomputed late, from late scales.
+# ONNX Runtime cannot reshape 4-bit tensors, so ``late`` cannot delay them. Their scales are delayed
+# instead, which also delays the recomputed weights.
 _UNRESHAPED = (TensorProto.INT4, TensorProto.UINT4)
 Rematerialisation = Literal["none", "sqrt"]
 
-# Values smaller than their operands by this factor are kept: means, variances, maxima.
+# Values smaller than their operands by this factor are kept, such as means, variances and maxima.
 _SMALLER = 32
 
 
 def recompute_segments(op: Builder, forward_nodes: int) -> None:
-    """Rewrite the nodes after the first ``forward_nodes`` to read recomputed values.
+    """Let the nodes after the first ``forward_nodes`` read recomputed values.
 
     The graph stays unchanged if no cut saves memory.
     """
@@ -49,7 +50,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """The nodes of a forward pass, the values that the backward pass reads, and their bytes."""
+    """The nodes of a forward pass, and the values (with bytes) that the backward pass reads."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
@@ -90,7 +91,7 @@ class _Forward:
                 yield node.output[0], root[node.output[0]]
 
     def _inside(self) -> list[int]:
-        """Bytes of each node's outputs that the backward pass reads."""
+        """Bytes that each node writes and the backward pass reads, in node order."""
         roots = {self._root.get(name, name) for name in self.recomputed}
         sizes = [0] * len(self.nodes)
         for name in roots & self.maker.keys():
@@ -131,7 +132,7 @@ def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
 
 
 class _Recomputation:
-    """Emits the recomputed nodes of a segment when a backward node first needs them."""
+    """Emit the recomputed nodes of a segment when a backward node first needs them."""
 
     def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
         self._op, self._passed, self._cuts = op, passed, cuts
@@ -183,7 +184,8 @@ class _Recomputation:
         inside = [a != b for a, b in zip(inputs, node.input, strict=True)]
         outside = [n for n in node.input if n in self._passed.maker]
         for place, name in enumerate(node.input):
-            # A node without late inputs equals the first one; ONNX Runtime would merge the two.
+            # Without a delayed input, the copy would equal the original node, and ONNX Runtime
+            # would merge both.
             if name and not inside[place] and (name in outside or not (any(inside) or outside)):
                 inputs[place] = self._after(name, segment)
         if node.op_type == "Dropout":
@@ -214,9 +216,9 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """The newest earlier float value that each backward node, or a later node, reads.
+    """For each backward node, the newest earlier float value that it or a later node reads.
 
-    The recomputation of the node's operands waits for this value.
+    The recomputation of the backward node's operands waits for this value.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -234,19 +236,19 @@ def _can_wait(op: Builder, name: str) -> bool:
     return value.is_float and math.prod(value.shape) > 0
 
 
-# The forward pass is divided into this many parts, and one cut is tried in each.
+# The forward pass is divided into this many parts, and a cut is tried in each part.
 _MOST_CUTS = 160
-# Each limit of a segment's size that is tried is this much larger than the last one.
+# The search tries several limits for the size of a segment, each larger by this factor.
 _FINER = 1.2
 
 
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
     """Indices of the nodes before which to cut, in order; empty if no cut saves memory.
 
-    ``alive[p]`` is the number of bytes that a cut before node p must store; ``inside[p]`` is the
+    ``alive[p]`` is the number of bytes that a cut before node p must store. ``inside[p]`` is the
     number of bytes that node p writes and the backward pass reads. The cuts minimise the bytes of
-    all cuts plus the bytes of the largest segment. For a chain of n equal nodes these are √n
-    segments (Chen et al., "Training deep nets with sublinear memory cost", 2016).
+    all cuts plus the bytes of the largest segment. A chain of n equal nodes gets √n segments (Chen
+    et al., "Training deep nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _candidates(alive, before)

@@ -1,11 +1,11 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
-Dropout is rewritten in the model. BatchNormalization is first converted to inference form; in the
-opened graph it is then converted to training form, with batch statistics and carried running
-statistics. PyTorch's exporters write a BatchNormalization without running statistics as nodes that
-compute the statistics of the batch; these nodes stay. The training form is emitted as plain
-operators, because ONNX Runtime's CUDA provider has no kernel for it, but it is differentiated as
-one node by the formula in ``rules.normal``.
+Dropout is rewritten in the model. BatchNormalization is first converted to inference form in the
+model. In the opened graph, it is then converted to training form, with batch statistics and carried
+running statistics. PyTorch's exporters write a BatchNormalization without running statistics as
+nodes that compute the statistics of the batch; these nodes stay. ONNX Runtime's CUDA provider has
+no kernel for the training form, so plain operators compute it. It is still differentiated as a
+single node, by the formula in ``rules.normal``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 def _normalize_by_given(graph: onnx.GraphProto) -> None:
     """Convert BatchNormalization to inference form, which has a single output, in place.
 
-    Graph outputs that were updated statistics are removed.
+    Updated running statistics are removed from the graph's outputs.
     """
     gone: set[str] = set()
     for node in graph.node:
@@ -86,7 +86,7 @@ def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
         node.attribute.append(onnx.helper.make_attribute(name, value))
 
 
-# PyTorch writes this for momentum=None: a cumulative average over all batches.
+# PyTorch's exporters write this for momentum=None: a cumulative average over all batches.
 _CUMULATIVE = 1.0
 
 
@@ -132,7 +132,7 @@ def _trained(
 ) -> onnx.NodeProto:
     """Emit the training form of a node; return the node to differentiate instead.
 
-    ``latest`` has the newest value of each running statistic, and is updated.
+    ``latest`` maps the name of each running statistic to its newest value; the function updates it.
     """
     node = Node(op, proto, frozenset())
     batch = _forward(op, node)
@@ -153,10 +153,10 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 
 
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The weight n / (n + 1) that n past batches have in a cumulative average.
+    """The weight n / (n + 1) of n past batches in a cumulative average.
 
-    ``counter`` names the state that counts batches. It starts at 0, because PyTorch's exporters do
-    not write the module's number of past batches.
+    ``counter`` names the state that counts batches. The counter starts at 0, because PyTorch's
+    exporters do not write the module's number of past batches.
     """
     count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
     latest[counter] = count + 1.0
@@ -193,7 +193,7 @@ def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
     count = node.x.size // node.x.shape[1]
     if count == 1:
         raise ModelError(
-            f"{node.label}: expected two or more values in each channel to train on, got one: "
+            f"{node.label}: expected two or more values in each channel to train on, got one; "
             "take a larger batch"
         )
     return batch.mean, batch.variance * (count / (count - 1))
@@ -206,7 +206,7 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry a value to the next step; statistics start with the model's values, a counter at 0."""
+    """Carry a value to the next step; a statistic starts with the model's value, a counter at 0."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 

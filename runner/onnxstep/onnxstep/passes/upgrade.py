@@ -1,10 +1,10 @@
 """Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
-onnx's converter changes the meaning of some operators; this module corrects that. Resize 10, to
-which Upsample is converted, uses asymmetric coordinates and rounds them towards the larger image;
-from opset 11 on both are attributes with other defaults. The bounds of Clip 6 are attributes, which
-onnx converts to float32 inputs for every input type. Hardmax before opset 13 flattens all axes from
-``axis`` on to one row; it is refused.
+onnx's converter changes the meaning of some operators; this module corrects the changes. Upsample
+becomes Resize 10, which uses asymmetric coordinates and rounds them towards the larger image. From
+opset 11 on, coordinates and rounding are attributes with other defaults. The bounds of Clip 6 are
+attributes, which onnx converts to float32 inputs for every input type. Hardmax before opset 13
+flattens all axes from ``axis`` on into a row; such nodes are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnxstep.graphs.nodes import (
 from onnxstep.graphs.tensors import graphs, without_shapes
 
 # Backward passes have the model's opset. From 13 on, axes of ReduceSum, Squeeze and Unsqueeze are
-# inputs; from 14 on, Reshape has ``allowzero``; from 16 on, scatters can add.
+# inputs. From 14 on, Reshape has ``allowzero``. From 16 on, ScatterElements and ScatterND can add.
 OLDEST_OPSET = 16
 _ROWS_ARE_ONE_AXIS = 13
 _COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
@@ -36,9 +36,9 @@ _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
 def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """The model converted from opset ``version`` to 16; a model of opset 16 or newer is unchanged.
+    """Convert the model from opset ``version`` to 16; a model of opset 16 or newer is unchanged.
 
-    Raises ModelError if onnx cannot convert it.
+    Raises ModelError if onnx cannot convert the model.
     """
     if version >= OLDEST_OPSET:
         return model
@@ -75,7 +75,7 @@ def _as_meant(
 ) -> Iterator[onnx.NodeProto]:
     if is_standard(node, "Hardmax") and version < _ROWS_ARE_ONE_AXIS:
         raise ModelError(
-            f"node {node.name or node.output[0]!r} (Hardmax): its form of opset {version} is not "
+            f"node {node.name or node.output[0]!r} (Hardmax): Hardmax of opset {version} is not "
             "converted; export the model again at a newer opset"
         )
     elif is_standard(node, "Resize") and version < _COORDINATES_ARE_CHOSEN:
@@ -98,8 +98,8 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """Emit a Resize with asymmetric coordinates that picks the same elements as ONNX Runtime.
 
-    It rounds down along axes that grow and up along axes that shrink. A scale that is not constant
-    is assumed to enlarge: exporters compute the scales of decoders.
+    The Resize rounds down along axes that grow and up along axes that shrink. A scale that is not
+    constant is assumed to enlarge: exporters compute the scales of decoders.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

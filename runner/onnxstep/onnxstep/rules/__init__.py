@@ -1,7 +1,9 @@
 """The derivatives of ONNX operators, with a module for each family of ONNX's documentation.
 
-Importing this package fills the table in ``registry``. A docstring such as D(sin x) = cos x dx has
-the differential of an operator's result; its rule multiplies the cotangent dy by the factors of dx.
+Importing this package fills the table in ``registry``. A gradient rule gets ``dy``, the cotangent
+of the node's result: the gradient of the loss with respect to the result. The rule returns the
+cotangents of the node's inputs. A docstring such as d(sin x) = cos x dx shows the differential of a
+result; the rule then multiplies dy by the factor of dx.
 """
 
 from onnxstep.rules import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Gradients of activation functions; at a kink the derivative is that of PyTorch."""
+"""Gradients of activation functions; at a kink the derivative is PyTorch's choice."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from onnxstep.builder import Builder, Value
 from onnxstep.registry import Cotangents, Node, gradient, zero
 from onnxstep.rules.math import indicator
 
-# The tanh form of Gelu is x sigmoid(a x + b x³), since (1 + tanh u) / 2 = sigmoid(2 u).
+# The tanh approximation of Gelu is x sigmoid(a x + b x³), since (1 + tanh u) / 2 = sigmoid(2 u).
 _GELU_LINEAR = 2 * math.sqrt(2 / math.pi)
 _GELU_CUBIC = _GELU_LINEAR * 0.044715
 
 
 @gradient("Relu", versions=(6, 13, 14))
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(max(x, 0)) = dx if y ≠ 0, else 0.
+    """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    For float32 this is a steep HardSigmoid, which the CPU computes on all threads
-    (benchmarks/rules/relu.py). It is below 1 only for y < 2⁻¹²⁷, less than the smallest normal
-    number.
+    For float32, a steep HardSigmoid of y computes the factor of dx, because the CPU runs
+    HardSigmoid on all threads (benchmarks/rules/relu.py). The factor differs from 0 and 1 only for
+    0 < y < 2⁻¹²⁷, less than the smallest normal number.
     """
     if dy.elem_type == TensorProto.FLOAT:
         return dy * op.HardSigmoid(node.y, alpha=2.0**127, beta=0.0)
@@ -30,13 +30,13 @@ def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LeakyRelu", versions=(6, 16))
 def leaky_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is 1 for x > 0, else α."""
+    """The derivative of LeakyRelu is 1 for x > 0, else α."""
     return dy * _by_sign(op, node.x, op.scalar(node.attribute("alpha"), dy.elem_type))
 
 
 @gradient("PRelu", versions=(7, 9, 16))
 def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(max(x, 0) + s min(x, 0)) = (1 if x > 0, else s) dx + min(x, 0) ds."""
+    """Gradient from d(max(x, 0) + s min(x, 0)) = (1 if x > 0, else s) dx + min(x, 0) ds."""
     x, slope = node.input(0), node.input(1)
     ds = dy * _negative_part(op, x) if node.wants(1) else None
     return dy * _by_sign(op, x, slope), ds
@@ -44,13 +44,13 @@ def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ThresholdedRelu", versions=(10, 22))
 def thresholded_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is 1 for x > α, else 0."""
+    """The derivative of ThresholdedRelu is 1 for x > α, else 0."""
     return dy * indicator(_above(op, node.x, node.attribute("alpha")), dy)
 
 
 @gradient("Elu", versions=(6, 22))
 def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is 1 for x > 0, else α eˣ = y + α."""
+    """The derivative of Elu is 1 for x > 0, else α eˣ = y + α, with the result y."""
     alpha: float = node.attribute("alpha")
     if alpha == 1:
         return dy * (_negative_part(op, node.y) + 1.0)
@@ -59,7 +59,7 @@ def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Selu", versions=(6, 22))
 def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is γ for x > 0, else γ α eˣ = y + γ α."""
+    """The derivative of Selu is γ for x > 0, else γ α eˣ = y + γ α, with the result y."""
     gamma: float = node.attribute("gamma")
     alpha: float = node.attribute("alpha")
     positive = op.scalar(gamma, dy.elem_type)
@@ -68,13 +68,13 @@ def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Shrink", versions=(9,))
 def shrink(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is 1 for |x| > λ, else 0, for every bias."""
+    """The derivative of Shrink is 1 for |x| > λ, else 0, for every bias."""
     return dy * indicator(_above(op, op.Abs(node.x), node.attribute("lambd")), dy)
 
 
 @gradient("HardSigmoid", versions=(6, 22))
 def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative is α for 0 < y < 1, else 0."""
+    """The derivative of HardSigmoid is α if the result y is between 0 and 1, else 0."""
     alpha: float = node.attribute("alpha")
     below_one = op.Less(node.y, op.scalar(1.0, dy.elem_type))
     inside = op.And(_above(op, node.y, 0.0), below_one)
@@ -83,7 +83,7 @@ def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("HardSwish", versions=(14, 22))
 def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x h) = (h + x / 6 if |x| < 3, else h) dx.
+    """Gradient from d(x h) = (h + x / 6 if |x| < 3, else h) dx.
 
     Here h = min(max(x / 6 + 1/2, 0), 1).
     """
@@ -95,32 +95,32 @@ def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Sigmoid", versions=(6, 13))
 def sigmoid(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(σ(x)) = σ(x) (1 - σ(x)) dx."""
+    """Gradient from d(σ(x)) = σ(x) (1 - σ(x)) dx, with the sigmoid function σ."""
     return dy * (node.y * (1.0 - node.y))
 
 
 @gradient("Tanh", versions=(6, 13))
 def tanh(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(tanh x) = (1 - tanh² x) dx."""
+    """Gradient from d(tanh x) = (1 - tanh² x) dx."""
     return dy * (1.0 - node.y * node.y)
 
 
 @gradient("Softplus", versions=(1, 22))
 def softplus(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(ln(1 + eˣ)) = σ(x) dx."""
+    """Gradient from d(ln(1 + eˣ)) = σ(x) dx, with the sigmoid function σ."""
     return dy * op.Sigmoid(node.x)
 
 
 @gradient("Softsign", versions=(1, 22))
 def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x / (1 + |x|)) = dx / (1 + |x|)²."""
+    """Gradient from d(x / (1 + |x|)) = dx / (1 + |x|)²."""
     denominator = op.Abs(node.x) + 1.0
     return dy / (denominator * denominator)
 
 
 @gradient("Gelu", versions=(20,))
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x Φ(x)) = (Φ(x) + x φ(x)) dx, or the derivative of the tanh approximation.
+    """Gradient from d(x Φ(x)) = (Φ(x) + x φ(x)) dx, or the derivative of the tanh approximation.
 
     Φ and φ are the distribution and the density of the standard normal distribution.
     """
@@ -139,7 +139,7 @@ def gelu_slope(x: Value) -> Value:
 def gelu_tanh_slope(x: Value) -> Value:
     """Derivative of x σ(u) with u = a x + b x³: σ(u) (1 + (1 - σ(u)) x u').
 
-    Here x u' = 3 u - 2 a x.
+    Here σ is the sigmoid function and x u' = 3 u - 2 a x.
     """
     u = x * (x * x * _GELU_CUBIC + _GELU_LINEAR)
     s = x.op.Sigmoid(u)
@@ -148,7 +148,7 @@ def gelu_tanh_slope(x: Value) -> Value:
 
 @gradient("Softmax", versions=(13,))
 def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(p) = p (dx - Σ p dx) for p, the softmax of x; sums run along the axis."""
+    """Gradient from dp = p (dx - Σ p dx), with the softmax p of x; sums run along the axis."""
     weighted = dy * node.y
     axis = op.integers(node.attribute("axis"))
     return weighted - node.y * op.ReduceSum(weighted, axis, keepdims=1)
@@ -156,7 +156,7 @@ def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LogSoftmax", versions=(13,))
 def log_softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(log p) = dx - Σ p dx for p, the softmax of x; sums run along the axis."""
+    """Gradient from d(log p) = dx - Σ p dx, with the softmax p of x; sums run along the axis."""
     axis = op.integers(node.attribute("axis"))
     return dy - op.Exp(node.y) * op.ReduceSum(dy, axis, keepdims=1)
 
@@ -166,7 +166,7 @@ def _above(op: Builder, x: Value, threshold: float) -> Value:
 
 
 def _by_sign(op: Builder, x: Value, negative: Value) -> Value:
-    """1 for x > 0, else ``negative``."""
+    """Tensor that is 1 where x > 0, and ``negative`` elsewhere."""
     return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), negative)
 
 

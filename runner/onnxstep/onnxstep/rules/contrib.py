@@ -1,6 +1,7 @@
 """Gradients of ONNX Runtime's own operators (com.microsoft) that files of decoders contain.
 
 Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX.
+The cotangent of a value is the gradient of the loss with respect to this value.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _EPSILON = 1e-12
 
 @contributed("Gelu")
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x Φ(x)) = (Φ(x) + x φ(x)) dx.
+    """Gradient from d(x Φ(x)) = (Φ(x) + x φ(x)) dx.
 
     Φ and φ are the distribution and the density of the standard normal distribution.
     """
@@ -48,7 +49,7 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of LayerNormalization of the sum input + skip (+ bias), which is an output too."""
+    """Gradient of LayerNormalization of the sum input + skip (+ bias), which is also an output."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 
@@ -57,7 +58,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of input + skip (+ bias) normalized by its root mean square, without mean or β."""
+    """Gradient of input + skip (+ bias) divided by its root mean square, without mean or β."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
@@ -65,11 +66,11 @@ def skip_simplified_layer_normalization(
 def _through_sum(
     op: Builder, node: Node, dy: Value | None, received: tuple[Value | None, ...], bias: int
 ) -> tuple[Value, Value]:
-    """Cotangents of the sum s and of the scale γ, from those of the node's outputs.
+    """Cotangents of the sum s and of the scale γ of a skip normalization.
 
-    ``dy`` is the cotangent of y; ``received`` are those of the mean, of the inverse deviation r,
-    and of s. With x̂ = (s - mean) · r and rows of n elements, dr/ds = -r² x̂ / n. ``bias`` is the
-    index of the input that is added to s.
+    ``dy`` is the cotangent of y; ``received`` are the cotangents of the mean, of the inverse
+    deviation r, and of s. With x̂ = (s - mean) · r and rows of n elements, dr/ds = -r² x̂ / n.
+    ``bias`` is the index of the input that is added to s.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
@@ -103,8 +104,8 @@ def group_query_attention(
 ) -> Cotangents:
     """Gradient of causal attention in which groups of query heads share keys and values.
 
-    The runtime does not define the result of queries beyond a sequence's end. Their cotangents must
-    be zero, and are if the loss ignores these targets.
+    ONNX Runtime does not define the result of queries beyond a sequence's end. Their cotangents
+    must be zero. They are zero if the loss ignores the targets of these queries.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
@@ -165,7 +166,7 @@ def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Rotate the cotangent back by the same angles, with ONNX Runtime's RotaryEmbedding."""
+    """Rotate the cotangent of the result back by the same angles, with RotaryEmbedding."""
     _require_fixed_angles(node, 2, 3)
     _, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto) | {"domain": DOMAIN}

@@ -1,4 +1,9 @@
-"""Gradients of convolution and transposed convolution, each of which is the other's adjoint."""
+"""Gradients of convolution and transposed convolution, each of which is the other's adjoint.
+
+The cotangent of a value is the gradient of the loss with respect to this value. X, W and Y are the
+input, the kernels and the result; dX, dW and dY are their cotangents. N images have C input
+channels and M output channels.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +25,13 @@ from onnxstep.windows import (
     window,
 )
 
-# Limit of the constant elements of one convolution: one megabyte in float32.
+# Largest number of constant elements for one convolution: one megabyte in float32.
 _LARGEST_CONSTANT = 2**18
 
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of Y = X * W + b; helper functions choose the fastest form of dX and dW.
+    """Gradient of Y = X * W + b; helper functions choose the fastest way to compute dX and dW.
 
     Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
@@ -42,8 +47,8 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of a transposed convolution, which is the adjoint of a convolution from Y to X.
 
-    So dX is that convolution of dY. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M,
-    ...].
+    The cotangent dX is this convolution applied to dY. Shapes: x [N, C, ...], w [C, M/group, ...],
+    b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -54,9 +59,9 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _group(node: Node) -> int:
-    """The attribute ``group``; raises ModelError if it is below 1.
+    """The attribute ``group``; raises ModelError if ``group`` is below 1.
 
-    Shape inference does not check it.
+    ONNX's shape inference does not check this attribute.
     """
     group: int = node.attribute("group", 1)
     if group < 1:
@@ -69,9 +74,9 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Cotangent of a convolution's input, in the fastest form that fits.
+    """Cotangent dX of a convolution's input, by the fastest method that fits.
 
-    The forms are the blocked layout, a matrix product for a kernel of one element, and the
+    The methods are the blocked layout, a matrix product for a kernel of one element, and the
     transposed convolution.
     """
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
@@ -88,9 +93,9 @@ def _is_product(view: Window) -> bool:
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Cotangent of a convolution's kernels, in the first form that fits.
+    """Cotangent dW of a convolution's kernels, by the first method that fits.
 
-    The forms are the blocked layout, a matrix product for a kernel of one element, on CUDA one
+    The methods are the blocked layout, a matrix product for a kernel of one element, on CUDA a
     product for each element of the kernel (benchmarks/rules/convolution.py), and a product with
     patches of x. If the patches need too large a constant, x is convolved with dy instead, with
     batch and channels exchanged.
@@ -107,10 +112,10 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
 
 def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
-    """Weight cotangent of a kernel of one element: the sum of dY Xᵀ over the batch.
+    """Cotangent dW of kernels of one element: the sum of dY Xᵀ over the batch.
 
-    It takes one product for each example, or a single product of dY and X transposed to channels
-    first, whichever moves fewer elements.
+    The code emits either a product for each example, or a single product of dY and X with the
+    channels as first axis, whichever moves fewer elements.
     """
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
@@ -128,10 +133,10 @@ def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
 
 
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
-    """Weight cotangent as one product for each element of the kernel, over batch and positions.
+    """Cotangent dW as one product for each element of the kernel, over batch and positions.
 
-    The product of dY [M, batch · positions] and the elements of X that the kernel's element meets,
-    [batch · positions, C].
+    Each product multiplies dY [M, batch · positions] by [batch · positions, C], the elements of X
+    that this element of the kernel multiplies.
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
@@ -150,10 +155,10 @@ def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Val
 
 
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Weight cotangent as a product of dY and the patches of X, summed over the batch.
+    """Cotangent dW as a product of dY and the patches of X, summed over the batch.
 
-    The patches [N, group, C/group · taps, positions] are cut out by a depthwise convolution with
-    one-hot kernels, which runtimes compute fast.
+    A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
+    [N, group, C/group · taps, positions].
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -166,7 +171,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Weight cotangent as X convolved with dY: batch and channels, strides and dilations swapped.
+    """Cotangent dW as X convolved with dY: batch and channels, strides and dilations swapped.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """

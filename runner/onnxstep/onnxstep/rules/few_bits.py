@@ -17,7 +17,7 @@ _BYTE = 8
 
 @gradient("MatMulNBits", versions=(VERSION,), domain=DOMAIN)
 def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x Wᵀ + b) = dx Wᵀ + db.
+    """Gradient from d(x Wᵀ + b) = dx Wᵀ + db.
 
     The weights W [N, K] are dequantized for each product.
     """
@@ -29,8 +29,9 @@ def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _weights(node: Node, dy: Value) -> Value:
     """The weights (stored integer - zero point) · scale, as N rows of K numbers.
 
-    Blocks within a row share a zero point and a scale. The stored integers are read only after
-    ``dy`` has been computed: otherwise the runtime would dequantize them once and keep the weights.
+    Each block of ``block_size`` numbers within a row has one zero point and one scale. The stored
+    integers are read only after ``dy`` has been computed: otherwise the runtime would dequantize
+    them once and keep the weights in memory.
     """
     op, bits = node.op, int(node.attribute("bits", 4))
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:

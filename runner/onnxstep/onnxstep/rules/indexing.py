@@ -1,6 +1,7 @@
 """Gradients of operators that read or write elements at indices.
 
-An element that is read several times gets the sum of the cotangents.
+The cotangent of a value is the gradient of the loss with respect to this value. An element that is
+read several times gets the sum of the cotangents of all reads.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
 def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Divide the cotangent between the data and the updates that overwrite elements of it."""
+    """Split the cotangent between the data and the updates that overwrite elements of the data."""
     places, axis = node.input(1), node.attribute("axis") % dy.rank
 
     def read(x: Value) -> Value:
@@ -66,7 +67,7 @@ def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterND", versions=(11, 13, 16, 18))
 def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Divide the cotangent between the data and the updates that overwrite blocks of it."""
+    """Split the cotangent between the data and the updates that overwrite blocks of the data."""
     places = node.input(1)
 
     def read(x: Value) -> Value:
@@ -86,7 +87,7 @@ def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
-    """Gradient of reading one row at a constant place: dy with zeros before and after it."""
+    """Gradient of reading the row at the constant index ``place``: dy between zeros."""
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
@@ -102,7 +103,8 @@ def _scattered(
 ) -> Cotangents:
     """Cotangents of the data and of the updates of a scatter, for each kind of reduction.
 
-    ``read`` gathers elements at the scatter's indices; ``write`` scatters to them.
+    ``read`` gathers elements at the scatter's indices; ``write`` scatters elements to these
+    indices.
     """
     updates = node.input(2)
     match node.attribute("reduction", "none"):

@@ -1,6 +1,7 @@
 """Gradients of matrix products and of Einsum.
 
-``Equation`` has one letter for each axis of an Einsum's operands.
+The cotangent of a value is the gradient of the loss with respect to this value. ``Equation`` has a
+letter for each axis of an Einsum's operands.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from onnxstep.builder import Builder, Value, ascending
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient
 
-# MLAS's float32 matrix product works on panels of this many columns and positions.
+# MLAS, ONNX Runtime's library for the CPU, splits a float32 matrix product into panels of this many
+# columns and positions.
 _PANEL = 128
 # From this ratio of rows to columns on, a panel of the result does not fit into the cache.
 _TALL = 4
@@ -22,7 +24,7 @@ _TALL = 4
 
 @gradient("Gemm", versions=(7, 9, 11, 13))
 def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(α A' B' + β C) = α dA' B' + α A' dB' + β dC.
+    """Gradient from d(α A' B' + β C) = α dA' B' + α A' dB' + β dC.
 
     A' is A or Aᵀ, and B' is B or Bᵀ.
     """
@@ -46,7 +48,7 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("MatMul", versions=(1, 9, 13))
 def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(A B) = dA B + A dB.
+    """Gradient from d(A B) = dA B + A dB.
 
     A vector operand counts as a matrix with one row or one column.
     """
@@ -56,7 +58,7 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Cotangents of A and B from ``dy``, the cotangent of A B.
 
-    Cotangents of matrices may have batch axes that the operand lacks; those of vectors have none.
+    The cotangent of a matrix may have batch axes that the matrix lacks; that of a vector has none.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -70,7 +72,7 @@ def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
 
 
 def transposed(value: Value) -> Value:
-    """Swap the last two axes."""
+    """Swap the last two axes of ``value``."""
     order = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
     return value.op.Transpose(value, perm=order)
 
@@ -78,9 +80,9 @@ def transposed(value: Value) -> Value:
 def summed_over_rows(a: Value, b: Value) -> Value:
     """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions.
 
-    The CPU kernel transposes its left operand again for every panel of columns, so it is faster to
-    transpose it once beforehand. The kernel also passes over the result for every panel of
-    positions, so a tall result is computed transposed (benchmarks/rules/weight_products.py).
+    The CPU kernel transposes its left operand again for every panel of columns, so a single
+    Transpose before the product is faster. The kernel also passes over the result for every panel
+    of positions, so a tall result is computed transposed (benchmarks/rules/weight_products.py).
     """
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
@@ -91,7 +93,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Cotangent of b: Aᵀ dY, as one product over all positions if only a has batch axes."""
+    """Cotangent Aᵀ dY of b, as one product over all positions if only a has batch axes."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -100,7 +102,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Sum a vector operand's cotangent over the batch and drop its added axis; pass others on."""
+    """Sum a vector's cotangent over the batch and drop its added axis; keep that of a matrix."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -127,7 +129,7 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """Cotangent of operand number ``place``; copied along axes that no other term has."""
+    """Cotangent of operand number ``place``, copied along axes that no other term has."""
     terms, values = list(equation.terms), list(operands)
     term, sizes = terms.pop(place), values.pop(place).shape
     single, diagonals = _without_diagonals(term, equation)
@@ -144,7 +146,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """The term with repeated letters replaced by new ones, and the pairs (old, new letter)."""
+    """Replace repeated letters of ``term`` by new letters; also return the pairs (old, new)."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -166,17 +168,17 @@ _ELLIPSIS = "..."
 
 @dataclass(frozen=True)
 class Equation:
-    """The letters of each operand's axes and of the result's, such as ("ij", "jk") and "ik"."""
+    """The letters of the axes of each operand and of the result, such as ("ij", "jk") and "ik"."""
 
     terms: tuple[str, ...]
     result: str
 
 
 def parse(text: str, ranks: Sequence[int]) -> Equation:
-    """The equation for operands of these ranks; raises ModelError if it does not fit them.
+    """Parse an Einsum equation for operands of ``ranks``; ModelError if they do not fit.
 
-    An ellipsis is replaced by unused letters, aligned at its last axis. An equation without an
-    arrow gets a result of the ellipsis followed by the letters that occur once, in alphabetical
+    An ellipsis is replaced by unused letters, aligned at the last axis of the ellipsis. An equation
+    without an arrow gets a result: the ellipsis, then the letters that occur once, in alphabetical
     order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")

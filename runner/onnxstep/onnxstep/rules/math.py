@@ -1,6 +1,7 @@
 """Gradients of elementwise operators: arithmetic, elementary functions, comparisons, choices.
 
-If an operand was broadcast, the caller sums its cotangent to the operand's shape.
+The cotangent of a value is the gradient of the loss with respect to this value. If an operand was
+broadcast, the caller sums the operand's cotangent to the operand's shape.
 """
 
 from __future__ import annotations
@@ -19,35 +20,35 @@ from onnxstep.registry import Cotangents, Node, gradient, refused, zero
 
 @gradient("Add", versions=(7, 13, 14))
 def add(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Gradient by d(a + b) = da + db."""
+    """Gradient from d(a + b) = da + db."""
     return dy, dy
 
 
 @gradient("Sub", versions=(7, 13, 14))
 def sub(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Gradient by d(a - b) = da - db."""
+    """Gradient from d(a - b) = da - db."""
     return dy, -dy
 
 
 @gradient("Mul", versions=(7, 13, 14))
 def mul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(a b) = b da + a db."""
+    """Gradient from d(a b) = b da + a db."""
     a, b = node.input(0), node.input(1)
     return dy * b, dy * a
 
 
 @gradient("Div", versions=(7, 13, 14))
 def div(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(a / b) = da / b - y db / b, with y = a / b."""
+    """Gradient from d(a / b) = da / b - y db / b, with y = a / b."""
     da = dy / node.input(1)
     return da, -(da * node.y)
 
 
 @gradient("Mod", versions=(10, 13, 28))
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(a - q b) = da - q db.
+    """Gradient from d(a - q b) = da - q db, for a mod b = a - q b.
 
-    The rounded quotient q = (a - y) / b has the derivative 0.
+    The rounded quotient q = (a - y) / b, with the result y, has the derivative 0.
     """
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
@@ -55,20 +56,20 @@ def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Sum", versions=(8, 13))
 def sum_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(a + b + …) = da + db + …."""
+    """Gradient from d(a + b + …) = da + db + …."""
     return [dy] * len(node.inputs)
 
 
 @gradient("Mean", versions=(8, 13))
 def mean(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d((a + b + …) / n) = (da + db + …) / n."""
+    """Gradient from d((a + b + …) / n) = (da + db + …) / n, for n operands."""
     count = len(node.inputs)
     return [dy * (1 / count)] * count
 
 
 @gradient("Pow", versions=(7, 12, 13, 15))
 def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
+    """Gradient from d(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
 
     As in PyTorch, the factor of da is 0 if b = 0, and the factor of db is 0 if a = 0 ≤ b.
     """
@@ -101,7 +102,7 @@ def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
 
 
 def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
-    """The derivative aᵇ ln a, with 0 if a = 0 ≤ b; a constant positive base needs no such check."""
+    """The derivative aᵇ ln a, or 0 if a = 0 ≤ b; a constant positive base a needs no check."""
     slope = y * op.Log(a)
     base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):
@@ -113,42 +114,42 @@ def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 @gradient("Identity", versions=(1, 13, 14, 16, 19, 21, 23, 24, 25))
 def identity(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x) = dx."""
+    """Gradient of the identity: dy."""
     return dy
 
 
 @gradient("Neg", versions=(6, 13))
 def neg(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Gradient by d(-x) = -dx."""
+    """Gradient from d(-x) = -dx."""
     return -dy
 
 
 @gradient("Abs", versions=(6, 13))
 def abs_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d|x| = sgn(x) dx, which is 0 at x = 0, as in PyTorch."""
+    """Gradient from d|x| = sgn(x) dx, which is 0 at x = 0, as in PyTorch."""
     return dy * op.Sign(node.x)
 
 
 @gradient("Reciprocal", versions=(6, 13))
 def reciprocal(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(1 / x) = -y² dx, with y = 1 / x."""
+    """Gradient from d(1 / x) = -y² dx, with y = 1 / x."""
     return -(dy * node.y * node.y)
 
 
 @gradient("Sqrt", versions=(6, 13))
 def sqrt(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(√x) = dx / (2 √x)."""
+    """Gradient from d(√x) = dx / (2 √x)."""
     return dy * 0.5 / node.y
 
 
 @gradient("Log", versions=(6, 13))
 def log(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(ln x) = dx / x."""
+    """Gradient from d(ln x) = dx / x."""
     return dy / node.x
 
 
 def _by_slope(op_type: str, versions: tuple[int, ...], slope: Callable[[Node], Value]) -> None:
-    """Register D(f(x)) = f'(x) dx for an operator f with the derivative ``slope``."""
+    """Register the gradient d(f(x)) = f'(x) dx for an operator f with the derivative ``slope``."""
 
     @gradient(op_type, versions=versions)
     def rule(_: Builder, node: Node, dy: Value) -> Cotangents:
@@ -179,7 +180,7 @@ def indicator(condition: Value, like: Value) -> Value:
 
 @gradient("Where", versions=(9, 16))
 def where(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(c ? a : b) = c ? da : db.
+    """Gradient from d(c ? a : b) = c ? da : db.
 
     Selecting, unlike multiplying by c, keeps NaN of the other branch out of the gradient.
     """
@@ -192,7 +193,7 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Max", versions=(8, 12, 13))
 @gradient("Min", versions=(8, 12, 13))
 def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Max and Min: the cotangent goes to the operand that is the result; equal operands share it.
+    """The cotangent of Max and Min goes to the operand that is the result; equal operands share it.
 
     PyTorch does the same.
     """
@@ -210,7 +211,7 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
     An x equal to a bound gets the cotangent, as in PyTorch's clamp.
     """
     if node.wants(1) or node.wants(2):
-        raise ModelError(f"{node.label}: its bounds are not trained; freeze them")
+        raise ModelError(f"{node.label}: bounds of Clip are not trained; freeze them")
     return dy * indicator(op.Equal(node.x, node.y), dy)
 
 

@@ -26,7 +26,7 @@ for _op_type, _versions in {
 refused(
     "Range",
     (11, 27),
-    reason="its length depends on what is differentiated; freeze that if it is no weight",
+    reason="its length depends on a differentiated value; freeze this value if it is no weight",
 )
 
 
@@ -38,7 +38,7 @@ _BRANCH = (
     "which branch runs is known only at run time; export the model with the branch chosen, or make"
     " the condition, or the input that it follows from, a constant of the file"
 )
-_CONTAINER = "a sequence or optional value is no tensor; export the model with plain tensors"
+_CONTAINER = "a sequence or optional value is not a tensor; export the model with plain tensors"
 
 # Operators that few trained models contain.
 _RARE = (

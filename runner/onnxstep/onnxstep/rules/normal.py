@@ -1,9 +1,10 @@
 """Gradients of normalization and regularization.
 
 Every normalization computes y = x̂ · scale + bias, with x̂ = (x - mean) · r over some axes. Its
-gradient is dx = r (g - mean(g) - x̂ · mean(g x̂)), with g = dy · scale. GroupNormalization and
-MeanVarianceNormalization are differentiated through their function bodies in ONNX, because onnx
-infers no shapes for them.
+gradient is dx = r (g - mean(g) - x̂ · mean(g x̂)), with g = dy · scale. Here r is the inverse
+deviation, and dx is the cotangent of x: the gradient of the loss with respect to x.
+GroupNormalization and MeanVarianceNormalization are differentiated through their function bodies in
+ONNX, because onnx infers no shapes for them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _DEFAULT_RATIO = 0.5
-# Elements of an image from which depthwise convolutions are faster than elementwise operators:
-# benchmarks/rules/batch_normalization.py.
+# From this number of elements per image on, depthwise convolutions are faster than elementwise
+# operators (benchmarks/rules/batch_normalization.py).
 LARGE_IMAGE = 512
 
 
@@ -40,12 +41,12 @@ class Normalized:
 
 
 def channel_axes(x: Value) -> list[int]:
-    """All axes except that of the channels."""
+    """All axes of x except the axis of the channels."""
     return [0, *range(2, x.rank)]
 
 
 def per_channel(x: Value, channels: Value) -> Value:
-    """Reshape values [C], one per channel, to broadcast to x [N, C, ...]; cast them to its type."""
+    """Reshape values [C], one per channel, to broadcast to x [N, C, ...]; cast them to x's type."""
     op = x.op
     shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
     return shaped.cast(x.elem_type)
@@ -57,7 +58,7 @@ def wide(x: Value) -> Value:
 
 
 def _is_convolved(x: Value) -> bool:
-    """Whether depthwise convolutions scale and sum x; on the CPU they take fewer passes."""
+    """Whether to scale and sum x by depthwise convolutions; on the CPU they take fewer passes."""
     return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
 
 
@@ -75,7 +76,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 def product_sums(x: Value, y: Value) -> Value:
     """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
 
-    A convolution of each image with a kernel of its size stores no products.
+    A convolution of each image with a kernel of the image's size stores no products.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_convolved(x):
@@ -89,10 +90,10 @@ def product_sums(x: Value, y: Value) -> Value:
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """Normalize x [N, C, ...] by these statistics [C], or by the mean and biased variance of x.
+    """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C], or else by those of x.
 
-    The forward and the backward pass both call this function; they emit equal nodes, which runtimes
-    compute once.
+    The variance of x is the biased variance. The forward and the backward pass both call this
+    function; they emit equal nodes, which runtimes compute once.
     """
     op, axes = x.op, channel_axes(x)
     if mean is None:
@@ -120,9 +121,9 @@ def batch_normalization(
 ) -> Cotangents:
     """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε).
 
-    μ and σ² are inputs of the node or the statistics of the batch. The cotangents are d(scale) = r
-    Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and ``_by_batch`` have the others. Shapes: X [N, C,
-    ...], all others [C].
+    The mean μ and the variance σ² are inputs of the node or statistics of the batch. The cotangents
+    of scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and ``_by_batch`` have
+    the others. Shapes: X [N, C, ...], all others [C].
     """
     received = op.zeros(node.y.shape, node.y.elem_type) if dy is None else dy
     rule = _by_batch if is_training(node) else _by_given
@@ -130,9 +131,10 @@ def batch_normalization(
 
 
 def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangents:
-    """Cotangents if μ and σ² are inputs of the node.
+    """Cotangents if the mean μ and the variance σ² are inputs of the node.
 
-    They are dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
+    They are dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale), with r = 1 / √(σ²
+    + ε).
     """
     x, scale = wide(node.x), node.input(1)
     mean, variance = node.input(3), node.input(4)
@@ -154,8 +156,9 @@ def _by_batch(
 ) -> Cotangents:
     """Cotangents if the node computes μ and σ² from its batch of n values per channel.
 
-    dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The running statistics m · old + (1 - m) ·
-    batch add (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)).
+    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The running
+    statistics m · old + (1 - m) · batch, with momentum m, add (1 - m) / n · (d(running μ) + 2 (X -
+    μ) d(running σ²)) to dX.
     """
     x, scale, momentum = wide(node.x), node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
@@ -188,7 +191,7 @@ def _as(like: Value, cotangent: Value) -> Value:
 
 
 def mean(op: Builder, value: Value, axes: list[int]) -> Value:
-    """Mean over axes, which remain with length 1."""
+    """Mean of ``value`` over ``axes``, which remain with length 1."""
     return op.reduce("ReduceMean", value, axes, keepdims=True)
 
 
@@ -197,8 +200,8 @@ def through(
 ) -> Value:
     """Gradient dx = r (g - mean(g) - x̂ mean(g x̂)) of a normalization over ``axes``.
 
-    ``unit`` is x̂ and ``g`` its cotangent. Unless ``centred``, the normalization subtracts no mean,
-    and the term mean(g) is omitted.
+    ``unit`` is x̂, and ``g`` is the cotangent of x̂. Unless ``centred``, the normalization
+    subtracts no mean, and the term mean(g) is omitted.
     """
     inner = g - mean(op, g, axes) if centred else g
     return (inner - unit * mean(op, g * unit, axes)) * r
@@ -214,7 +217,8 @@ def layer_normalization(
 ) -> Cotangents:
     """Gradient of the normalization over all axes from ``axis`` on.
 
-    The outputs μ and r add (dμ - x̂ r² dr) / n to dx, for n elements in a row.
+    The outputs μ (mean) and r (inverse deviation) add (dμ - x̂ r² dr) / n to dx, for n elements in
+    a row.
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
@@ -234,7 +238,7 @@ def layer_normalization(
 def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of x̂ = x r with r = 1 / √(mean(x²) + ε): dx = r (g - x̂ mean(g x̂)).
 
-    The normalization subtracts no mean.
+    Here g is the cotangent of x̂. The normalization subtracts no mean.
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
@@ -264,7 +268,7 @@ def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of y = x s⁻ᵝ, where s = bias + α · mean of x² over a window of channels.
 
-    It is dx = dy s⁻ᵝ - 2 α β x · mean of (dy x s⁻ᵝ⁻¹) over the mirrored window.
+    The gradient is dx = dy s⁻ᵝ - 2 α β x · mean of (dy x s⁻ᵝ⁻¹) over the mirrored window.
     """
     x = node.x
     alpha: float = node.attribute("alpha")
@@ -278,7 +282,7 @@ def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
-    """Mean over a window of neighbouring channels; channels beyond the first or last count as 0."""
+    """Mean of x over a window of neighbouring channels; missing channels at the ends count as 0."""
     batch, channels = x.shape[:2]
     pooled = op.AveragePool(
         op.Reshape(x, op.integers(batch, 1, channels, math.prod(x.shape[2:]))),
@@ -291,9 +295,9 @@ def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
 
 @gradient("Dropout", versions=(12, 13, 22))
 def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(x m / (1 - r)) = m / (1 - r) dx, for the dropout ratio r.
+    """Gradient from d(x m / (1 - r)) = m / (1 - r) dx, for the dropout ratio r.
 
-    m is the mask of the forward pass. In inference mode the node returns x, so dx is dy.
+    The mask m is the mask of the forward pass. In inference mode the node returns x, so dx is dy.
     """
     training = node.optional_input(2)
     if training is None:

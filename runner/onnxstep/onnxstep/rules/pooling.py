@@ -1,4 +1,7 @@
-"""Gradients of pooling: maxima and means over windows."""
+"""Gradients of pooling: maxima and means over windows.
+
+The cotangent of a value is the gradient of the loss with respect to this value.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import Window, convolve_transposed, window
 
-# Length of an axis up to which a product repeats its elements faster than Expand.
+# Up to this length of an axis, a matrix product repeats the elements faster than Expand.
 _SHORT_AXIS = 32
 
 
@@ -22,8 +25,8 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Each cotangent goes to the element that was the maximum of its window.
 
     The forward pass returns the index of each maximum in the whole input, so that one scatter
-    suffices. If windows overlap, an element can be the maximum of several windows; it gets the sum
-    of their cotangents.
+    suffices. If windows overlap, an element can be the maximum of several windows. It then gets the
+    sum of the cotangents of these windows.
     """
     if node.attribute("storage_order"):
         raise ModelError(f"{node.label}: only storage_order = 0 is differentiated")
@@ -45,7 +48,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
     """Whether MaxUnpool can compute the gradient of this MaxPool, on the CPU provider only.
 
-    It is faster than a scatter (benchmarks/rules/max_pool.py).
+    MaxUnpool is faster than a scatter (benchmarks/rules/max_pool.py).
     """
     whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
     fits = view.is_partition and whole == node.x.shape[2:]
@@ -54,7 +57,7 @@ def _unpools(op: Builder, node: Node, view: Window) -> bool:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(Σ x / n) = Σ dx / n over each window of n elements.
+    """Gradient from d(Σ x / n) = Σ dx / n over each window of n elements.
 
     If the node has ``count_include_pad``, n counts padding too.
     """
@@ -76,7 +79,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
 
 
 def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of elements of each window along an axis; padding counts if the node says so."""
+    """Number of elements of each window along ``axis``; padding counts with count_include_pad."""
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
@@ -102,7 +105,7 @@ def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) ->
 def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
     """Repeat each element along each spatial axis, as often as ``times`` says.
 
-    ONNX Runtime's Expand copies element by element on the CPU, where products are faster.
+    ONNX Runtime's Expand copies element by element on the CPU, where matrix products are faster.
     """
     if op.provider == "cpu" and max(dy.shape[2:]) <= _SHORT_AXIS:
         for axis, count in enumerate(times, 2):
@@ -118,7 +121,7 @@ def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
 
 @gradient("GlobalAveragePool", versions=(1, 22))
 def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(Σ x / n) = Σ dx / n."""
+    """Gradient from d(Σ x / n) = Σ dx / n, for n elements per channel."""
     return op.Expand(dy * (dy.size / node.x.size), op.integers(*node.x.shape))
 
 

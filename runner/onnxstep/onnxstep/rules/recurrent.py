@@ -1,8 +1,9 @@
 """Gradients of the recurrent layers LSTM, GRU and RNN.
 
-The forward node returns the hidden states of all steps, so a single product over all steps
-recomputes all gates; only the cell state of an LSTM must be recomputed step by step. A backward
-step is then a product with R and a few elementwise operators, whose factors are computed for all
+The cotangent of a value is the gradient of the loss with respect to this value. The forward node
+returns the hidden states of all steps, so a single product over all steps recomputes all gates.
+Only the cell state of an LSTM must be recomputed step by step. A backward step is then a product
+with the recurrent weights R and a few elementwise operators, whose factors are computed for all
 steps at once. The cotangents of the weights are a single product over all steps. Sequence lengths
 are at least 1.
 """
@@ -52,8 +53,9 @@ def lstm(
 ) -> Cotangents:
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    The gates are σ(z), the candidate is φ(z). Backward: dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R,
-    and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
+    C and C' are the cell state before and after a step, h and h' the hidden states. The gates are
+    σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The cotangents are dC' = dh' o ψ'(C'),
+    dC = dC' f, dh = dz R, and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -114,7 +116,7 @@ class _Cell:
 
 
 def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
-    """Compute gates and candidates from their arguments (i, o, f, c), and the cell states."""
+    """Compute gates, candidates and cell states from ``z``, the arguments of i, o, f and c."""
     sigma, phi, _ = run.activations
     c = phi(z[3])
     i, o, f = map(sigma, z[:3])
@@ -138,7 +140,7 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Cotangents of a direction of a GRU; ``gru`` has its equations.
+    """Cotangents of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
     With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n)
     f'(z), dh = dh' z + (dz, dr, dq) R.
@@ -178,13 +180,14 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """The candidate's bias of x Wᵀ (side 0), h Rᵀ (side 1) or their sum; None if no biases."""
+        """Candidate's bias of x Wᵀ (side 0), h Rᵀ (side 1) or their sum; None without biases."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
         """Cotangents of a direction's inputs, from those of the arguments of gates and candidate.
 
-        ``dh0`` is the cotangent of the first state, ``dq`` that of the candidate's product h Rᵀ.
+        ``d_gates`` and ``dn`` are the cotangents of these arguments, ``dh0`` of the first hidden
+        state, and ``dq`` of the candidate's product h Rᵀ.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -202,7 +205,7 @@ class _Parts:
 
 
 def _gates_and_new(x: Value, axis: int) -> tuple[Value, Value]:
-    """Split along an axis into the first two thirds (gates) and the last third (candidate)."""
+    """Split x along ``axis`` into the first two thirds (gates) and the last third (candidate)."""
     hidden = x.shape[axis] // 3
     gates, new = x.op.emit(
         "Split", [x, x.op.integers(2 * hidden, hidden)], {"axis": axis}, outputs=2
@@ -215,7 +218,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Cotangent of the hidden state before a step: dz R + ``direct`` + that from the outputs."""
+    """Cotangent of the hidden state before ``step``: dz R + ``direct`` + the outputs' part."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -224,7 +227,7 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
 
 
 def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Cotangents of a direction from ``dz``, the cotangent of z = x Wᵀ + h Rᵀ + b.
+    """Cotangents of a direction's inputs from ``dz``, the cotangent of z = x Wᵀ + h Rᵀ + b.
 
     ``dh0`` is the cotangent of the first hidden state.
     """

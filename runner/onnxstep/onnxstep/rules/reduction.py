@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-``_with_axes`` reinserts the reduced axes with length 1 into results and cotangents, so that they
-broadcast to x.
+The cotangent of a value is the gradient of the loss with respect to this value. ``_with_axes``
+reinserts the reduced axes with length 1 into results and cotangents, so that they broadcast to x.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _with_axes(op: Builder, node: Node, reduced: Value) -> Value:
-    """The result or its cotangent, with the reduced axes inserted at length 1."""
+    """Reinsert the reduced axes with length 1 into ``reduced``: the result or its cotangent."""
     axes = _axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
     return reduced if reduced.shape == shape else op.Reshape(reduced, op.integers(*shape))
@@ -42,13 +42,13 @@ def _spread(op: Builder, node: Node, reduced: Value) -> Value:
 
 @gradient("ReduceSum", versions=(1, 11, 13))
 def reduce_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(Σ x) = Σ dx."""
+    """Gradient from d(Σ x) = Σ dx."""
     return _spread(op, node, dy)
 
 
 @gradient("ReduceMean", versions=(1, 11, 13, 18))
 def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(Σ x / n) = Σ dx / n."""
+    """Gradient from d(Σ x / n) = Σ dx / n, for n elements."""
     return _spread(op, node, dy * (dy.size / max(node.x.size, 1)))
 
 
@@ -63,13 +63,13 @@ def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceL1", versions=(1, 11, 13, 18))
 def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(Σ |x|) = Σ sgn(x) dx; sgn(0) = 0, as in PyTorch."""
+    """Gradient from d(Σ |x|) = Σ sgn(x) dx; sgn(0) = 0, as in PyTorch."""
     return op.Sign(node.x) * _with_axes(op, node, dy)
 
 
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
 def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(√Σ x²) = Σ x dx / √Σ x²; 0 if the norm is 0, as in PyTorch."""
+    """Gradient from d(√Σ x²) = Σ x dx / √Σ x²; 0 if the norm is 0, as in PyTorch."""
     none = op.scalar(0.0, dy.elem_type)
     ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
     return node.x * _with_axes(op, node, ratio)
@@ -77,25 +77,25 @@ def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceLogSum", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(ln Σ x) = Σ dx / Σ x, where Σ x is eʸ for the result y."""
+    """Gradient from d(ln Σ x) = Σ dx / Σ x, where Σ x is eʸ for the result y."""
     return _spread(op, node, dy / op.Exp(node.y))
 
 
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(ln Σ eˣ) = Σ eˣ dx / Σ eˣ, computed as Σ eˣ⁻ʸ dx for the result y."""
+    """Gradient from d(ln Σ eˣ) = Σ eˣ dx / Σ eˣ, computed as Σ eˣ⁻ʸ dx for the result y."""
     return op.Exp(node.x - _with_axes(op, node, node.y)) * _with_axes(op, node, dy)
 
 
 @gradient("ReduceSumSquare", versions=(1, 11, 13, 18))
 def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(Σ x²) = Σ 2 x dx."""
+    """Gradient from d(Σ x²) = Σ 2 x dx."""
     return node.x * _with_axes(op, node, dy * 2.0)
 
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient by d(yⱼ) = Σᵢ dxᵢ over i ≤ j, so dy is summed from the other end."""
+    """Gradient from dyⱼ = Σᵢ dxᵢ over i ≤ j, so the cotangent is summed from the other end."""
     exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
     return op.CumSum(dy, node.input(1), exclusive=exclusive, reverse=reverse), None
 

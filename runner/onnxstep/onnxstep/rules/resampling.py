@@ -1,8 +1,8 @@
 """Gradient of Resize.
 
-Resize is linear in every mode, and works on each axis separately. Instead of a rule for each mode,
-the operator itself is applied to unit vectors. The result is the matrix of the resize along an
-axis, which the runtime computes once as a constant.
+Resize is linear in every mode, and works on each axis separately. There is no rule for each mode.
+Instead, the backward pass applies Resize to unit vectors. The result is the matrix of the resize
+along an axis, which the runtime computes once as a constant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _ROI, _SCALES = 1, 2
 _CROPS = "tf_crop_and_resize"
-# Modes in which an integer factor k repeats each element k times.
+# Modes in which a resize by an integer factor k repeats each element k times.
 _REPEATING = {
     ("asymmetric", "floor"),
     ("half_pixel", "round_prefer_floor"),
@@ -40,7 +40,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
         raise ModelError(f"{node.label}: crops and kept aspect ratios are not differentiated")
     factors = _repeats(node)
     if factors is not None:
-        # The sum over each block of copies; pooling is the fastest form.
+        # Sum over each block of copies; pooling is the fastest way to compute this sum.
         mean = op.AveragePool(dy, kernel_shape=factors, strides=factors)
         return mean * float(math.prod(factors))
     for axis in sorted(_resized(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
@@ -49,7 +49,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repeats(node: Node) -> list[int] | None:
-    """Factors by which Resize repeats elements along the spatial axes; None for all other cases."""
+    """Factors by which Resize repeats elements along the spatial axes; None in all other cases."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
@@ -62,14 +62,14 @@ def _repeats(node: Node) -> list[int] | None:
 
 
 def _resized(node: Node) -> list[int]:
-    """Axes that Resize changes."""
+    """Axes along which Resize changes the length or uses a scale other than 1."""
     into, out = node.x.shape, node.y.shape
     scales = _scales(node)
     return [a for a in range(len(into)) if into[a] != out[a] or scales.get(a, 1.0) != 1.0]
 
 
 def _interpolation(op: Builder, node: Node, axis: int) -> Value:
-    """The matrix [length, output length] of the resize along an axis: the resized unit vectors."""
+    """The matrix [length, output length] of the resize along ``axis``: the resized unit vectors."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))
@@ -97,7 +97,7 @@ def _linear_attributes(node: Node) -> dict[str, Any]:
 
 
 def _scales(node: Node) -> dict[int, float]:
-    """The scale of each axis that has one; empty if the node has sizes instead."""
+    """The scale of each axis that has a scale; empty if the node has sizes instead."""
     numbers = node.constant(_SCALES, "scales")
     if numbers is None or not numbers.size:
         return {}

@@ -1,4 +1,8 @@
-"""Gradients of operators that rearrange, repeat, cut or join elements, or change their type."""
+"""Gradients of operators that rearrange, repeat, cut or join elements, or change their type.
+
+The cotangent of a value is the gradient of the loss with respect to this value. The cotangent
+without further words is that of the node's result.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,14 @@ from onnxstep.registry import Cotangents, Node, gradient, zero
 @gradient("Squeeze", versions=(1, 11, 13, 21, 23, 24, 25))
 @gradient("Unsqueeze", versions=(1, 11, 13, 21, 23, 24, 25))
 def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Reshape the cotangent to the shape of x."""
+    """Reshape the cotangent to the shape of the node's input x."""
     x = node.x
     return op.Reshape(dy, op.integers(*x.shape)) if x.size else op.zeros(x.shape, x.elem_type)
 
 
 @gradient("Transpose", versions=(1, 13, 21, 23, 24, 25))
 def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Permute the cotangent's axes back."""
+    """Permute the axes of the cotangent back."""
     forward = node.attribute("perm") or list(range(node.x.rank))[::-1]
     return op.Transpose(dy, perm=[int(axis) for axis in np.argsort(forward)])
 
@@ -38,7 +42,7 @@ def cast(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Expand", versions=(8, 13))
 def expand(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Pass the cotangent on; the caller sums it over the broadcast axes."""
+    """Return the cotangent unchanged; the caller sums it over the broadcast axes."""
     return dy
 
 
@@ -77,7 +81,7 @@ def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Trilu", versions=(14,))
 def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Keep the same triangle of the cotangent; the forward pass set all other elements to 0."""
+    """Keep the node's triangle of the cotangent; the forward pass set all other elements to 0."""
     inputs = [dy, node.optional_input(1)]
     return op.emit("Trilu", inputs, {"upper": node.attribute("upper")})[0]
 
@@ -134,7 +138,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Cut the padding off the cotangent; add the cotangents of copied elements to the originals."""
     if node.wants(2):
-        raise ModelError(f"{node.label}: its fill value is not trained; freeze it")
+        raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads(node)
     mode = node.attribute("mode")
     if mode != "constant":
@@ -143,7 +147,7 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """First selected index, counted from the front, and step along each axis."""
+    """First selected index, counted from the front, and step of a Slice along each axis."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
@@ -161,7 +165,7 @@ def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
 
 
 def _pads(node: Node) -> tuple[list[int], list[int]]:
-    """Padding before and after each axis; the input ``axes`` names the padded axes."""
+    """Padding before and after each axis; the input ``axes`` of a Pad lists the padded axes."""
     rank = node.x.rank
     pads, axes = node.constant(1, "pads"), node.constant(3, "axes")
     named = range(rank) if axes is None else [int(axis) % rank for axis in axes]
@@ -184,9 +188,9 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Add the cotangents of copies in the padding to those of the copied elements, along an axis.
+    """Add the cotangents of copies in the padding to those of the copied elements, along ``axis``.
 
-    A constant 0/1 matrix says which padded place copies which element.
+    A constant 0/1 matrix says which padded position copies which element.
     """
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end

@@ -155,7 +155,7 @@ def test_product_of_sizes_has_a_limit() -> None:
 )
 def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
     """A product with unequal inner sizes and a sum that does not broadcast give one-line errors."""
-    with pytest.raises(ModelError, match="do not fit together") as caught:
+    with pytest.raises(ModelError, match="contradict each other") as caught:
         bind_dimensions(parsed(text), {"batch": 3})
     assert "\n" not in str(caught.value)
 

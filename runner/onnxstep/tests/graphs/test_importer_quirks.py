@@ -122,7 +122,7 @@ def test_unsorted_nodes_are_sorted() -> None:
         nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
         del graph.node[:]
         graph.node.extend(reversed(nodes))
-    with pytest.warns(ModelWarning, match="not in the order of their computation"):
+    with pytest.warns(ModelWarning, match="not in topological order"):
         read = loaded(model)
     assert [node.op_type for node in read.graph.node] == ["Neg", "If"]
 
