@@ -94,7 +94,7 @@ class Value:
         return self.op.Neg(self)
 
     def _operand(self, other: Value | float) -> Value:
-        """Return the second operand of an arithmetic operator as a value.
+        """Return ``other``, an operand of an arithmetic operator, as a value.
 
         If this value's last axis has length 1, a scalar operand gets this value's rank: ONNX
         Runtime's CPU kernels are slow for such a tensor and a scalar of rank 0
@@ -262,7 +262,7 @@ class Builder:
         return value
 
     def rename(self, value: Value, name: str) -> Value:
-        """Give a value a public name; raises ModelError if a value with this name exists.
+        """Give a value a public name; raises ModelError if the graph has a value with this name.
 
         ``close_model`` writes the name into the value's node, so renaming costs nothing at run
         time. If the value already has a public name (an input or a value of the source model), an
@@ -356,8 +356,7 @@ class Builder:
         return value.shape, value.elem_type, None if array is None else array.tobytes()
 
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
-        names = [name for name in node.input if name]
-        known = {name: self.values[name] for name in names}
+        known = {name: self.values[name] for name in node.input if name}
         types = {
             name: helper.make_tensor_type_proto(value.elem_type, list(value.shape))
             for name, value in known.items()
@@ -370,7 +369,7 @@ class Builder:
                 node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
         except shape_inference.InferenceError as error:
-            shapes = ", ".join(f"{name}{list(known[name].shape)}" for name in names)
+            shapes = ", ".join(f"{name}{list(known[name].shape)}" for name in node.input if name)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
 

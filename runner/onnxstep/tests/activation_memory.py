@@ -1,4 +1,4 @@
-"""Memory of intermediate values, if the nodes run in the order of the graph."""
+"""Memory of the intermediate values of a model whose nodes run in the order of the graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def value_bytes(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def running_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """The nodes that do not depend on constants alone, which a runtime folds."""
+    """The nodes that depend on more than constants, so that a runtime cannot fold them."""
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
     for node in model.graph.node:
@@ -33,7 +33,10 @@ def running_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def peak_bytes(model: onnx.ModelProto) -> int:
-    """Most bytes of intermediate values that are alive at once, until their last readers."""
+    """Largest number of bytes of intermediate values that are alive at once.
+
+    A value is alive from the node that writes it to the last node that reads it.
+    """
     nodes, sizes = running_nodes(model), value_bytes(model)
     last = {name: place for place, node in enumerate(nodes) for name in reads(node)}
     change = [0] * (len(nodes) + 1)

@@ -1,7 +1,7 @@
 """ONNX Runtime's own operators in numpy, as defined in its ContribOperators.md.
 
-onnx's evaluator has none of them. The gradient cases also compare their outputs with those of ONNX
-Runtime.
+onnx's reference evaluator has none of these operators. The gradient cases also compare the outputs
+with those of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Array = NDArray[Any]
 
 
 class Contributed(OpRun):
-    """Base of the operators of the domain com.microsoft."""
+    """Base class of the operators of the domain com.microsoft."""
 
     op_domain = "com.microsoft"
     op_schema = None  # unlike ONNX's operator of the same name
 
 
 class Gelu(Contributed):
-    """The result is x Φ(x), where Φ is the standard normal distribution."""
+    """The operator x Φ(x) for the distribution function Φ of the standard normal distribution."""
 
     def _run(self, x: Array) -> Any:
         return (x * (1 + np.vectorize(math.erf, otypes=[x.dtype])(x / math.sqrt(2))) / 2,)
@@ -58,7 +58,7 @@ class SkipLayerNormalization(Contributed):
 
 
 class SkipSimplifiedLayerNormalization(Contributed):
-    """SkipLayerNormalization by the root mean square, without a mean."""
+    """SkipLayerNormalization that divides by the root mean square and subtracts no mean."""
 
     def _run(
         self,
@@ -75,7 +75,7 @@ class SkipSimplifiedLayerNormalization(Contributed):
 
 
 class RotaryEmbedding(Contributed):
-    """The second input has the position of each token, or only that of the first token."""
+    """The second input has the position of each token, or only the position of the first token."""
 
     def _run(
         self,
@@ -154,9 +154,9 @@ class GroupQueryAttention(Contributed):
 
 
 class MatMulNBits(Contributed):
-    """The result is x Wᵀ + b, with W [N, K] in blocks of quantized codes.
+    """The operator x Wᵀ + b, with W [N, K] stored as quantized integers in blocks.
 
-    The first code of a byte is in its lowest bits.
+    The first integer of a byte is in the byte's lowest bits.
     """
 
     def _run(  # noqa: PLR0917 - the operator's inputs

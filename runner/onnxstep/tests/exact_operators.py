@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class BatchNormalization(OpRun):
-    """Uses only running statistics outside training, unlike onnx before opset 14."""
+    """Use only running statistics outside training, unlike onnx before opset 14."""
 
     op_domain = ""
 
@@ -58,7 +58,7 @@ class Erf(OpRun):
 
 
 class LRN(OpRun):
-    """Sums the squares of all channels of the window; onnx omits the last channel."""
+    """Sum the squares of all channels of the window; onnx omits the last channel."""
 
     op_domain = ""
 
@@ -71,7 +71,7 @@ class LRN(OpRun):
 
 
 class GlobalMaxPool(OpRun):
-    """The maximum over all positions; onnx adds axes unless there are two spatial axes."""
+    """The maximum over all positions; onnx's result gets additional axes unless x has rank 4."""
 
     op_domain = ""
 
@@ -80,7 +80,7 @@ class GlobalMaxPool(OpRun):
 
 
 class ConvTranspose(OpRun):
-    """Multiplies each element with the kernel and adds the products where they overlap.
+    """Multiply each element by the kernel and add the products where they overlap.
 
     onnx fails for many groups, and for pads that follow from an output shape.
     """

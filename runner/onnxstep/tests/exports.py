@@ -1,4 +1,4 @@
-"""Small models in the form that PyTorch's exporters write: merged, folded and marked tensors."""
+"""Small models as PyTorch's exporters write them: with merged, folded and marked tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) -> onnx.ModelProto:
-    """A model as the tracing exporter writes it, computing y from x, both float[8, 4]."""
+    """A model as the tracing exporter writes it, which computes y from x, both float[8, 4]."""
     ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8, 4]) for name in "xy"]
     initializers = [
         numpy_helper.from_array(np.asarray(a, np.float32), name) for name, a in tensors.items()

@@ -44,7 +44,7 @@ TESTS = Path(__file__).parent
 MODELS = TESTS.parents[2] / "models"
 _PROCESSOR_SECONDS_A_FILE = 10
 _BYTES_A_FILE = 2**30
-# Limits for files that wait without computing, or fill the memory at once.
+# Limits for files that wait without computing, or that fill the memory at once.
 _SECONDS_A_FILE, _ADDRESS_BYTES = 300, 8 * 2**30
 _LONGEST_MESSAGE = 2000
 _NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**20, 2**28, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
@@ -57,9 +57,9 @@ _ATTRIBUTE_FIELDS = {
     onnx.AttributeProto.INTS: "ints",
     onnx.AttributeProto.STRINGS: "strings",
 }
-# Float inputs other than the first become weights.
-# Damage to a long file mostly hits names, and reading it takes seconds.
+# Damage to a long file mostly changes names, and reading such a file takes seconds.
 _SMALL_BYTES = 5_000
+# Models in ONNX's text form; float inputs other than the first become weights.
 _TEXT_MODELS = (
     "g (float[n,2,8,8] x, float[3,2,3,3] w, float[3] s, float[3] b, float[3] m, float[3] v) "
     "=> (float[n,m] y) <int64[2] t = {0, -1}> { c = Conv <pads = [1,1,1,1]> (x, w) "
@@ -94,7 +94,7 @@ _FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = 
 def corpus() -> list[bytes]:
     """Files to damage: committed models, models of many operators, and one with external data.
 
-    The last refers to a file ``data.bin`` in its folder.
+    The model with external data refers to a file ``data.bin`` in its folder.
     """
     texts = [_with_weights(model_of_text(text, functions=_FUNCTIONS)) for text in _TEXT_MODELS]
     small = [path for path in sorted(MODELS.glob("*.onnx")) if _is_small(path)]
@@ -169,7 +169,7 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
-    except Exception:  # changed bytes that protobuf refuses
+    except Exception:  # protobuf refuses the changed bytes
         return data
     places = list(_places(model))
     if places:
@@ -179,7 +179,7 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
 
 
 def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
-    """Change an attribute of the node, or set one that the node leaves at its default."""
+    """Change an attribute of the node, or set an attribute that the node leaves at its default."""
     model = onnx.load_model_from_string(data)
     node, imports = model.graph.node[0], model.opset_import
     opset = next(entry.version for entry in imports if entry.domain == node.domain)
@@ -258,7 +258,7 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
         new = rng.choice(_NUMBERS)
     try:
         assign(new)
-    except (ValueError, TypeError):  # out of the field's range
+    except (ValueError, TypeError):  # the number is out of the field's range
         assign(0)
 
 

@@ -1,8 +1,8 @@
 """The nine light models of the onnx package as weightless training tasks.
 
-In the package their weights are ConstantOfShape nodes, so that all elements of a weight are equal.
-Here they become parameters with distributions that can be trained. The final Softmax is removed,
-since the loss contains it.
+In the package, the weights of these models are ConstantOfShape nodes, so that all elements of a
+weight are equal. Here the weights become parameters with random first values, which can be trained.
+The final Softmax is removed, since the loss contains it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from onnxstep.graphs.parameters import data_inputs, materialise
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))
 _CLASSES = 1000
-# Labels are drawn from these first classes.
+# Labels are drawn from this many first classes.
 _LABELS = 10
-# Repeated batches: a few steps suffice to learn them.
+# Number of batches, which are repeated: a few steps suffice to learn them.
 _BATCHES = 2
 # From this IR version on, an initializer need not be a graph input.
 _WITHOUT_INPUTS_FOR_INITIALIZERS = 4
-# First values by input position of the operators; weights are drawn.
+# First values by operator and input position; weights are drawn.
 _STARTS = {
     ("Conv", 2): 0.0,
     ("Gemm", 2): 0.0,
@@ -62,7 +62,7 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
 
 
 def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
-    """The training step of a model, and its losses over steps on two random batches in turn."""
+    """The training step of a model, and its losses over ``steps`` on two random batches in turn."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
     session = onnxruntime.InferenceSession(

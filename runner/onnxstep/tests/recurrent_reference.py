@@ -1,7 +1,7 @@
 """LSTM, GRU and RNN in numpy, with features that onnx 1.23.2's evaluator ignores.
 
 The evaluator ignores sequence_lens and activations. These classes follow ONNX's definitions, for
-one sequence and one step at a time. The gradient cases also compare their outputs with ONNX
+one sequence and one step at a time. The gradient cases also compare the outputs with ONNX
 Runtime's.
 """
 
@@ -24,16 +24,15 @@ FUNCTIONS: dict[str, Function] = {
 
 
 class Recurrent(OpRun):
-    """Loops over directions, sequences and steps; a subclass defines a step."""
+    """Loop over directions, sequences and steps; a subclass defines a step."""
 
     op_domain = ""
     default: tuple[str, ...] = ()
 
     def step(self, functions: list[Function], z: tuple[Array, Array], *state: Array) -> Any:
-        """Compute the new hidden and cell state of a sequence from the old ones.
+        """Compute the new hidden and cell state of a sequence from the old states.
 
-        ``z`` are the weights W and R and the two biases; ``state`` are the input x
-        and both states.
+        ``z`` are the weights W and R and the two biases; ``state`` are the input x and both states.
         """
         raise NotImplementedError
 
@@ -75,7 +74,7 @@ class LSTM(Recurrent):
     default = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Weights have the gates in the order i, o, f, c."""
+        """Compute the new states; the weights have the gates in the order i, o, f, c."""
         (w, r, w_b, r_b), (f, g, out) = weights, functions
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
         new = f(z_f) * c + f(z_i) * g(z_c)
@@ -88,7 +87,7 @@ class GRU(Recurrent):
     default = ("Sigmoid", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Weights have the gates in the order z, r, h."""
+        """Compute the new hidden state; the weights have the gates in the order z, r, h."""
         (w, r, w_b, r_b), (f, g) = weights, functions
         x_z, x_r, x_n = np.split(w @ x + w_b, 3)
         r_z, r_r, r_n = np.split(r, 3)

@@ -16,7 +16,7 @@ from onnxstep import Accumulation, Carried, TrainingStep
 from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
-# First opset with bfloat16 in every operator's schema.
+# First opset in which every operator's schema has bfloat16.
 OPSET = 22
 _CLASSES = 4
 _PERCEPTRON = """g (float[16,12] x) => (float[16,4] logits)
@@ -73,7 +73,7 @@ def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]
 
 
 class Stepping:
-    """Runs a step again and again, each time with the values that it carries.
+    """Run a step again and again, each time with the values that the last step returned.
 
     ``carried`` has the current values by input name.
     """
@@ -85,14 +85,14 @@ class Stepping:
         self.carried = {c.input: drawn.get(c.input, _filled(c)) for c in step.carried}
 
     def __call__(self, batch: Mapping[str, Array]) -> float:
-        """Take a step and return its loss."""
+        """Run a step on ``batch`` and return its loss."""
         feeds = {**batch, self._step.learning_rate: self._rate, **self.carried}
         got = run(self._evaluator, feeds)
         self.carried = {c.input: got[c.output] for c in self._step.carried}
         return float(got[self._step.loss])
 
     def accumulate(self, accumulation: Accumulation, batch: Mapping[str, Array]) -> None:
-        """Add the gradients of a micro-batch to their sums."""
+        """Add the gradients of a micro-batch to the carried sums of gradients."""
         evaluator = ReferenceEvaluator(accumulation.model)
         feeds = {**batch, **self.carried}
         got = run(evaluator, {name: feeds[name] for name in evaluator.input_names})

@@ -54,7 +54,7 @@ def _data() -> dict[str, Array]:
 
 
 def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
-    """Losses of the steps, and the final adapters, when Adam trains the adapters."""
+    """Losses of the steps, and the adapters at the end, if Adam trains only the adapters."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
     values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
     losses = []
@@ -86,7 +86,7 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
 def test_patterns_choose_the_weights() -> None:
     """Patterns also select weights in a file without weights.
 
-    The adapters are added to the file's list of parameters.
+    The adapters are added to the list of parameters in the metadata.
     """
     model = _model()
     listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}
@@ -127,7 +127,7 @@ def _codes() -> tuple[Array, Array, Array]:
 
 
 def _product(form: str) -> onnx.ModelProto:
-    """A trained product, then one with frozen weights, stored as floats or as 4-bit codes."""
+    """A product with a trained weight, then one with a frozen weight, stored as ``form`` says."""
     codes, scales, weights = _codes()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
@@ -166,7 +166,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """A model with quantized weights has the losses and adapters of one with float weights."""
+    """With quantized weights, losses and adapters equal those with the same weights as floats."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -176,7 +176,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Scales are not trained, and the report counts the quantized numbers instead of the scales."""
+    """Scales are not trained; the report counts the quantized numbers instead of the scales."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

@@ -1,6 +1,6 @@
-"""ONNX's backend test suite agrees with the rules and with docs/operators.md.
+"""ONNX's backend test suite agrees with the gradient rules and with docs/operators.md.
 
-`make operators` writes that page.
+`make operators` writes docs/operators.md.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from oracle.page import PATH, page
 from oracle.suite import suite
 from oracle.support import runs_on_the_cpu
 
-pytestmark = pytest.mark.slow  # judging the suite takes half a minute
-# Tests that no evaluator can judge: their outputs are NaN.
+pytestmark = pytest.mark.slow  # These tests take half a minute.
+# Tests that no evaluator can judge, because their outputs are NaN.
 UNJUDGED = ("test_mod_float_edge_cases",)
 # Tests whose models compute a softmax of masked elements only.
 UNDEFINED = ("test_attention_",)
@@ -28,17 +28,17 @@ def verdicts() -> list[Verdict]:
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """Select the verdicts with this answer; return their reasons by the test's name."""
+    """Select the verdicts whose answer is ``answer``; return their reasons by the test's name."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 
 def test_no_gradient_of_the_suite_is_wrong(verdicts: list[Verdict]) -> None:
-    """Every differentiated test agrees with finite differences."""
+    """In every differentiated test of the suite, the gradient agrees with finite differences."""
     assert named(verdicts, Answer.WRONG) == {}
 
 
 def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
-    """More than a thousand tests are compared, and only known ones cannot be judged."""
+    """More than a thousand tests are compared, and only known tests cannot be judged."""
     assert len(named(verdicts, Answer.CHECKED)) > 1000
     unjudged = named(verdicts, Answer.UNJUDGED)
     assert {name for name in unjudged if not name.startswith(UNJUDGED)} == set()
@@ -53,5 +53,5 @@ def test_what_the_runtime_runs_has_an_answer(verdicts: list[Verdict]) -> None:
 
 
 def test_the_page_is_up_to_date(verdicts: list[Verdict]) -> None:
-    """The committed docs/operators.md equals the page that this run renders."""
+    """The committed docs/operators.md equals the page that the test renders."""
     assert PATH.read_text(encoding="utf-8") == page(verdicts, runs_on_the_cpu(verdicts))

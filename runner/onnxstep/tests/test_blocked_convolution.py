@@ -1,4 +1,4 @@
-"""Convolutions in the blocked layout give the same training steps as in the plain layout."""
+"""Training steps with convolutions in the blocked layout equal steps in the plain layout."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def convolution(
 
 
 def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tuple[str, str]]]:
-    """Outputs of a step with inputs drawn from a fixed seed, and the step's operators."""
+    """Outputs of a training step with inputs from a fixed seed, and the step's operators."""
     step = training_step(
         model, StepOptions(loss="mse", provider=provider, blocked_convolutions=True)
     )
@@ -77,7 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """Loss and trained parameters equal those of the portable step within rounding."""
+    """Loss and trained parameters of a CPU step equal the portable step's within rounding."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A depthwise convolution uses blocks, over all images if a single image does not fill them."""
+    """A depthwise convolution fills blocks with channels of several images if necessary."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -131,7 +131,7 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
     ],
 )
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
-    """A convolution that does not fill blocks stays in the plain layout, and computes the same."""
+    """A convolution that does not fill blocks stays in the plain layout, with equal results."""
     expected, _ = stepped(model, None)
     got, used = stepped(model, "cpu")
     assert DOMAIN not in {domain for domain, _ in used}
@@ -165,7 +165,7 @@ def test_cuda_has_no_blocks() -> None:
 
 @pytest.mark.parametrize(("rank", "window"), [(1, "3"), (3, "2, 2, 2")])
 def test_convolutions_of_other_ranks_stay_plain(rank: int, window: str) -> None:
-    """Convolutions over one or three axes stay in the plain layout, and compute the same."""
+    """Convolutions over one or three axes stay in the plain layout, with equal results."""
     kernel = tuple(int(length) for length in window.split(","))
     sizes = ",".join(["6"] * rank)
     text = f"g (float[16,16,{sizes}] x) => (float[n,m] y) {{ c = Conv (x, w) y = Flatten (c) }}"

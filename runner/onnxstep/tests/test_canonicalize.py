@@ -18,7 +18,7 @@ ONES = np.ones_like(X)
 
 
 def test_the_default_domain_under_its_long_name() -> None:
-    """A model that calls the default domain ai.onnx has the same gradient."""
+    """A model that calls the default domain "ai.onnx" instead of "" has an equal gradient."""
     model = model_of_text("g (float[1,3] x) => (float[1,3] y) { y = Mul(x, x) }")
     del model.opset_import[:]
     model.opset_import.append(helper.make_opsetid("ai.onnx", 18))
@@ -56,7 +56,7 @@ def test_a_body_that_depends_on_types_is_expanded() -> None:
 
 @pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
 def test_constants_however_they_are_written(constant: str) -> None:
-    """Axes are known from a Constant node with any of its attributes."""
+    """The axes of a reduction are known from a Constant node with any of its attributes."""
     model = model_of_text(
         "g (float[1,3] x) => (float[1,1] y) "
         f"{{ a = Constant <{constant}> () y = ReduceMean(x, a) }}"
@@ -67,7 +67,7 @@ def test_constants_however_they_are_written(constant: str) -> None:
 
 @pytest.mark.parametrize("split", ["int64 s = {2}", "int64[2] s = {2, 1}"])
 def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
-    """PyTorch exports chunk and split as a sequence, which is differentiated like a Split."""
+    """PyTorch exports chunk and split as a sequence, whose gradient equals that of a Split."""
     model = model_of_text(
         f"g (float[1,3] x) => (float[1,2] y, float[1,1] z) <{split}, int64 a = {{0}}, "
         "int64 b = {-1}> { p = SplitToSequence <axis = 1> (x, s) "

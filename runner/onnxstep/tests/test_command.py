@@ -31,7 +31,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in its own process."""
+    """Run the command `onnxstep` in a new process."""
     command = [sys.executable, "-m", "onnxstep", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -21,7 +21,7 @@ g (double[2,3] x, double[3] s) => (double[3] y, double[2,3] z)
 
 
 def test_sequences_have_the_slopes_of_finite_differences() -> None:
-    """Tensors that are split into, taken from and joined from sequences have right gradients."""
+    """Splitting into, taking from and joining sequences of tensors have correct gradients."""
     model = model_of_text(SEQUENCES)
     rng = np.random.default_rng(3)
     sources = [value.name for value in model.graph.input]
@@ -42,7 +42,7 @@ def test_sequences_have_the_slopes_of_finite_differences() -> None:
 
 
 def test_a_loop_is_refused() -> None:
-    """The error says that the export should have the loop written out."""
+    """The error for a Loop says that the export should write the loop out."""
     body = "(int64 i, bool c, float[3] a) => (bool d, float[3] e) { d = Identity(c) e = Sin(a) }"
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <int64 n = {2}> "

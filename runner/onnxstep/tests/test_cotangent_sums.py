@@ -1,4 +1,4 @@
-"""A table that an embedding reads and a product uses gets both gradients in one tensor."""
+"""The gradient of a table that an embedding and a product read is a single tensor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxstep.builder import Provider
 from onnxstep.optimizers import Sgd
 
 ROWS, WIDTH = 96, 4
-# Numbers of places below and above the limit of ScatterElements on the CPU.
+# Numbers of looked-up rows below and above the limit for ScatterElements on the CPU.
 PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 
@@ -38,7 +38,7 @@ def tied(read: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize("places", PLACES)
 def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
-    """A step with learning rate 1 subtracts the sum of both gradients from the table."""
+    """A step with learning rate 1 subtracts the gradients of both uses from the table."""
     ids = np.array(PLACES[places])
     model = tied(ids.size)
     w, v = map(numpy_helper.to_array, model.graph.initializer)
@@ -70,7 +70,7 @@ def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: st
 def test_columns_are_summed_by_a_product_on_the_cpu(
     provider: Provider, products: int, shape: tuple[int, ...]
 ) -> None:
-    """The gradient of a bias is the sum over all other axes on either provider."""
+    """The gradient of a bias is the sum over all other axes, with the CPU and the CUDA provider."""
     text = ",".join(map(str, shape))
     model = model_of_text(
         f"g (float[{text}] x, float[4] b) => (float[{text}] y) {{ y = Add(x, b) }}"

@@ -1,4 +1,4 @@
-"""Equations of Einsum have the meaning that numpy gives them."""
+"""Einsum equations have the meaning that numpy gives them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxstep.rules.linear import Equation, parse
     ],
 )
 def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, ...]]) -> None:
-    """An equation means the same after its ellipsis and result are written out."""
+    """An equation with its ellipsis and result written out has numpy's result."""
     rng = np.random.default_rng(1)
     operands = [rng.standard_normal(shape) for shape in shapes]
     read = parse(text, [len(shape) for shape in shapes])

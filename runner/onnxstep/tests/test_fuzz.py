@@ -21,7 +21,7 @@ def fuzz(first: int, count: int) -> dict[str, int]:
 
 
 def test_damaged_files() -> None:
-    """Some files become a step and some are refused at each stage, without any other result."""
+    """Some files become a training step, and some are refused at each stage, without a crash."""
     outcomes = fuzz(0, 160)
     assert sum(outcomes.values()) == 160
     assert outcomes["a training step"] > 5
@@ -32,5 +32,5 @@ def test_damaged_files() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(160, 20_160, 2_000))
 def test_many_damaged_files(first: int) -> None:
-    """Twenty thousand damaged files are refused with an error of ours, or still work."""
+    """Twenty thousand damaged files are refused with an error of onnxstep, or still work."""
     assert sum(fuzz(first, 2_000).values()) == 2_000

@@ -1,4 +1,4 @@
-"""GELU is written as ONNX Runtime fuses it, with equal results."""
+"""GELU is rewritten so that ONNX Runtime fuses it, with equal results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONSTANTS = "<float root = {1.4142135}, float one = {1}, float half = {0.5}>"
 
 
 def gelu(last: str, source: str = "x") -> onnx.ModelProto:
-    """GELU by erf; ``last`` computes y from the sum s."""
+    """GELU of ``source`` by erf; ``last`` are the nodes that compute y from s = 1 + erf(x / √2)."""
     return model_of_text(
         f"g (float[8] x, float[8] z) => (float[8] y) {_CONSTANTS} "
         f"{{ d = Div({source}, root) e = Erf(d) s = Add(e, one) {last} }}"
@@ -37,7 +37,7 @@ def optimized(model: onnx.ModelProto, path: Path) -> set[str]:
     "last", ["h = Mul(half, s) y = Mul(x, h)", "h = Mul(s, half) y = Mul(h, x)"]
 )
 def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
-    """ONNX Runtime fuses the rewritten graph, not the exported one; the results are equal."""
+    """ONNX Runtime fuses the rewritten graph, not the exported graph; the results are equal."""
     model = gelu(last)
     ordered = with_halving_last(model)
     fed = {"x": np.linspace(-4, 4, 8, dtype=np.float32), "z": np.zeros(8, np.float32)}
@@ -56,5 +56,5 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """A product that is no GELU, or whose half another node reads, is not rewritten."""
+    """A product that is not a GELU, or whose half another node reads, is not rewritten."""
     assert with_halving_last(model) == model

@@ -18,14 +18,14 @@ from onnxstep.graphs.loading import load_model_bytes
 from onnxstep.graphs.parameters import materialise
 
 _HALF = TensorProto.FLOAT16
-# Opset, inputs, nodes; the scale of a norm is fed, as in a weightless file, or computed.
+# Opset and nodes of a norm. The scale of the norm is fed, as in a weightless file, or computed.
 _NORMS = {
     "simplified": (17, "n = SimplifiedLayerNormalization <axis = -1> (x, s)"),
     "layer_norm_15": (15, "n = LayerNormalization <axis = -1> (x, s)"),
     "identity": (17, "t = Identity (s) n = SimplifiedLayerNormalization <axis = -1> (x, t)"),
     "relu6": (10, "n = Clip <min = 0.0, max = 6.0> (x)"),
 }
-# A few roundings to 11 bits.
+# Tolerance of a few roundings to 11 bits.
 _TOLERANCE = 0.05
 
 
@@ -36,7 +36,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """Results agree with ONNX Runtime's operator, and the gradient has the type of the file."""
+    """Results of a norm agree with ONNX Runtime's, and the gradient has the type of the file."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
@@ -66,7 +66,7 @@ def test_squares_of_large_numbers_do_not_overflow() -> None:
 
 
 def test_rows_of_a_half_table_are_added_up() -> None:
-    """A half embedding's gradient is summed in float32: the CPU cannot scatter half numbers."""
+    """The gradient of a half embedding is summed in float32: the CPU cannot scatter half."""
     model = _loaded(17, "y = Gather (e, i)", "float16[5,2] e, int64[3] i", "float16[3,2] y")
     feeds = {
         "e": np.zeros((5, 2), np.float16),
@@ -88,7 +88,7 @@ def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
     )
     model.graph.initializer.append(tensor)
     step = training_step(model, StepOptions(loss="mse", **settings))  # type: ignore[arg-type]
-    # A scale small enough to keep the scaled loss within half's range.
+    # The scale is so small that the scaled loss stays within half's range.
     initial = {c.input: 64.0 if c.input == "loss_scale" else c.fill for c in step.carried}
     feeds = {c.input: np.full(c.shape, initial[c.input], np.float32) for c in step.carried}
     feeds |= {"x": np.ones((2, 3), np.float16), "target": np.zeros((2, 4), np.float16)}
@@ -102,7 +102,7 @@ def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_rule_runs_in_half_precision(family: object) -> None:
-    """If ONNX Runtime runs an operator in half, its gradient runs and is close to float32's."""
+    """If ONNX Runtime runs an operator in half, its half gradient is close to the float32 one."""
     cases = [case for case in family.CASES if not case.runtime_flaw]  # type: ignore[attr-defined]
     compared = [_half_gradients_agree(case) for case in cases]
     assert all(agrees is not False for agrees in compared)

@@ -1,4 +1,4 @@
-"""Masks of Dropout on the CPU are as good as chance, and the gradient uses the forward mask."""
+"""Masks of Dropout on the CPU look random, and the gradient uses the mask of the forward pass."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from onnxstep.passes import lower, prepare
 from onnxstep.passes.training_mode import in_training_mode
 
 Mask = NDArray[np.bool_]
-# Of a test on chance itself, one in a million fails.
+# A truly random mask fails a test with probability one in a million.
 LEAST_P = 1e-6
 SHAPES = ((128, 512), (32, 512), (16, 8, 12, 12), (1, 4096), (4096, 1))
 
 
 def masks_of(shape: tuple[int, ...], ratio: float, seed: int | None, runs: int) -> Iterator[Mask]:
-    """The masks of two layers of one shape, [2, rows, columns], of each run of a session."""
+    """Yield for each of ``runs`` the masks [2, rows, columns] of two equal Dropout layers."""
     sizes = ",".join(map(str, shape))
     model = model_of_text(
         f"g (float[{sizes}] x) => (float[{sizes}] a, float[{sizes}] b) <float r = {{{ratio}}}> "
@@ -55,7 +55,7 @@ def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]
 
 
 def assert_chance(deviations: NDArray[np.float64]) -> None:
-    """Assert that standardised deviations are explained by chance (chi-square test, two-sided)."""
+    """Assert that standardised deviations are random (two-sided chi-square test)."""
     chance = stats.chi2(deviations.size)
     total = float(np.sum(deviations**2))
     assert min(chance.cdf(total), chance.sf(total)) > LEAST_P, (total, deviations.size)
@@ -64,7 +64,7 @@ def assert_chance(deviations: NDArray[np.float64]) -> None:
 @pytest.mark.parametrize("ratio", [0.1, 0.2, 0.5, 0.8])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_masks_are_uniform_and_independent(shape: tuple[int, ...], ratio: float) -> None:
-    """Shares by run, row and column, and pairs of positions, runs and layers are as by chance."""
+    """Kept shares by run, row and column, and pairs of positions, runs and layers, look random."""
     stays = 1 - ratio
     masks = np.stack(list(masks_of(shape, ratio, 5, 60)))
     for axes in ((2, 3), (0, 1, 2), (0, 1, 3)):
@@ -91,7 +91,7 @@ def test_corners_of_rectangles_are_independent(down: int, right: int) -> None:
 
 
 def test_masks_follow_the_seed() -> None:
-    """Sessions with a seed repeat their masks; layers, other seeds and no seed draw other masks."""
+    """Sessions with equal seeds repeat their masks; other layers, seeds and runs differ."""
     first, again, other, free = (
         np.stack(list(masks_of((8, 32), 0.5, seed, 3))) for seed in (0, 0, 1, None)
     )
@@ -101,7 +101,7 @@ def test_masks_follow_the_seed() -> None:
 
 
 def test_the_gradient_is_that_of_the_mask() -> None:
-    """A step's update equals that of a model which multiplies by the same mask, to the last bit."""
+    """A step's update equals, to the last bit, that of a model that multiplies by the mask."""
     weights = "<float[4,3] w = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,0.1,0.2}, float r = {0.25}>"
     dropped = model_of_text(
         f"g (float[8,4] x) => (float[8,3] y) {weights} "
@@ -138,7 +138,7 @@ def test_the_gradient_is_that_of_the_mask() -> None:
 
 @pytest.mark.parametrize("provider", [None, "cuda"])
 def test_other_providers_keep_dropout(provider: Provider | None) -> None:
-    """Steps that are portable or for CUDA have ONNX's operator."""
+    """Portable steps and steps for CUDA keep ONNX's Dropout operator."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,4] y) <float[4] w = {1,2,3,4}, float r = {0.25}> "
         "{ a = Dropout(x, r) y = Mul(a, w) }"

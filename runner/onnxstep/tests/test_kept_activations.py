@@ -41,7 +41,7 @@ def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:
 
 
 def layers(middle: str) -> onnx.ModelProto:
-    """A model of two products of equal width, with nodes from p to h between them."""
+    """A model of two matrix products of equal width, with the nodes ``middle`` between p and h."""
     units = ", ".join(["1"] * WIDTH)
     weights = ", ".join(["0.1"] * WIDTH * WIDTH)
     return model_of_text(
@@ -53,7 +53,7 @@ def layers(middle: str) -> onnx.ModelProto:
     )
 
 
-# In addition the loss keeps the difference of outputs and targets: one block.
+# The loss adds one block: the difference of outputs and targets.
 LOSS = 1.0
 
 
@@ -76,7 +76,7 @@ LOSS = 1.0
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
     """The backward pass reads as many activations as the formula of each gradient needs.
 
-    The input of a rectifier is not stored, a mask takes one byte per element, and a normalization
+    A rectifier does not store its input, and a mask takes one byte per element. A normalization
     stores its input or its centred input, not both.
     """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

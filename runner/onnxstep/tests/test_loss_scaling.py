@@ -14,7 +14,7 @@ from onnxstep.builder import Builder
 from onnxstep.mixed_precision import all_finite
 from reference_steps import Stepping, batches, perceptron
 
-# Large enough that the first fp16 gradients overflow, but not after a few halvings.
+# This scale makes the first fp16 gradients overflow; after a few halvings they do not.
 TOO_LARGE = LossScaling(initial=2.0**24)
 
 
@@ -29,7 +29,7 @@ def stepping(scaling: LossScaling | None, optimizer: str = "adam", **settings: o
 
 
 def test_an_overflow_is_skipped() -> None:
-    """Weights, moments and step count keep every bit, and the scale halves."""
+    """After an overflow, weights, moments and step count keep every bit, and the scale halves."""
     step = stepping(TOO_LARGE)
     before = dict(step.carried)
     loss = step(next(batches(perceptron())))
@@ -43,7 +43,7 @@ def test_an_overflow_is_skipped() -> None:
 
 
 def test_training_goes_on_after_overflows() -> None:
-    """The first few of 60 steps are skipped; the losses of the others are close to fp32's."""
+    """The first few of 60 steps are skipped; the losses of the others are close to fp32 losses."""
     step, data = stepping(TOO_LARGE), itertools.islice(batches(perceptron()), 60)
     exact = Stepping(
         training_step(perceptron(), StepOptions(optimizer="adam")), perceptron(), 0.002
@@ -62,7 +62,7 @@ def test_training_goes_on_after_overflows() -> None:
 
 
 def test_good_steps_let_the_scale_grow() -> None:
-    """The scale doubles after three consecutive good steps, and the count starts again."""
+    """The scale doubles after three consecutive finite steps, and the count starts again."""
     step = stepping(LossScaling(initial=8.0, growth_interval=3))
     scales = []
     for batch in itertools.islice(batches(perceptron()), 7):
@@ -74,7 +74,7 @@ def test_good_steps_let_the_scale_grow() -> None:
 
 
 def test_the_scale_never_becomes_infinite() -> None:
-    """The scale stays at float32's largest power of two after further good steps."""
+    """The scale stays at float32's largest power of two after further finite steps."""
     scaling = LossScaling(initial=2.0**127, growth_interval=1)
     step = Stepping(
         training_step(perceptron(), StepOptions(precision="fp32", loss_scaling=scaling)),
@@ -102,14 +102,14 @@ def test_a_power_of_two_changes_nothing_in_fp32() -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_has_the_range_of_fp32_is_not_scaled(precision: str) -> None:
-    """Steps in fp32 and bf16 have no loss scale and skip nothing."""
+    """Steps in fp32 and bf16 have no loss scale and skip no update."""
     step = training_step(perceptron(), StepOptions(precision=precision))  # type: ignore[arg-type]
     assert step.state == ()
     assert not [node for node in step.model.graph.node if node.op_type == "Where"]
 
 
 def test_an_overflow_in_a_micro_batch_skips_the_update() -> None:
-    """An overflow in a micro-batch skips the update, and the sums are still reset."""
+    """An overflow in a micro-batch skips the update, and the sums of gradients are still reset."""
     parts = training_step(
         perceptron(8), StepOptions(precision="fp16", micro_batches=2, loss_scaling=TOO_LARGE)
     )
@@ -130,7 +130,7 @@ def test_an_overflow_in_a_micro_batch_skips_the_update() -> None:
     [(3.0e4, True), (1e18, True), (np.inf, False), (-np.inf, False), (np.nan, False)],
 )
 def test_one_bad_number_is_found(number: float, finite: bool) -> None:
-    """A single infinite or NaN element in one of two tensors is detected on ONNX Runtime."""
+    """ONNX Runtime detects a single infinite or NaN element in one of two tensors."""
     op = Builder([helper.make_opsetid("", 18)], 8)
     gradients = {
         "a": op.input("a", (2, 3), TensorProto.FLOAT),

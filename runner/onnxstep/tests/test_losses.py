@@ -103,7 +103,7 @@ CASES = {
 def graph_of(
     rule: LossFunction, shape: tuple[int, ...], opset: int = 18, elem_type: int = TensorProto.DOUBLE
 ) -> onnx.ModelProto:
-    """A model that computes the loss and its cotangent from output and target."""
+    """A model that computes a loss and its gradient at the output, from output and target."""
     op = Builder([helper.make_opsetid("", opset)], 10)
     value = op.input("output", shape, elem_type)
     wanted = rule.target_of(value)
@@ -116,7 +116,7 @@ def graph_of(
 @pytest.mark.parametrize("opset", [16, 18, 21])
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
-    """The value is that of PyTorch's formula, and the cotangent its slope in a random direction."""
+    """The loss equals PyTorch's formula; its gradient equals the slope in a random direction."""
     rule, target, expected = CASES[name]
     model = ReferenceEvaluator(graph_of(rule, LOGITS.shape, opset))
     feeds = {"output": LOGITS, "target": target}
@@ -138,7 +138,7 @@ def test_the_models_own_output_is_its_loss() -> None:
 
 
 def test_large_logits_do_not_overflow() -> None:
-    """Scores of a thousand give finite losses and gradients."""
+    """Class scores of a thousand give finite losses and gradients."""
     model = graph_of(SoftmaxCrossEntropy(), LOGITS.shape, elem_type=TensorProto.FLOAT)
     got = run(model, {"output": (LOGITS * 1000).astype(np.float32), "target": CLASSES})
     assert all(np.isfinite(array).all() for array in got.values())

@@ -29,7 +29,7 @@ def types(step: TrainingStep) -> dict[str, int]:
 
 
 def losses(precision: str, model: onnx.ModelProto, optimizer: str, rate: float) -> np.ndarray:
-    """The losses of 100 steps in this precision on the reference evaluator."""
+    """The losses of 100 steps in ``precision`` on the reference evaluator."""
     step = training_step(model, StepOptions(optimizer=optimizer, precision=precision))  # type: ignore[arg-type]
     stepping = Stepping(step, model, rate)
     return np.array([stepping(batch) for batch in itertools.islice(batches(model), 100)])
@@ -46,7 +46,7 @@ def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
 
 @pytest.mark.parametrize("precision", ["fp16", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) -> None:
-    """Losses of a convolutional network with batch statistics agree with fp32's within 2 %."""
+    """Losses of a convolutional network with batch statistics are within 2 % of the fp32 losses."""
     exact = losses("fp32", convolutional(), "sgd", 0.02)
     half = losses(precision, convolutional(), "sgd", 0.02)
     assert exact[-10:].mean() < exact[:10].mean() / 2
@@ -60,7 +60,7 @@ def test_products_are_half_and_sums_are_not(precision: str) -> None:
     onnx.checker.check_model(step.model, full_check=True)
     value_types = types(step)
     products = Counter((n.op_type, value_types[n.output[0]]) for n in step.model.graph.node)
-    # The CUDA provider transposes convolutions in fp16 and fp32 only.
+    # The CUDA provider has transposed convolutions only in fp16 and fp32.
     heavy = HEAVY - ({"ConvTranspose"} if precision == "bf16" else set())
     assert {kind for op, kind in products if op in heavy} == {TYPE_OF_PRECISION[precision]}
     wide = {"ReduceSum", "ReduceMean", "LogSoftmax", "Exp", "Sqrt", "Pow"}
@@ -90,7 +90,7 @@ def test_stored_weights_stay_masters_when_frozen() -> None:
 
 
 def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
-    """Conv has no bfloat16 at opset 18, so it and its gradients are fp32 and dense layers half."""
+    """Conv has no bfloat16 at opset 18, so it and its gradients are fp32; dense layers are half."""
     step = training_step(convolutional(18), StepOptions(precision="bf16"))
     value_types = types(step)
     products = {

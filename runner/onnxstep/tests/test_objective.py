@@ -1,4 +1,4 @@
-"""A loss of several terms is their weighted sum, and so is its gradient."""
+"""A loss of several terms is their weighted sum; so is its gradient."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MAIN, SIDE = Term("softmax_cross_entropy", "logits"), Term("mse", "side", weight
 
 
 def moved(terms: list[Term], data: dict) -> dict:
-    """The loss of these terms, and the change of each parameter by a step with learning rate 1."""
+    """The loss of ``terms``, and the change of each parameter by a step with learning rate 1."""
     model = model_of_text(TWO_HEADS)
     step = training_step(model, StepOptions(loss=terms))
     weights = materialise(model)
     feeds = {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights}
     names = {info.name for info in step.model.graph.input}
     got = run(step.model, {name: value for name, value in feeds.items() if name in names})
-    # A term alone may leave a parameter untrained.
+    # A single term may leave a parameter untrained.
     moves = {n: got[f"{n}.next"] - weights[n] for n in weights if f"{n}.next" in got}
     return {"loss": got["loss"], **moves}
 
@@ -68,7 +68,7 @@ def test_the_gradient_of_several_terms_is_their_slope() -> None:
 
 
 def test_two_terms_may_share_an_output() -> None:
-    """Two terms of the same output have separate targets, and both gradients reach it."""
+    """Two terms of one output have separate targets, and both gradients reach the output."""
     pair = [Term("mse", "side"), Term("l1", "side", weight=2.0)]
     sum_of_terms = moved(pair, {"target": WIDE, "target_2": WIDE})
     first = moved(pair[:1], {"target": WIDE})
@@ -91,7 +91,7 @@ def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
 
 
 def test_no_term_is_no_loss() -> None:
-    """An empty list of terms, and a list together with an output, are refused."""
+    """An empty list of terms, and a list of terms together with an output, are refused."""
     for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
         with pytest.raises(ModelError, match="at least one term, each with its own output"):
             training_step(model_of_text(TWO_HEADS), StepOptions(**arguments))

@@ -82,7 +82,7 @@ def adamw(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The part that Adam and AdamW share; ``step`` counts from 1, for the bias correction."""
+    """The update that Adam and AdamW share; ``step`` counts from 1, for the bias correction."""
     states[0] = 0.9 * states[0] + 0.1 * g
     states[1] = 0.999 * states[1] + 0.001 * g**2
     denominator = np.sqrt(states[1]) / np.sqrt(1 - 0.999**step) + 1e-8
@@ -90,7 +90,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
-    """An update of a parameter as a model, and its carried values."""
+    """A model that updates a parameter, and the values that the model carries."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")
     rate = op.input("rate", (), TensorProto.FLOAT)

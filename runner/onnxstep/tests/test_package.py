@@ -20,6 +20,6 @@ def test_every_name_is_there() -> None:
 
 
 def test_its_errors_load_neither_onnx_nor_numpy() -> None:
-    """Importing the errors does not import onnx or numpy."""
+    """Importing ``onnxstep.errors`` does not import onnx or numpy."""
     code = "import sys, onnxstep.errors; sys.exit('onnx' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

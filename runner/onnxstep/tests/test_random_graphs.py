@@ -22,13 +22,13 @@ from oracle.slope import NotSmoothError, Slopes, slopes
 Shape = tuple[int, ...]
 _STEP = 1e-5
 _TOLERANCE = 1e-6
-# Repeated squares and quotients by small numbers exceed the precision of differences.
+# Larger values, from repeated squares or quotients by small numbers, make differences inexact.
 _LARGEST = 30.0
 
 
 @dataclass
 class Drawn:
-    """A graph under construction: nodes, constants, and the shape of each float value."""
+    """A random graph under construction: nodes, constants, and the shape of each float value."""
 
     choose: Callable[[st.SearchStrategy[int]], int]
     shapes: dict[str, Shape] = field(default_factory=dict)
@@ -36,11 +36,11 @@ class Drawn:
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
     def pick(self, names: Sequence[str]) -> str:
-        """Draw a name."""
+        """Draw one of ``names``."""
         return names[self.choose(st.integers(0, len(names) - 1))]
 
     def number(self, low: int, high: int) -> int:
-        """Draw a number from low to high, both included."""
+        """Draw an integer from ``low`` to ``high``, both included."""
         return self.choose(st.integers(low, high))
 
     def add(self, op_type: str, inputs: Sequence[str], shape: Shape, **attributes: object) -> str:
@@ -74,7 +74,7 @@ def binary(graph: Drawn, x: str) -> None:
 
 
 def quotient(graph: Drawn, x: str) -> None:
-    """Append a division whose divisor stays away from zero."""
+    """Append a division by a divisor that is not close to zero."""
     below = graph.add("Sigmoid", [x], graph.shapes[x])
     graph.add("Div", [x, below], graph.shapes[x])
 
@@ -101,7 +101,7 @@ def product(graph: Drawn, x: str) -> None:
 
 
 def reshape(graph: Drawn, x: str) -> None:
-    """Append a reshape to a vector, or a further axis of length 1."""
+    """Append a reshape to a vector, or an additional axis of length 1."""
     shape = graph.shapes[x]
     if graph.number(0, 1):
         graph.add("Reshape", [x, graph.ints(-1)], (int(np.prod(shape)),))
@@ -151,7 +151,7 @@ def _broadcast(a: Shape, b: Shape) -> bool:
 
 @st.composite
 def models(draw: st.DrawFn) -> onnx.ModelProto:
-    """Draw a float64 model of about a dozen nodes; outputs are the last value and another."""
+    """Draw a float64 model of about a dozen nodes; outputs are the last value and another value."""
     shapes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
     graph = Drawn(draw)
     inputs = {f"x{index}": draw(shapes) for index in range(draw(st.integers(1, 3)))}
@@ -192,7 +192,7 @@ def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
 
 
 def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """The slopes of the model; rejects the example if it has a kink within the step."""
+    """The slopes of the model; rejects the example if the model has a kink within the step."""
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)
@@ -203,7 +203,7 @@ def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int
 @settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
-    """The product v · VJP(u) of each input equals the central difference of u · f along v."""
+    """For each input, v · VJP(u) equals the central difference of u · f along v."""
     rng = np.random.default_rng(seed)
     inputs = {
         value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])

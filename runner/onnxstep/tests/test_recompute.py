@@ -1,4 +1,4 @@
-"""Recomputing segments reduces the memory of a step and changes nothing else."""
+"""Recomputing segments reduces the memory of a training step and changes nothing else."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
 
 
 def test_the_second_computation_survives_the_session(tmp_path) -> None:
-    """Recomputed nodes differ from the first ones, so ONNX Runtime does not merge them."""
+    """Recomputed nodes differ from the original nodes, so ONNX Runtime does not merge them."""
     plain, again = steps(chain(CHAINS["elementwise"]))
     counts = []
     for step in (plain, again):
@@ -126,7 +126,7 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """Weights of four bits are recomputed from delayed scales, as 4-bit codes have no Reshape."""
+    """Weights of four bits are recomputed from delayed scales, as 4-bit tensors have no Reshape."""
     width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"

@@ -172,7 +172,7 @@ def test_a_seed_repeats_the_masks() -> None:
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
-    """The one-line error names the wrong argument and lists or suggests right ones."""
+    """The one-line error names the wrong argument and lists or suggests valid values."""
     with pytest.raises(ModelError, match=demand):
         training_step(
             model_of_text(LINEAR), StepOptions(**{"dimensions": {"batch": 8}, **arguments})
@@ -180,7 +180,7 @@ def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
 
 
 def test_a_model_with_two_outputs_needs_a_name() -> None:
-    """A model with two float outputs is refused unless ``output`` names one."""
+    """A model with two float outputs is refused unless ``output`` names an output."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Neg(x) z = Exp(x) }"
     )
@@ -189,7 +189,7 @@ def test_a_model_with_two_outputs_needs_a_name() -> None:
 
 
 def test_gradients_are_clipped_by_their_global_norm() -> None:
-    """If the bound is small, the norm of all updates is the learning rate times the bound."""
+    """With a small bound, the norm of all updates is the learning rate times the bound."""
     model = model_of_text(LINEAR)
     free = training_step(model, StepOptions(dimensions={"batch": 8}))
     step = training_step(model, StepOptions(dimensions={"batch": 8}, clip_norm=0.01))
@@ -203,7 +203,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
 
 
 def test_micro_batches_add_up_to_the_whole_batch() -> None:
-    """Two accumulated halves update the parameters like the whole batch, and reset the sums."""
+    """Two micro-batches update the parameters like the whole batch, and the sums are reset."""
     model = model_of_text(LINEAR)
     whole = training_step(model, StepOptions(optimizer=Momentum(), dimensions={"batch": 8}))
     half = training_step(
@@ -223,7 +223,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A step for the CPU uses MaxUnpool, which CUDA lacks, and equals a step for any provider."""
+    """A step for the CPU uses MaxUnpool, which CUDA lacks, and equals the portable step."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "
@@ -308,7 +308,7 @@ def test_a_frozen_body_takes_no_backward_nodes() -> None:
     """Parameters frozen by a pattern have no gradient, state or backward nodes.
 
     Only four matrix products remain: two in the body and one in the head, forward, and one for the
-    head's gradient.
+    gradient of the head.
     """
     model = deep()
     step = training_step(model, StepOptions(optimizer="adam", freeze=["body_*"]))
@@ -322,7 +322,7 @@ def test_a_frozen_body_takes_no_backward_nodes() -> None:
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
 def test_weight_decay_spares_what_is_named(optimizer: str) -> None:
-    """Parameters in ``no_weight_decay`` are updated without decay, all others with it."""
+    """Parameters in ``no_weight_decay`` are updated without decay, all others with decay."""
     model = deep()
     rule = replace(OPTIMIZERS[optimizer], weight_decay=0.3)
     plain = replace(OPTIMIZERS[optimizer], weight_decay=0.0)
@@ -353,13 +353,13 @@ def _first(step: TrainingStep, model: onnx.ModelProto) -> dict:
     ],
 )
 def test_a_pattern_that_matches_nothing_is_refused(arguments: dict, message: str) -> None:
-    """A pattern that matches no parameter is refused, with the choices."""
+    """The error for a pattern that matches no parameter lists the choices."""
     with pytest.raises(ModelError, match=message):
         training_step(deep(), StepOptions(**arguments))
 
 
 def test_the_order_of_the_nodes_is_the_same_in_every_process() -> None:
-    """Nodes follow the order of the parameters, not that of a hash table."""
+    """Nodes follow the order of the parameters, not the order of a hash table."""
     names = [f"w{index}" for index in range(12)]
     stored = ", ".join(f"float[3] {name} = {{0.1, 0.2, 0.3}}" for name in names)
     first = " ".join(f"a{i} = Add({f'a{i - 1}' if i else 'x'}, {n})" for i, n in enumerate(names))

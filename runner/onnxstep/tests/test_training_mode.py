@@ -1,6 +1,6 @@
 """BatchNormalization trains as in PyTorch: with batch statistics and running statistics.
 
-benchmarks/batch_normalization_against_pytorch.py wrote the reference numbers, PyTorch's in float64.
+benchmarks/batch_normalization_against_pytorch.py wrote PyTorch's reference numbers, in float64.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
 
 
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
-    """Losses and statistics in float64 are PyTorch's; only the learning rate is rounded."""
+    """Losses and statistics in float64 equal PyTorch's; only the learning rate is rounded."""
     model = network(np.float64)
     step = training_step(model)
     losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)
@@ -116,7 +116,7 @@ def test_twenty_steps_in_float64_are_pytorchs() -> None:
 
 @pytest.mark.parametrize("opset", [13, 14, 18])
 def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
-    """Losses in float32 and the held-out loss are PyTorch's for every version of the operator."""
+    """Losses in float32 and the held-out loss equal PyTorch's for every version of the operator."""
     model = network(opset=opset)
     step = training_step(model)
     losses, after = trained(step, model, np.float32, session(step.model))
@@ -132,7 +132,7 @@ def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
 
 
 def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
-    """A file in training form gives the same step and evaluation as one in inference form."""
+    """Files in training form and in inference form give equal steps and evaluations."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -173,7 +173,7 @@ def test_running_statistics_are_state_and_not_parameters() -> None:
 
 
 def test_a_frozen_statistic_keeps_the_written_form() -> None:
-    """Freezing a running mean keeps its layer in inference form, and only this layer."""
+    """Freezing a running mean keeps its layer, and no other layer, in inference form."""
     step = training_step(network(), StepOptions(freeze=["norm1_running_mean"]))
     assert step.state == ("norm2_running_mean", "norm2_running_var")
     remaining = [n for n in step.model.graph.node if n.op_type == "BatchNormalization"]
@@ -194,7 +194,7 @@ SHARED = """g (float[4,3] x) => (float[4,3] y)
 
 
 def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
-    """The second use of a layer continues from the statistics that the first one updated."""
+    """The second use of a layer continues from the statistics that the first use updated."""
     model = model_of_text(SHARED)
     step = training_step(model)
     assert step.state == ("m", "v")
@@ -210,7 +210,7 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
 
 
 def test_statistics_that_are_computed_are_not_carried() -> None:
-    """Statistics that the graph computes are no state, and training uses batch statistics."""
+    """Statistics that the graph computes are not state, and training uses batch statistics."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
     step = training_step(
@@ -252,7 +252,7 @@ def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str)
 def test_without_running_statistics_a_batch_goes_by_its_own(
     exporter: str, rematerialise: Rematerialisation
 ) -> None:
-    """Exports with track_running_stats=False have no state and PyTorch's losses."""
+    """Exports with track_running_stats=False have no state, and their losses equal PyTorch's."""
     model = onnx.load(FAULTS / f"bn_no_running_stats_{exporter}.onnx")
     step = training_step(model, StepOptions(rematerialise=rematerialise))
     assert step.state == ()
@@ -265,7 +265,7 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
         loss, *after = evaluate(names, {**feeds, "learning_rate": rate, **carried})
         losses.append(float(loss))
         carried = {c.input: value for c, value in zip(step.carried, after, strict=True)}
-    # PyTorch 2.13: the same weights and data, SGD at 0.1.
+    # PyTorch 2.13 with equal weights and data, SGD with learning rate 0.1.
     expected = [1.2452272, 0.0410627, 0.0289222, 0.0233458, 0.0198665]
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
     evaluated = run(evaluation_graph(model), {**feeds, **materialise(model)})
@@ -323,7 +323,7 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """On the CPU the step of large images equals the portable step within rounding."""
+    """For large images, the CPU step equals the portable step within rounding."""
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

@@ -1,4 +1,4 @@
-"""Unrolled LSTM layers give the same training steps as ONNX Runtime's operator."""
+"""Training steps with unrolled LSTM layers equal steps with ONNX Runtime's LSTM operator."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def layer(
 
 
 def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str]]:
-    """Outputs of a step with inputs drawn from a fixed seed, and the step's operators."""
+    """Outputs of a training step with inputs from a fixed seed, and the step's operators."""
     step = training_step(model, StepOptions(loss="mse", provider=provider))
     rng = np.random.default_rng(7)
     feeds = {
@@ -92,5 +92,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """An LSTM with other activations or with lengths is not unrolled, and computes the same."""
+    """An LSTM with other activations or with lengths is not unrolled, and has equal results."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

@@ -33,7 +33,7 @@ _PLAIN: Sequence[tuple[str, range, Shape, Shape]] = [
     ("MaxPool <kernel_shape = [2, 2]> (x)", range(7, 13), _IMAGE, (1, 2, 3, 4)),
     ("DepthToSpace <blocksize = 2> (x)", range(7, 13), (1, 4, 2, 3), (1, 1, 4, 6)),
 ]
-# Factors that round differently down and up, along one axis, both, and in opposite directions.
+# Factors that round differently down and up: along one axis, along both, in opposite directions.
 _FACTORS = [(2, 2), (1.5, 1.7), (0.5, 0.6), (0.45, 0.7), (2, 0.6), (0.3, 1.5)]
 
 

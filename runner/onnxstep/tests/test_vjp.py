@@ -52,7 +52,7 @@ def test_one_value_as_both_inputs_of_a_node() -> None:
 
 
 def test_an_initializer_can_be_differentiated() -> None:
-    """A stored weight can have a gradient like an input."""
+    """A stored weight can have a gradient, as an input can."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
     )
@@ -72,7 +72,7 @@ def test_what_nothing_depends_on_has_zero_gradient() -> None:
 
 
 def test_an_output_that_is_an_input() -> None:
-    """The gradient of an input that the model returns unchanged is its cotangent."""
+    """The gradient of an input that the model returns unchanged equals the output's cotangent."""
     model = model_of_text("g (float[3] x) => (float[3] y) { y = Identity(x) }")
     got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": 5 * ONES})
     np.testing.assert_allclose(got["x_gradient"], 5 * ONES)
@@ -108,7 +108,7 @@ def test_old_opsets_are_brought_up() -> None:
 
 
 def test_symbolic_dimensions_are_bound() -> None:
-    """A symbolic dimension gets its size; without a size the error names it."""
+    """A symbolic dimension gets its size; the error for a missing size names the dimension."""
     model = model_of_text("g (float[batch,3] x) => (float[batch,3] y) { y = Neg(x) }")
     assert (
         vjp_graph(model, ["x"], {"batch": 4})
@@ -135,7 +135,7 @@ def test_dropout_in_training_form_uses_the_forward_mask() -> None:
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
-    """A mode that is fed at run time applies to the gradient too."""
+    """A training mode that is fed at run time applies to the gradient too."""
     model = model_of_text(
         "g (float[64] x, bool mode) => (float[64] y) <float ratio = {0.25}> "
         "{ y = Dropout(x, ratio, mode) }"
@@ -320,7 +320,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """Positions that a graph computes from its own shapes become constants."""
+    """Positions that a graph computes only from shapes become constants."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
@@ -343,7 +343,7 @@ def test_places_in_a_detector_are_no_weights() -> None:
 
 @pytest.mark.parametrize("flag", [2, -1])
 def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
-    """Every transpose flag except zero transposes, as in ONNX Runtime."""
+    """Every value of transA and transB except zero transposes, as in ONNX Runtime."""
     model = model_of_text(
         "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
     )
@@ -397,7 +397,7 @@ def test_declared_values_without_a_node_are_left_out() -> None:
 
 
 def test_more_operands_than_a_shape_has_sizes() -> None:
-    """A Concat of a hundred operands has a gradient for each of them."""
+    """A Concat of a hundred operands has a gradient for each operand."""
     names = [f"w{index}" for index in range(100)]
     stored = ", ".join(f"float[1,2] {name} = {{1, 2}}" for name in names)
     model = model_of_text(

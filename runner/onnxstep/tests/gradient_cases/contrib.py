@@ -1,4 +1,4 @@
-"""Gradient cases of ONNX Runtime's own operators, at least one for each form of a rule."""
+"""Gradient cases of ONNX Runtime's own operators, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case whose inputs are in the order of ``shapes``, or at these ``places`` if given."""
+    """A case whose inputs are in the order of ``places``, or of ``shapes`` by default."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:

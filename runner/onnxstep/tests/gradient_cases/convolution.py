@@ -1,4 +1,4 @@
-"""Gradient cases of convolution, at least one for each form of a rule."""
+"""Gradient cases of convolution, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CASES = [
     Case("Conv", {"x": (2, 3, 5, 5), "w": (3, 1, 3, 3)}, {"group": 3}, name="depthwise"),
     Case("Conv", {"x": (2, 3, 5, 5), "w": (6, 1, 3, 3)}, {"group": 3}, name="depthwise_twice"),
     Case("Conv", {"x": (2, 3, 4, 4), "w": (2, 3, 1, 1)}, name="pointwise"),
-    # Kernels too large for patches by one-hot kernels.
+    # Kernels that are too large for patches by one-hot kernels.
     Case("Conv", {"x": (2, 1, 600), "w": (2, 1, 520)}, {"strides": [9]}, name="long_kernel"),
     Case(
         "Conv",

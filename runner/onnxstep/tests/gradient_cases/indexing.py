@@ -1,4 +1,4 @@
-"""Gradient cases of reading and writing at indices, at least one for each form of a rule."""
+"""Gradient cases of reading and writing at indices, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradient_check import Array, Case, ints
 REPEATED = ints(2, 0, 2, -1)
 GRID = np.array([[1, 0, 1], [-1, 1, 1]])
 ELEMENTS = np.array([[2, 0, 2, -1], [1, 1, -3, 0]])
-# Two places of a matrix [3, 4], and three of which two are the same.
+# Two indices into a matrix [3, 4], and three indices of which two are equal.
 DISTINCT = np.array([[0, 1], [-1, 3]])
 TWICE = np.array([[0, 1], [2, 3], [0, -3]])
 

@@ -1,4 +1,4 @@
-"""Gradient cases of arithmetic and elementary functions, at least one for each form of a rule."""
+"""Gradient cases of arithmetic and elementary functions, at least one for each branch of a rule."""
 
 from __future__ import annotations
 

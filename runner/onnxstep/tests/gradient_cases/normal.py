@@ -1,4 +1,4 @@
-"""Gradient cases of normalization and regularization, at least one for each form of a rule."""
+"""Gradient cases of normalization and regularization, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CASES = [
         Case("InstanceNormalization", {"x": shape, **CHANNELS}, opset=opset)
         for shape, opset in (((2, 3, 2, 3), 17), ((2, 3, 4), 22))
     ),
-    # onnx 1.23.2 sums LRN over as many channels as examples, so both are equal here.
+    # onnx 1.23.2 sums LRN over as many channels as there are examples, so both are equal here.
     *(
         Case("LRN", {"x": shape}, {"size": size, "alpha": 0.3, "bias": 0.7}, opset=opset)
         for shape, size, opset in (((5, 5, 2, 1), 3, 13), ((3, 3, 1, 2), 5, 21))

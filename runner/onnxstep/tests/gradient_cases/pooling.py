@@ -1,4 +1,4 @@
-"""Gradient cases of pooling, at least one for each form of a rule."""
+"""Gradient cases of pooling, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CASES = [
             else INDICES,
         )
         for name, (shape, window) in WINDOWS.items()
-        if name != "SAME_LOWER"  # onnx 1.23.2 evaluates it in another shape than it infers
+        if name != "SAME_LOWER"  # onnx 1.23.2 evaluates this pool in another shape than it infers.
         for opset in (13, 21)
     ),
     Case("MaxPool", {"x": (1, 2, 5, 5)}, CEIL, name="ceil"),

@@ -1,4 +1,4 @@
-"""Gradient cases of recurrent layers, at least one for each form of a rule."""
+"""Gradient cases of recurrent layers, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _shapes(op_type: str, directions: int) -> dict[str, tuple[int, ...]]:
 def _case(
     op_type: str, name: str, inputs: str, lengths: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """A case of a recurrent layer with the inputs x, w, r and those named in ``inputs``."""
+    """A case of a recurrent layer with the inputs x, w, r and those that ``inputs`` names."""
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
     directions = 2 if options.get("direction") == "bidirectional" else 1
     chosen = ["x", "w", "r", *inputs.split()]

@@ -1,4 +1,4 @@
-"""Gradient cases of reductions, at least one for each form of a rule."""
+"""Gradient cases of reductions, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CASES = [
         for op in REDUCTIONS
         for axes, keepdims in [(None, 1), ([-2], 0), ([0, 2], 1)]
     ),
-    # The reference evaluator of onnx 1.23.2 cannot take ReduceLogSumExp of a scalar.
+    # The reference evaluator of onnx 1.23.2 fails on ReduceLogSumExp of a scalar.
     *(Case(op, {"x": ()}, low=0.2, high=2.0) for op in REDUCTIONS if op != "ReduceLogSumExp"),
     *(Case(op, {"x": (2, 3)}, low=-1.3, name="signs") for op in ("ReduceL1",)),
     *(

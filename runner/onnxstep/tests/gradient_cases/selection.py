@@ -1,4 +1,4 @@
-"""Gradient cases of comparing and choosing, at least one for each form of a rule."""
+"""Gradient cases of comparing and choosing, at least one for each branch of a rule."""
 
 from __future__ import annotations
 

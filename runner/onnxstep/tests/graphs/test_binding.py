@@ -49,7 +49,7 @@ def test_dimensions_are_listed_once_in_graph_order() -> None:
 
 
 def test_nameless_dimension_is_called_by_input_and_axis() -> None:
-    """A dimension without a name can be bound too."""
+    """A dimension without a name can be bound under the name ``input[axis]``."""
     model = parsed("g (float[?, 4] x) => (float[?, 4] y) { y = Relu(x) }")
     model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
     assert symbolic_dimensions(model) == ("x[0]",)
@@ -67,7 +67,7 @@ def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
 
 
 def test_shapes_computed_in_the_graph_are_followed() -> None:
-    """An output gets numbers even if its shape is computed and its dimension has another name."""
+    """An output with a computed shape and a differently named dimension gets a static shape."""
     bound = bind_dimensions(parsed(FLATTENING), {"batch": 5})
     assert shapes(bound)["y"] == [5, 6]
 
@@ -98,7 +98,7 @@ def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None
 
 
 def test_unknown_dimension_names_the_nearest() -> None:
-    """The error for a misspelt name suggests the right one."""
+    """The error for a misspelt dimension suggests the right name."""
     with pytest.raises(ModelError, match="did you mean 'batch'"):
         bind_dimensions(parsed(TWO), {"bacth": 5, "steps": 4})
 
@@ -112,7 +112,7 @@ def test_static_model_has_nothing_to_bind() -> None:
 
 
 def test_unbound_dimensions_are_listed_with_an_example() -> None:
-    """The message lists unbound dimensions and shows sizes that would bind all."""
+    """The message lists unbound dimensions and shows example sizes for all dimensions."""
     with pytest.raises(ModelError) as caught:
         bind_dimensions(parsed(TWO), {"batch": 5})
     assert "without a size: 'steps';" in str(caught.value)
@@ -121,7 +121,7 @@ def test_unbound_dimensions_are_listed_with_an_example() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.0, "32", 2**41])
 def test_size_must_be_a_positive_integer(size: object) -> None:
-    """All other values are refused instead of converted."""
+    """Sizes other than positive integers are refused instead of converted."""
     with pytest.raises(ModelError, match="positive integer"):
         bind_dimensions(parsed(TWO), {"batch": 4, "steps": size})  # type: ignore[dict-item]
 
@@ -133,7 +133,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """An empty cache becomes a constant, and a concatenation with it keeps its shape."""
+    """An empty cache becomes a constant, and a concatenation with the cache keeps its shape."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -141,7 +141,7 @@ def test_an_input_beside_others_may_be_empty() -> None:
 
 
 def test_product_of_sizes_has_a_limit() -> None:
-    """Two sizes can be allowed separately but give a tensor of absurd size together."""
+    """Two sizes that are each allowed are refused if they give a tensor of absurd size."""
     with pytest.raises(ModelError, match="elements"):
         bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
 
@@ -168,7 +168,7 @@ def test_shape_that_depends_on_data_is_named() -> None:
 
 
 def test_float_values_are_not_taken_for_shapes() -> None:
-    """A sum of broadcast float operands binds, which onnx's data propagation would refuse."""
+    """A sum of broadcast float operands binds, although onnx's data propagation would refuse it."""
     model = parsed(
         "g (double[2] x) => (double[2, 4] y)"
         "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"
@@ -223,7 +223,7 @@ def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
 
 
 def test_a_mask_as_long_as_any_context_is_allowed() -> None:
-    """A causal mask of 8192 x 8192 elements, written as constants and five operators, is bound."""
+    """A causal mask [8192, 8192], written as constants and five operators, is bound."""
     model = parsed(
         "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
         "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
@@ -259,7 +259,7 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
 
 @pytest.mark.parametrize("opset", [11, 18])
 def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
-    """The computed shape replaces a wrong declared one with a warning, as in ONNX Runtime."""
+    """The computed shape replaces a wrong declared shape with a warning, as in ONNX Runtime."""
     model = onnx.parser.parse_model(
         f'<ir_version: 7, opset_import: ["" : {opset}]> '
         "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "

@@ -77,7 +77,7 @@ UNTRAINED = {
 
 @pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
 def test_weights_are_trained(nodes: str, value: object) -> None:
-    """Weights are parameters, whether they have initial values or trained ones."""
+    """Weights are parameters, whether they have initial or trained values."""
     assert constants(model_with(nodes, a=value)) == {}
 
 
@@ -97,7 +97,7 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """PyTorch's marks of buffers and parameters take precedence over the numbers."""
+    """PyTorch's marks of buffers and parameters take precedence over the numbers of a tensor."""
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}
@@ -148,7 +148,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A tensor folded from no parameter, or from repeated numbers of one, is a constant."""
+    """A tensor folded from no parameter, or that repeats a parameter's numbers, is a constant."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

@@ -35,7 +35,7 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_shapes_pass_through_contributed_operators() -> None:
-    """Shapes that are computed from the output of a contributed operator are known too."""
+    """Shapes that are computed from the output of a contributed operator are known."""
     shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
     assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
     assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
@@ -80,7 +80,7 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
 
 
 def test_a_contradicting_declaration_does_not_count() -> None:
-    """The computed shape replaces the declared one with a warning, as in ONNX Runtime."""
+    """The computed shape replaces a wrong declared shape with a warning, as in ONNX Runtime."""
     text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
     with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
         bound = bind_dimensions(parser.parse_model(text), {})
@@ -89,7 +89,7 @@ def test_a_contradicting_declaration_does_not_count() -> None:
 
 @pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
 def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
-    """Up to opset 15 onnx defines these operators by a function body only."""
+    """Operators that onnx defines only by a function body up to opset 15 get output shapes."""
     kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
     node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
     schema = onnx.defs.get_schema(op_type, 13)

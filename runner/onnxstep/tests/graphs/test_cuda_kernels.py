@@ -28,14 +28,14 @@ _CONVOLVED = "g (float[1,2,4,4] x, float[2,2,3,3] w) => (float[1,2,n,n] y) "
         ("g (float[9,9] x) => (float[9,9] y) { y = Mish(x) }", 21, []),
         (_CONVOLVED + "{ y = ConvTranspose <pads = [1, 1, 1, 1]> (x, w) }", 21, []),
         (_CONVOLVED + "{ y = ConvTranspose <pads = [1, 1, 0, 0]> (x, w) }", 21, ["ConvTranspose"]),
-        # Registered for bf16, but ends in an error when it adds.
+        # The kernel is registered for bf16, but fails when it adds.
         (
             "g (bfloat16[9] x, int64[2,1] i, bfloat16[2] u) => (bfloat16[9] y) "
             '{ y = ScatterND <reduction = "add"> (x, i, u) }',
             18,
             ["ScatterND"],
         ),
-        # Integers of a shape may be computed on the CPU; a table of them may not.
+        # Integers of a shape may be computed on the CPU; a table of integers may not.
         ("g (int64[9] x) => (int64[9] y) { y = BitwiseAnd(x, x) }", 21, []),
         ("g (int64[9,9] x) => (int64[9,9] y) { y = BitwiseAnd(x, x) }", 21, ["BitwiseAnd"]),
     ],
@@ -47,7 +47,7 @@ def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list
 
 
 def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
-    """ONNX Runtime does not use a kernel for versions of an operator that appeared after it."""
+    """A kernel without a last version is not used for later versions of its operator."""
     kernels = [kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.until is None]
     assert [kernel.serves(12) for kernel in kernels] == [False] * len(kernels)
     assert [kernel.serves(14) for kernel in kernels] == [False] * len(kernels)
@@ -80,7 +80,7 @@ def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
-    """A model that scales x and convolves it, so that the step needs the cotangent of its input."""
+    """A model that scales x and convolves it, so that the step needs the gradient of the input."""
     channels = 4 if group == 2 else kernel**2
     model = model_of_text(
         f"g (float[2,{channels},{size},{size}] x, float[{channels},1,1] s, "
@@ -155,7 +155,7 @@ def test_channels_are_summed_over_the_last_axes_first_on_cuda() -> None:
 
 
 def assert_alike_on_cuda(plain: onnx.ModelProto, cuda: onnx.ModelProto) -> None:
-    """A step for CUDA has kernels for all nodes, and the results of the plain step."""
+    """Assert that a step for CUDA has kernels for all nodes, and the results of the plain step."""
     assert not check_kernels(cuda).on_host
     rng = np.random.default_rng(7)
     feeds = {

@@ -37,7 +37,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """Equal numbers, or readers with the same operator, distinguish merged from tied tensors."""
+    """Equal numbers, or readers with equal operators, distinguish merged from tied tensors."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),
@@ -81,7 +81,7 @@ def test_sources_of_computed_tensors() -> None:
 
 
 def test_the_layer_of_a_node() -> None:
-    """The layer is the module path that either exporter writes, else the name of the node."""
+    """The layer is the module path that either exporter writes, or else the name of the node."""
     node = helper.make_node("Add", ["a", "b"], ["c"], name="/encoder/layer.0/Add")
     assert layer(node) == "encoder.layer.0"
     node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'head', 'add']")

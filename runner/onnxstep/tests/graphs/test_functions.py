@@ -17,7 +17,7 @@ TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
 
 
 def functions(count: int, body: str) -> onnx.ModelProto:
-    """A model with functions f0, f1, … that all have this body; NEXT in it means the next one."""
+    """A model with functions f0, f1, … that all have ``body``; NEXT in it is the next function."""
     texts = [
         f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
         + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")
@@ -27,7 +27,7 @@ def functions(count: int, body: str) -> onnx.ModelProto:
 
 
 def test_calls_become_nodes() -> None:
-    """Three functions that each call the next twice become eight nodes."""
+    """Three functions that each call the next function twice become eight nodes."""
     plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
     assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
     assert not plain.functions
@@ -35,13 +35,13 @@ def test_calls_become_nodes() -> None:
 
 @pytest.mark.parametrize("count", [15, 31])
 def test_calls_that_multiply_are_refused_unbuilt(count: int) -> None:
-    """A small file is refused if its functions each call the next twice, up to 2**31 nodes."""
+    """A small file is refused if each function calls the next twice, up to 2**31 nodes in all."""
     with pytest.raises(ModelError, match="functions expand to"):
         check_calls(functions(count, "{ c = NEXT(a) b = NEXT(c) }"))
 
 
 def test_a_bomb_of_functions_is_refused_when_it_is_read() -> None:
-    """The loader refuses the committed file of two kilobytes before inlining its functions."""
+    """The loader refuses the committed file of two kilobytes before it inlines the functions."""
     with pytest.raises(ModelError, match="functions expand to"):
         load_model(FAULTS / "function_bomb_30.onnx")
 

@@ -1,4 +1,4 @@
-"""Peculiar files load: sizes of -1, and weights in Constant nodes or among the inputs."""
+"""Unusual files load: sizes of -1, and weights in Constant nodes or among the inputs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_constants_beside_initializers_stay() -> None:
 
 
 def test_what_is_declared_of_constants_is_not_believed() -> None:
-    """A constant vector of one number keeps its shape although it is declared as a scalar."""
+    """A constant vector of length 1 keeps its shape although it is declared as a scalar."""
     model = model_of_text(
         "g (float[n,2] x) => (float[n,1] y) "
         "{ one = Constant <value_ints = [1]> () y = ReduceSum(x, one) }"
@@ -81,7 +81,7 @@ def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
 
 
 def test_an_input_without_a_type_is_named() -> None:
-    """An input without a type is refused by name: nothing determines its type."""
+    """An input without a type is refused by name, because nothing determines its type."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
     model.graph.input[0].ClearField("type")
     with pytest.raises(ModelError, match=r"input 'x': expected an element type and a shape"):
@@ -89,7 +89,7 @@ def test_an_input_without_a_type_is_named() -> None:
 
 
 def test_minus_one_is_an_open_dimension() -> None:
-    """A dimension of size -1 can be bound like any open dimension."""
+    """A dimension of size -1 can be bound like any symbolic dimension."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
     for value in [*model.graph.input, *model.graph.output]:
         value.type.tensor_type.shape.dim[0].dim_value = -1

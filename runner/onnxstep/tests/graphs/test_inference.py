@@ -1,4 +1,4 @@
-"""Nodes on which onnx's inference loops or crashes are refused before it runs."""
+"""Nodes on which onnx's inference loops or crashes are refused before inference runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxstep.graphs.loading import load_model_bytes
 EQUATION = "......ij,j->ij"
 EINSUM = f'Einsum <equation = "{EQUATION}">'
 FUNCTION = '<domain: "local", opset_import: ["" : 21]>'
-# Places of an Einsum: the text of the graph, and the functions that it calls.
+# Places where an Einsum can be: the text of the graph, and the functions that it calls.
 PLACES = {
     "graph": (f"y = {EINSUM} (x, w)", ""),
     "branch": (
@@ -40,7 +40,7 @@ PLACES = {
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("place", PLACES)
 def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None:
-    """An Einsum with two ellipses is refused at any depth, before onnx infers its type."""
+    """An Einsum operand with two ellipses is refused at any depth, before onnx infers its type."""
     nodes, functions = PLACES[place]
     model = model_of_text(
         f"g (float[2,3] x, float[3] w) => (float[2,3] y) <bool c = {{1}}, int64 n = {{2}}> "
@@ -64,7 +64,7 @@ def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["...i,...j->...ij", "i j, j", "...,...", "->", "", "Ba"])
 def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
-    """Equations with spaces, with capitals, or without any label load, as in ONNX."""
+    """Einsum equations with spaces, capitals or no label load, as in ONNX."""
     operands = ", ".join("xw"[: equation.partition("->")[0].count(",") + 1])
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[r] y) "

@@ -15,7 +15,7 @@ from onnxstep.graphs.initial import Initial, draw
 FLOAT = np.dtype(np.float32)
 COUNT = 200_000
 
-# First 16 hexadecimal digits of the SHA-256 of 1000 little-endian float32 values, the same on every
+# First 16 hexadecimal digits of the SHA-256 of 1000 little-endian float32 values, equal on every
 # platform. A change here changes every trained model and needs a line in the changelog.
 GOLDEN = {"uniform": "e408947d51dabfbf", "constant": "2d44911d28c102ba"}
 NORMAL = [0.6366009712219238, 1.2194980382919312, -1.5131516456604004, 1.5116640329360962]
@@ -23,21 +23,21 @@ NORMAL = [0.6366009712219238, 1.2194980382919312, -1.5131516456604004, 1.5116640
 
 @pytest.mark.parametrize("distribution", GOLDEN)
 def test_values_never_change(distribution: str) -> None:
-    """The drawn values equal the recorded ones in every bit."""
+    """The drawn values equal the recorded values in every bit."""
     values = draw(Initial(distribution, 0.25, 3), (10, 100), FLOAT, seed=1)
     digest = hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()
     assert digest[:16] == GOLDEN[distribution]
 
 
 def test_normal_values_never_change() -> None:
-    """Normal values equal the recorded ones but for the last bit, which math libraries change."""
+    """Normal values equal the recorded values but for the last bit, which math libraries change."""
     values = draw(Initial("normal", 1.0, 3), (4,), FLOAT, seed=1)
     np.testing.assert_allclose(values, NORMAL, rtol=3e-7)
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_seeds_give_independent_values(distribution: str) -> None:
-    """The seeds of parameter and run both change the values, and exchanging them does too."""
+    """The seeds of parameter and run both change the values, and so does exchanging the seeds."""
     seeds = [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2**64 - 1, 2**64 - 1)]
     drawn = [
         draw(Initial(distribution, 1.0, parameter_seed), (20_000,), FLOAT, seed=run)
@@ -48,7 +48,7 @@ def test_seeds_give_independent_values(distribution: str) -> None:
 
 
 def test_uniform_fills_its_range_evenly() -> None:
-    """Uniform values lie within ±scale, have mean 0 and are equally dense in its ten parts."""
+    """Uniform values lie within ±scale, have mean 0 and equally fill ten parts of the range."""
     values = draw(Initial("uniform", 2.0, 0), (COUNT,), np.dtype(np.float64))
     assert -2 <= values.min() < values.max() < 2
     assert abs(values.mean()) < 5 * 2 / np.sqrt(3 * COUNT)

@@ -34,7 +34,7 @@ def ordinary() -> onnx.ModelProto:
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """A file of the ordinary model whose weights are external data at ``location``."""
+    """A file of the model ``ordinary`` whose weights are external data at ``location``."""
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries
@@ -56,7 +56,7 @@ def whole_lengths(data: bytes) -> set[int]:
 
 
 def refused(path: Path) -> str:
-    """The error of loading a file; asserts that it is a single line and begins with the path."""
+    """The error of loading a file, which must be a single line that begins with the path."""
     with pytest.raises(ModelError) as caught:
         load_model(path)
     message = str(caught.value)
@@ -72,7 +72,7 @@ def test_model_of_this_project_loads(name: str) -> None:
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    """The error says that the file does not exist."""
+    """The error for a missing file says that the file does not exist."""
     assert "there is no such file" in refused(tmp_path / "absent.onnx")
 
 
@@ -105,7 +105,7 @@ def test_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
-    """A file that is cut off is refused, unless it ends after an entry of its metadata."""
+    """A truncated file is refused, unless the cut is at the end of a metadata entry."""
     data = FILES[name]
     path = tmp_path / "short.onnx"
     for length in sorted({*range(0, len(data), 37)} - whole_lengths(data)):

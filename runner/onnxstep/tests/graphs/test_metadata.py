@@ -17,14 +17,14 @@ GOOD = {"distribution": "normal", "scale": 0.02, "seed": 7}
 
 
 def model_with(text: str) -> onnx.ModelProto:
-    """A model with this text in its metadata; the graph does not matter."""
+    """A model with ``text`` in its metadata; the graph does not matter."""
     model = onnx.ModelProto()
     onnx.helper.set_model_props(model, {METADATA_KEY: text})
     return model
 
 
 def test_list_is_read() -> None:
-    """Each entry of the list becomes a distribution; its scale may be an integer."""
+    """Each entry of the list becomes a distribution, whose scale may be an integer."""
     text = json.dumps({"w": GOOD, "b": {"distribution": "constant", "scale": 1, "seed": 0}})
     assert listed_parameters(model_with(text)) == {
         "w": Initial("normal", 0.02, 7),
@@ -79,7 +79,7 @@ def test_wrong_value_is_named(key: str, value: Any) -> None:
     ],
 )
 def test_malformed_list_is_refused_in_one_line(text: str) -> None:
-    """JSON in any other form is refused with a short line, however deep or long it is."""
+    """JSON in any other form is refused with a short line, even if the JSON is deep or long."""
     with pytest.raises(ModelError) as caught:
         listed_parameters(model_with(text))
     assert "\n" not in str(caught.value)

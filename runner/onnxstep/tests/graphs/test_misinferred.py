@@ -40,7 +40,7 @@ def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
 def test_no_window_starts_in_the_padding(
     op_type: str, length: int, kernel: int, opset: int
 ) -> None:
-    """A window of nothing but padding, as ceil_mode can add, is omitted."""
+    """A window that contains only padding, as ceil_mode can add, is omitted."""
     extra = {"count_include_pad": 1} if op_type == "AveragePool" else {}
     model = pool(
         op_type,

@@ -74,7 +74,7 @@ def test_ordinary_file_trains_its_float_initializers() -> None:
 
 
 def test_initializers_of_a_weightless_file_are_constants() -> None:
-    """A file with a list of parameters has no other parameters."""
+    """A file whose metadata lists parameters has no other parameters."""
     model = listing(ORDINARY.replace("float[4] a)", "float[4] b)"), {"b": B})
     assert [parameter.name for parameter in parameters(model)] == ["b"]
 
@@ -115,7 +115,7 @@ def test_input_is_a_tensor() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "double", "float16", "bfloat16"])
 def test_values_have_the_declared_type_and_shape(kind: str) -> None:
-    """A parameter of any of ONNX's float types gets first values of that type."""
+    """A parameter of any of ONNX's float types gets first values of this type."""
     text = f"g ({kind}[2, 3] a) => ({kind}[2, 3] y) {{ y = Neg(a) }}"
     (value,) = materialise(listing(text, {"a": A})).values()
     expected = onnx.TensorProto.DataType.Value(kind.upper())

@@ -1,4 +1,4 @@
-"""A graph in half precision has the same outer types, half types inside and similar results."""
+"""A graph in half precision has fp32 inputs and outputs, half types inside and similar results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def types(graph: onnx.ModelProto) -> dict[str, int]:
 
 
 def produced(graph: onnx.ModelProto, operator: str) -> list[int]:
-    """The element type of the first output of each node with this operator."""
+    """The element type of the first output of each node with ``operator``."""
     value_types = types(graph)
     return [value_types[node.output[0]] for node in graph.graph.node if node.op_type == operator]
 
@@ -86,7 +86,7 @@ def test_only_the_inside_becomes_half(perceptron: onnx.ModelProto, half: int) ->
 
 
 def test_no_weight_is_cast_while_the_graph_runs(perceptron: onnx.ModelProto) -> None:
-    """The graph casts only its input and its output."""
+    """The graph casts only its input and its output, and no weight."""
     got = in_half_precision(perceptron, FP16)
     casts = [list(node.input) for node in got.graph.node if node.op_type == "Cast"]
     assert casts == [["x"], ["y_float16"]]
@@ -172,7 +172,7 @@ def test_constants_and_casts_become_half() -> None:
 
 
 def test_numbers_beyond_the_range_become_the_largest() -> None:
-    """The number -3.4e38 in an attention mask becomes the lowest fp16, and infinity stays."""
+    """The number -3.4e38 in an attention mask becomes the lowest fp16 number; infinity stays."""
     mask = np.array([np.finfo("f4").min, -np.inf, 1], "f4")
     plain = model(
         [helper.make_node("Add", ["x", "mask"], ["y"])], {"x": [3]}, {"y": [3]}, {"mask": mask}

@@ -51,12 +51,12 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A tensor is no statistic if another node reads it; copies do not count as readers."""
+    """A tensor is not a statistic if another node reads it; Identity nodes do not count."""
     assert running_statistics(stored(body)) == expected
 
 
 def test_a_statistic_that_is_an_output_is_none() -> None:
-    """A tensor that is a graph output is no statistic, because the caller reads it."""
+    """A tensor that is a graph output is not a statistic, because the caller reads it."""
     model = stored(LAYER, "float[8,3] y, float[3] m")
     assert running_statistics(model) == {"v"}
 
@@ -72,7 +72,7 @@ def test_a_statistic_inside_a_local_function_is_found() -> None:
 
 
 def listing(parameters_listed: object, state_listed: object) -> onnx.ModelProto:
-    """A weightless model whose metadata lists these parameters and this state."""
+    """A weightless model whose metadata lists ``parameters_listed`` and ``state_listed``."""
     model = model_of_text(f"{FED} {{ {LAYER} }}")
     lists = {METADATA_KEY: parameters_listed, STATE_KEY: state_listed}
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in lists.items()})

@@ -60,7 +60,7 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_exception_is_an_end() -> None:
-    """An exception in the copied process is no crash, and changes nothing in this process."""
+    """An exception in the copied process is not a crash, and changes nothing in this process."""
     changed: list[int] = []
 
     def fail() -> None:

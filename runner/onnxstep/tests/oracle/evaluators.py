@@ -21,7 +21,7 @@ from oracle.pooling import AveragePool
 from oracle.precision import in_type
 from oracle.suite import Array
 
-# Float feeds in, outputs out, both by name.
+# Maps float inputs by name to outputs by name.
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 Evaluator = Callable[[onnx.ModelProto], Run]
 _SILENT = 4
@@ -30,7 +30,7 @@ RUNTIME_OPSET = 26
 
 
 class CannotRunError(Exception):
-    """The evaluator does not implement the model, or fails on it."""
+    """The evaluator does not implement the model, or fails on the model."""
 
 
 class Gelu(OpRun):
@@ -56,9 +56,9 @@ _EXACT = [
 
 
 def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
-    """A function that runs a float64 model on the reference evaluator.
+    """Return a function that runs a float64 model on the reference evaluator.
 
-    ``more`` are additional operators. Raises CannotRunError; so does the returned function.
+    ``more`` are additional operators. ``reference`` and the returned function raise CannotRunError.
     """
     try:
         evaluator = ReferenceEvaluator(model, new_ops=[*_EXACT, *more])

@@ -1,7 +1,8 @@
 """Judge a test of the suite: compare the gradient graph of its model with finite differences.
 
-For a random direction v of an input x and random cotangents u of the outputs, the chain rule
-demands v · VJP(u) = d/dt u · f(x + t v). The right side is a central difference in float64.
+For a model f, a random direction v of its input x and random cotangents u (gradients of a scalar
+with respect to the outputs), the chain rule requires v · VJP(u) = d/dt u · f(x + t v). The right
+side is a central difference in float64.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from oracle.slope import STEPS, NotSmoothError, Slope, Slopes, slopes
 from oracle.suite import Array, SuiteCase
 
 _NO_RULE = "it has no gradient rule"
-# Limit of input elements for the reference evaluator, which is written in Python.
+# Largest number of input elements for the reference evaluator, which is written in Python.
 _LARGE = 20_000
 
 
 class Answer(enum.StrEnum):
-    """Kinds of results that a test can have."""
+    """Kinds of results of a test."""
 
     CHECKED = "differentiated and checked"
     ZERO = "zero by nature"
@@ -61,9 +62,9 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a test, with the reason.
+    """The result of a test of the suite, with the reason.
 
-    ``agreed`` are the evaluators whose gradient is right, ``absent`` those that could not run it.
+    ``agreed`` lists the evaluators whose gradient is right, ``absent`` those that failed to run it.
     """
 
     case: SuiteCase
@@ -78,9 +79,9 @@ FLAWED_FORWARD = {
     "DynamicQuantizeLinear": "it rounds to float32",
 }
 FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
-# Tolerances of each evaluator of the gradient, relative to the terms of the slope.
+# Tolerance of each evaluator, relative to the terms of the slope.
 _TOLERANCES = {"reference": 1e-6, "onnxruntime64": 1e-6, "onnxruntime32": 2e-3}
-# Rounding tolerances relative to the terms of the projected outputs.
+# Rounding tolerance of each evaluator, relative to the terms of the projected outputs.
 _FLOORS = {"reference": 0.0, "onnxruntime64": 0.0, "onnxruntime32": 1e-5}
 
 
@@ -156,7 +157,7 @@ def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class DisagreementError(Exception):
-    """An evaluator's outputs differ from the expected ones."""
+    """The outputs of an evaluator differ from the expected outputs."""
 
 
 def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
@@ -171,7 +172,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """A point near the test's data at which the model is smooth, with the slopes there."""
+    """A point near the test's data where the model is smooth, with the slopes at this point."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -219,7 +220,7 @@ def _against(
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
     """Whether the model computes a NaN on the way, so that the chain rule does not hold.
 
-    This happens in a softmax whose elements are all masked, even if its result is replaced later.
+    This happens in a softmax whose elements are all masked, even if the result is replaced later.
     """
     whole = copy.deepcopy(model)
     values = [name for node in whole.graph.node for name in node.output if name]
@@ -250,7 +251,7 @@ def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
 
 
 def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The gradient graph at an opset that ONNX Runtime supports; None if there is none."""
+    """The gradient graph at an opset that ONNX Runtime supports; None if there is no such graph."""
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward
     try:
@@ -264,7 +265,7 @@ def errors(
 ) -> Iterator[str]:
     """Yield a line for each input whose gradient differs from its slope, with both numbers.
 
-    ``tolerance`` is relative to the terms of the slope, ``floor`` to those of the outputs.
+    ``tolerance`` is relative to the terms of the slope, ``floor`` to the terms of the outputs.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

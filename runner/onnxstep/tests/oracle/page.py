@@ -13,7 +13,7 @@ from oracle.judge import Answer, Verdict
 
 PATH = Path(__file__).parents[2] / "docs" / "operators.md"
 _FLOATS = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat16)"}
-# Older opsets are converted to this one before differentiation.
+# Models of older opsets are converted to this opset before differentiation.
 _OLDEST_OPSET = 16
 _LONGEST_NOTE = 160
 _TITLES = {
@@ -28,7 +28,7 @@ Verdicts = Mapping[tuple[str, str], Sequence[Verdict]]
 
 
 def page(verdicts: Iterable[Verdict], runs: Mapping[str, bool]) -> str:
-    """Render the page as Markdown.
+    """Render the page docs/operators.md as Markdown.
 
     ``runs`` says for operators without a rule whether ONNX Runtime has a CPU kernel.
     """
@@ -144,6 +144,6 @@ def _without_a_rule(
 
 def _note_of(verdict: Verdict) -> str:
     """The reason of a refusal for a table cell, without the names of nodes and the path."""
-    text = verdict.reason.split("cannot be differentiated: ")[-1].split("; it lies on")[0]
+    text = verdict.reason.split("cannot be differentiated: ")[-1].split("; the node lies on")[0]
     short = text if len(text) <= _LONGEST_NOTE else text[:_LONGEST_NOTE].rsplit(" ", 1)[0] + " …"
     return short.replace("|", "\\|")

@@ -1,8 +1,8 @@
 """Fast average pools, for windows without padding or gaps.
 
 onnx's reference evaluator loops over windows in Python. On the two largest inputs of the suite,
-this takes as long as all other tests. The evaluator still computes padded, dilated and cut-off
-windows.
+these loops take as long as all other tests. The evaluator still computes padded, dilated and
+cut-off windows.
 """
 
 from __future__ import annotations

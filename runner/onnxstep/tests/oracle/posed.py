@@ -1,4 +1,4 @@
-"""A test of the suite as a question about derivatives: which inputs move, which are constants.
+"""Prepare a test of the suite for differentiation: some inputs move, others become constants.
 
 Floats become float32 (float64 for differences) and move slightly, away from ties and kinks. All
 other inputs become constants of the model.
@@ -18,7 +18,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 from oracle.precision import in_type
 from oracle.suite import Array, SuiteCase
 
-# Float inputs that are settings of an operator, not data, by position.
+# Float inputs that are settings of an operator, not data: their input indices.
 SETTINGS = {
     "Dropout": (1,),
     "OneHot": (0, 1),
@@ -26,9 +26,9 @@ SETTINGS = {
     "Resize": (1, 2),
     "Upsample": (1,),
 }
-# Small enough to stay inside the domains of acos and log.
+# Relative size of the moves; small enough to stay inside the domains of acos and log.
 _JITTER = 2e-3
-# First opset whose scatters can add, which some gradients need.
+# First opset whose ScatterElements and ScatterND can add, which some gradients need.
 _OLDEST_OPSET = 16
 
 
@@ -50,7 +50,7 @@ class Posed:
         return in_type(self.model, TensorProto.DOUBLE)
 
     def moved(self, seed: int) -> Posed:
-        """The same model at slightly moved inputs; infinities and NaN stay."""
+        """The same model with slightly moved inputs; infinities and NaN stay."""
         rng = np.random.default_rng(seed)
         return replace(self, inputs={name: _nearby(x, rng) for name, x in self.inputs.items()})
 
@@ -58,7 +58,7 @@ class Posed:
 def posed(case: SuiteCase) -> Posed:
     """Prepare a test for differentiation.
 
-    Raises NothingToDifferentiateError if it has no float input or no float output.
+    Raises NothingToDifferentiateError if the test has no float input or no float output.
     """
     names = [value.name for value in case.model.graph.input]
     settings = {
@@ -118,7 +118,7 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model at a recent opset if its operators did not change, else at its own."""
+    """Copy of the model, declared at a recent opset if its operators did not change until then."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)
@@ -126,7 +126,7 @@ def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """Copy of the model that declares another opset, without converting or checking it."""
+    """Copy of the model that declares the opset ``opset``, without converting or checking it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for entry in copy.opset_import:

@@ -14,7 +14,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 _TYPE_ATTRIBUTES = frozenset(
     {"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"}
 )
-# Its statistics are float32 unless an attribute sets another type.
+# Operators whose statistics are float32 unless an attribute sets another type.
 _COMPUTES_IN_ANOTHER = frozenset({"GroupNormalization"})
 
 

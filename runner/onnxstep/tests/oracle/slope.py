@@ -10,11 +10,11 @@ import numpy as np
 from oracle.evaluators import Run
 from oracle.suite import Array
 
-# The error is the fourth power of the step plus rounding over the step; smaller steps meet fewer
-# kinks.
+# The error is the fourth power of the step plus the rounding error divided by the step. Smaller
+# steps meet fewer kinks.
 STEPS = (1e-5, 1e-5, 1e-6, 1e-6, 1e-7, 1e-7)
 _ROUNDING = 4e-16
-# Differences over one and two steps that disagree by more indicate a kink.
+# If differences over one and two steps differ by more, there is a kink.
 _ROUGH = 2e-6
 
 
@@ -24,10 +24,10 @@ class NotSmoothError(Exception):
 
 @dataclass(frozen=True)
 class Slope:
-    """The slope d/dt u · f(x + t v) of an input x along ``direction`` v, as ``value``.
+    """The ``value`` of the slope d/dt u · f(x + t v) for an input x and the ``direction`` v.
 
-    ``noise`` bounds its rounding error. ``scale`` is the norm of the slope's terms, one for each
-    element of f; ``level`` is the norm of the terms of u · f.
+    ``noise`` bounds the rounding error of the slope. ``scale`` is the norm of the slope's terms,
+    one for each element of f; ``level`` is the norm of the terms of u · f.
     """
 
     direction: Array
@@ -96,7 +96,7 @@ def _unit(x: Array) -> float:
 
 
 def _spread(x: Array, v: Array) -> float:
-    """Ratio of the magnitudes of x and of the move v, which amplifies rounding."""
+    """Ratio of the magnitudes of x and of the move v; this ratio amplifies rounding errors."""
     return _size(x) / (_size(v) or 1.0)
 
 

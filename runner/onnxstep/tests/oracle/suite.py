@@ -1,6 +1,6 @@
 """The node tests of ONNX's backend suite, as models with data.
 
-Collecting them takes some seconds, so a process does it only once.
+Collecting the tests takes some seconds, so a process does it only once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SuiteCase:
 def suite() -> tuple[SuiteCase, ...]:
     """All node tests, in the order of the suite."""
     with warnings.catch_warnings():
-        # Some tests cast to narrow types on purpose, of which numpy warns.
+        # Some tests deliberately cast to narrow types, for which numpy warns.
         warnings.simplefilter("ignore", RuntimeWarning)
         tests = collect_testcases(None)
     tested = {test.name: _only(test).graph.node[0] for test in tests}

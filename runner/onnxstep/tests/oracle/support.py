@@ -29,6 +29,6 @@ def _loads(case: SuiteCase) -> bool:
         onnxruntime.InferenceSession(
             model.SerializeToString(), silent(), providers=["CPUExecutionProvider"]
         )
-    except Exception:  # the runtime's exceptions share no base class
+    except Exception:  # ONNX Runtime's exceptions share no base class
         return False
     return True

@@ -13,7 +13,7 @@ EMBEDDING = "g (float[7,3] w, int64[2,4] ids) => (float[2,4,3] y) { y = Gather(w
 
 @pytest.mark.parametrize("opset", [13, 16, 21])
 def test_an_embedding(opset: int) -> None:
-    """A row that is read several times gets the sum of the cotangents, other rows zeros."""
+    """A row that is read several times gets the sum of the cotangents; other rows get zeros."""
     rng = np.random.default_rng(3)
     ids = np.array([[0, 5, 5, -7], [6, 2, 5, -1]])
     u = rng.standard_normal((2, 4, 3)).astype(np.float32)
@@ -25,13 +25,13 @@ def test_an_embedding(opset: int) -> None:
 
 
 def test_an_embedding_makes_no_matrix_of_the_vocabulary() -> None:
-    """The gradient from opset 16 on is a single scatter without a one-hot matrix."""
+    """The gradient of an embedding from opset 16 on is one scatter without a one-hot matrix."""
     operators = [node.op_type for node in vjp_graph(model_of_text(EMBEDDING), ["w"]).graph.node]
     assert operators == ["Gather", "Unsqueeze", "Expand", "ScatterND"]
 
 
 def test_tied_extremes_share() -> None:
-    """Elements of data and updates that tie for a maximum share its cotangent, as in PyTorch."""
+    """Elements of data and updates that tie for a maximum share its gradient, as in PyTorch."""
     model = model_of_text(
         "g (float[3] x, float[3] u) => (float[3] y) <int64[3] at = {1, 1, 2}> "
         '{ y = ScatterElements <reduction = "max"> (x, at, u) }'

@@ -43,7 +43,7 @@ KINKS: list[Row] = [
         [[0, 1, 0, 0], [0, 0, 0, 0.69314718]],
     ),
 ]
-# Large inputs, where e^x overflows in float32 or the function saturates.
+# Large inputs, for which e^x overflows in float32 or the function saturates.
 SATURATING: list[Row] = [
     ("Sigmoid", {}, [[-200.0, 200.0]], [[0.0, 0.0]]),
     ("Softplus", {}, [[-200.0, 200.0]], [[0.0, 1.0]]),
@@ -98,14 +98,14 @@ def test_constant_powers_at_zero(exponent: float, expected: list[float]) -> None
 
 
 def test_three_equal_operands_share_evenly() -> None:
-    """Each of n equal operands of Max gets 1/n of the cotangent."""
+    """Each of n equal operands of Max gets 1/n of the gradient."""
     inputs = [np.ones(1)] * 3
     for gradient in gradients(Case("Max", shapes_of(inputs)), inputs):
         np.testing.assert_allclose(gradient, [1 / 3], rtol=1e-6)
 
 
 def test_where_keeps_nan_out_of_the_other_branch() -> None:
-    """A NaN in the cotangent does not reach the operand that was not selected."""
+    """A NaN in the result's gradient does not reach the operand that Where did not select."""
     inputs = [np.ones(2), np.ones(2)]
     fixed = {"chosen": np.array([True, False])}
     case = Case("Where", shapes_of(inputs), fixed=fixed, inputs=["chosen", "x0", "x1"])

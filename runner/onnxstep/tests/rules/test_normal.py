@@ -19,7 +19,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Normalize x by mean and deviation; also return the cotangent of x for the cotangent g."""
+    """Normalize x by mean and deviation; also return the gradient of x for the gradient g."""
     spread = x.std(axes, keepdims=True)
     unit = (x - x.mean(axes, keepdims=True)) / spread
     along = unit * (g * unit).mean(axes, keepdims=True)

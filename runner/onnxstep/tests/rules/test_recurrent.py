@@ -24,7 +24,7 @@ def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") 
 
 
 def test_a_function_whose_value_does_not_tell_its_slope_is_refused() -> None:
-    """An activation whose slope does not follow from its result is refused by name."""
+    """An activation whose derivative does not follow from its result is refused by name."""
     with pytest.raises(ModelError, match="got 'Hardsigmoid'"):
         vjp_graph(_lstm(', activations = ["HardSigmoid", "Tanh", "Tanh"]'), ["w"])
 
@@ -60,7 +60,7 @@ def test_a_reset_before_the_product_is_refused() -> None:
 
 @pytest.mark.parametrize("state", ["y_h", "y_c"])
 def test_a_loss_of_one_final_state_alone(state: str) -> None:
-    """A node with only one output has the same gradient as if the others had zero cotangents."""
+    """A node with only one output has the gradient of a node whose other outputs get zeros."""
     rng = np.random.default_rng(3)
     shapes = {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2), f"{state}_cotangent": (1, 2, 2)}
     feeds = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}

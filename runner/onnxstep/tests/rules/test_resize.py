@@ -1,4 +1,4 @@
-"""Further tests of Resize: the form of its gradient, and refusals."""
+"""Further tests of Resize: the nodes of its gradient, and refusals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_at(
 def test_a_step_through_bicubic_positions_runs_at_every_level(
     level: onnxruntime.GraphOptimizationLevel,
 ) -> None:
-    """A step runs through DINOv2's positions: a bicubic Resize between transposes, from PyTorch."""
+    """A step runs through DINOv2's position embedding: a bicubic Resize between transposes."""
     model = onnx.load(FAULTS / "cubic.onnx")
     step = training_step(model, StepOptions(loss="mse")).model
     expected = run_at(PLAIN, step, materialise(model))
@@ -67,7 +67,7 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
 def test_what_breaks_when_transposed_is_kept_from_it(
     attributes: str, channels: int, inputs_kind: str
 ) -> None:
-    """A Resize across which ONNX Runtime would move a transpose wrongly still runs."""
+    """A Resize across which ONNX Runtime would move a Transpose wrongly still runs."""
     lead = (
         ""
         if "axes" in attributes
@@ -108,7 +108,7 @@ def test_repeating_pixels_is_undone_by_pooling() -> None:
     ],
 )
 def test_crops_and_kept_aspect_ratios_are_refused(attributes: str) -> None:
-    """A Resize that crops or keeps the aspect ratio is refused by the name of its node."""
+    """The error for a Resize that crops or keeps the aspect ratio names the node."""
     model = model_of_text(
         "g (float[1,1,2,4] x) => (float[1,1,m,n] y) <int64[2] s = {1, 3}, "
         "float[4] r = {0, 0, 1, 1}> "

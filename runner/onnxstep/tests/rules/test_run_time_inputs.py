@@ -11,7 +11,7 @@ from onnxstep.errors import ModelError
 
 
 def test_sizes_fed_at_run_time() -> None:
-    """Sizes of a Resize that are fed give the gradient that constant ones give."""
+    """Sizes of a Resize that are fed give the gradient that constant sizes give."""
     call = 'y = Resize <mode = "linear"> (x, , , s)'
     head = "(float[1,1,5,7] y)"
     constant = f"g (float[1,1,2,3] x) => {head} <int64[4] s = {{1, 1, 5, 7}}> {{ {call} }}"

@@ -1,4 +1,4 @@
-"""Further tests of cutting and joining: unused parts, forms that onnx's evaluator lacks."""
+"""Further tests of cutting and joining: unused parts, and graphs that onnx's evaluator lacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def _assert_adjoint(graph: str) -> None:
     [("-1, 2, 0, -2", "2,4"), ("-1, -1, -1, 0", "1,3"), ("1, -2, -2, 3", "2,5")],
 )
 def test_negative_pads(pads: str, shape: str) -> None:
-    """Elements that a negative pad removes have a zero gradient; onnx's evaluator cannot run it."""
+    """Elements that a negative pad removes have a zero gradient.
+
+    onnx's evaluator does not support negative pads.
+    """
     stored = f"<int64[4] pads = {{{pads}}}>"
     _assert_adjoint(f"g (float[3,4] x) => (float[{shape}] y) {stored} {{ y = Pad(x, pads) }}")
 
