@@ -48,8 +48,7 @@ class AttentionCotangents:
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the gradients with respect to q, k, v and bias.
 
-    ``y`` [B, H, L, F] is the result of the attention ``of``; ``dy`` is the gradient with respect to
-    it.
+    ``y`` [B, H, L, F] is the result of the attention ``of``, and ``dy`` the gradient at y.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
@@ -95,7 +94,7 @@ def merge_heads(x: Value) -> Value:
 
 
 def _grouped(x: Value, heads: int) -> Value:
-    """Reshape [B, H, L, n] to [B, K, H / K · L, n]: join the queries that share a key head."""
+    """Reshape x [B, H, L, n] to [B, K, H / K · L, n] for K = ``heads`` shared key heads."""
     batch, _, _, width = x.shape
     return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
 

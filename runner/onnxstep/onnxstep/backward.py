@@ -1,8 +1,8 @@
 """Reverse-mode differentiation of a list of nodes.
 
-The cotangent of a value is the gradient of the loss with respect to this value. ``pull_back``
-visits the nodes from last to first, applies the rule of each operator (see ``rules``) and adds up
-the cotangents. It skips nodes that depend on no requested value.
+A cotangent is the gradient of the loss with respect to a value. ``pull_back`` visits the nodes from
+last to first, applies the rule of each operator (see ``rules``) and adds up the cotangents. It
+skips nodes that depend on no requested value.
 """
 
 from __future__ import annotations

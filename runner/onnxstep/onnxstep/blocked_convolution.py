@@ -60,9 +60,8 @@ def adjoint(
 ) -> Value | None:
     """Emit the gradient with respect to a convolution's input: [N, C, *into].
 
-    The gradient is a convolution of ``dy`` [N, M, ...] with the flipped kernels ``w``, where ``dy``
-    is the gradient with respect to the convolution's result. Returns None if ``convolve`` does, and
-    for strides other than 1.
+    It is a convolution of ``dy`` [N, M, ...], the gradient with respect to the result, with the
+    flipped kernels ``w``. Returns None if ``convolve`` does, and for strides other than 1.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -85,9 +84,9 @@ def _flipped_kernels(w: Value) -> Value:
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
     """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
-    The gradient is x [N, C, ...] convolved with dy [N, M, ...], with strides and dilations swapped;
-    ``dy`` is the gradient with respect to the result. Returns None if the channels or images do not
-    fill whole blocks, or if the kernel has one element.
+    It is x [N, C, ...] convolved with ``dy`` [N, M, ...], the gradient with respect to the result,
+    with strides and dilations swapped. Returns None if the channels or images do not fill whole
+    blocks, or if the kernel has one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None

@@ -77,8 +77,8 @@ _PATTERN = ", or a pattern such as '*.bias'"
 _REPEATABLE = {
     "--dim": "size of a symbolic dimension: batch=32",
     "--freeze": f"a parameter that is not trained{_PATTERN}",
-    "--wrt": f"train this and nothing else{_PATTERN}",
-    "--train": f"a constant or buffer of the file to train, too{_PATTERN}",
+    "--wrt": f"a parameter to train, and no others{_PATTERN}",
+    "--train": f"a constant or buffer of the file to train as well{_PATTERN}",
     "--lora-targets": "with --lora-rank: a weight that gets an adapter"
     f"{_PATTERN} (default: every weight of a product)",
     "--carry": "an input and the output that feeds it in the next step: h0=hn",
@@ -86,7 +86,7 @@ _REPEATABLE = {
 _LISTED = {
     "--precision": (("fp32", "fp16", "bf16"), "type of the arithmetic; weights stay fp32"),
     "--rematerialise": (("none", "sqrt"), "sqrt: recompute activations, for less memory"),
-    "--format": (("text", "json"), "form of the printed report"),
+    "--format": (("text", "json"), "format of the printed report"),
 }
 
 
@@ -106,9 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     for name, (choices, text) in _LISTED.items():
         add(name, choices=choices, default=choices[0], help=text)
     add("--provider", choices=("cpu", "cuda"), help="where the step will run (default: anywhere)")
-    text = "with --provider cpu: faster convolutions of x86-64 processors"
+    text = "with --provider cpu: faster convolutions on x86-64 processors"
     add("--blocked-convolutions", action="store_true", help=text)
-    text = "train low-rank adapters (LoRA) of this rank, and otherwise only parameters of --wrt"
+    text = "train low-rank adapters (LoRA) of this rank; other parameters only with --wrt"
     add("--lora-rank", type=int, metavar="RANK", help=text)
     add("--lora-alpha", type=float, help="scale adapters by ALPHA / RANK (default: 1)")
     add("--clip-norm", type=float, help="upper bound of the gradients' global 2-norm")
@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The report that the command prints; ``kernels`` lists which nodes have CUDA kernels."""
+    """The report that the command prints; ``kernels`` lists the nodes without CUDA kernels."""
 
     step: TrainingStep
     source: Path

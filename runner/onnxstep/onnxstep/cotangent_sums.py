@@ -1,10 +1,9 @@
 """Sums of cotangents: over broadcast axes, over several readers, and over the rows of a table.
 
-The cotangent of a value is the gradient of the loss with respect to this value. If a model looks up
-rows of a table (an embedding), the table's gradient is zero except in these rows. A last layer with
-tied weights uses the whole table too. The gradients of the rows are then added to the gradient from
-that layer, without a table of zeros. ScatterND can add only from opset 16 on; ``rules.indexing``
-covers older opsets.
+A cotangent is the gradient of the loss with respect to a value. If a model looks up rows of a table
+(an embedding), the table's gradient is zero except in these rows. If a last layer with tied weights
+also uses the table, the gradients of the rows are added to the gradient from that layer, without a
+table of zeros. ScatterND can add only from opset 16 on; ``rules.indexing`` covers older opsets.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ def forward(node: Node) -> Sequence[Value]:
     limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
     mask, shape = op.Less(_hashes(node), limit), op.integers(*x.shape)
     node.output(1)
-    # The backward pass has its own Cast of the mask: ONNX Runtime would merge equal Cast nodes and
-    # keep their float result in memory.
+    # This Cast must differ from the Cast in the backward pass: ONNX Runtime would merge equal nodes
+    # and keep the float result in memory.
     factors = op.Reshape(op.Cast(mask, to=x.elem_type) * (1 / stays), shape)
     return x * factors, op.Reshape(mask, shape)
 

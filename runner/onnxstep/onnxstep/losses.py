@@ -20,7 +20,7 @@ from onnxstep.errors import ModelError
 
 
 def classes_of(scores: Value) -> int:
-    """Number of classes: the length of the last axis.
+    """Number of classes: the length of the last axis of ``scores``.
 
     Raises ModelError for scores that are not floats or have fewer than two axes.
     """
@@ -73,7 +73,7 @@ class Loss:
 
 
 class LossFunction(Protocol):
-    """A loss: the form of its target, and the nodes that compute it."""
+    """A loss: the shape and type of its target, and the nodes that compute the loss."""
 
     def target_of(self, output: Value) -> Target | None:
         """Shape and type of the target for this output; None if the loss needs no target.
@@ -128,7 +128,7 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class, weight and count of each position; weight and count over the sum of weights.
+        """Class of each position, and its weight and count divided by the sum of weights.
 
         An ignored position gets the class 0, the weight 0 and the count 0. A counted position has
         the count 1 before the division.
@@ -165,8 +165,8 @@ class SoftmaxCrossEntropy:
 class _Smooth:
     """The part of a loss that label smoothing spreads over all classes.
 
-    ``label`` [..., classes] is the share of the target that each class gets, ``slope`` its sum over
-    the classes. The gradient is slope · p - label.
+    ``label`` [..., classes] is the share of the target that each class gets, and ``slope`` is the
+    sum of ``label`` over the classes. The gradient is slope · p - label, with p the softmax.
     """
 
     value: Value
@@ -204,7 +204,8 @@ class _Elementwise:
 class SigmoidCrossEntropy(_Elementwise):
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and a target y in [0, 1].
 
-    ``positive_weight`` w weights the positive class: (1 - y) z + (1 + (w - 1) y) softplus(-z).
+    ``positive_weight`` w weights the positive class: (1 - y) z + (1 + (w - 1) y) softplus(-z), for
+    the output z.
     """
 
     positive_weight: float = 1.0
@@ -224,7 +225,7 @@ class SigmoidCrossEntropy(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanSquaredError(_Elementwise):
-    """Mean of (y - t)² over the n elements; the gradient is 2 (y - t) / n."""
+    """Mean of (y - t)² over the n elements of output y and target t; gradient 2 (y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
@@ -235,7 +236,7 @@ class MeanSquaredError(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError(_Elementwise):
-    """Mean of |y - t| over the n elements; the gradient is sign(y - t) / n, which is 0 at y = t."""
+    """Mean of |y - t| over the n elements of output y and target t; gradient sign(y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
@@ -247,9 +248,10 @@ class MeanAbsoluteError(_Elementwise):
 
 @dataclass(frozen=True)
 class Huber(_Elementwise):
-    """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2), with e = y - t.
+    """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2).
 
-    With c = clip(e, -delta, delta) both cases are c (e - c/2), and the gradient is c / n.
+    Here e = y - t for output y and target t, with n elements. With c = clip(e, -delta, delta) both
+    cases are c (e - c/2), and the gradient is c / n.
     """
 
     delta: float = 1.0

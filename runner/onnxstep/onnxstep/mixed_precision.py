@@ -1,10 +1,9 @@
 """Mixed precision: gradient rules compute in the half type of their inputs, and sum in float32.
 
-``graphs.precision`` rewrites the forward pass. ``MixedBuilder`` rewrites each node of the backward
-pass by the same rules. Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite:
-the loss is multiplied by a scale before differentiation, and the gradients are divided by this
-scale. If a gradient is not finite, the step changes only the scale, which the step carries like
-optimizer state.
+``graphs.precision`` rewrites the forward pass, and ``MixedBuilder`` each node of the backward pass.
+Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: the loss is multiplied by
+a scale before differentiation, and the gradients are divided by this scale. If a gradient is not
+finite, the step changes only the scale, which it carries like optimizer state.
 """
 
 from __future__ import annotations

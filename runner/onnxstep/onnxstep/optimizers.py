@@ -74,7 +74,7 @@ class Sgd(Optimizer):
     weight_decay: float = 0.0
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
-        """Emit the next values of w and its states, by the formulas in the class docstring."""
+        """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         return Update(op.Sub(w, g * pace.rate))
 
@@ -93,7 +93,7 @@ class Momentum(Optimizer):
     states: ClassVar[tuple[str, ...]] = ("momentum",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values of w and its states, by the formulas in the class docstring."""
+        """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         velocity = op.Add(states[0] * self.momentum, g)
         direction = g + velocity * self.momentum if self.nesterov else velocity
@@ -104,10 +104,10 @@ class Momentum(Optimizer):
 class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
-    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
-    is under the root, s starts at 1, and v includes the rate. The step stores s / (1 - rho) and v ·
-    √(1 - rho) as states, which saves a pass over memory.
+    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``, a
+    velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon is under
+    the root, s starts at 1, and v includes the rate. The step stores s / (1 - rho) and v · √(1 -
+    rho), which saves a pass over memory.
     """
 
     rho: float = 0.99
@@ -121,7 +121,7 @@ class RmsProp(Optimizer):
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values of w and its states, by the formulas in the class docstring."""
+        """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0] * self.rho, g * g)
         root = math.sqrt(1 - self.rho)
@@ -150,7 +150,7 @@ class Adagrad(Optimizer):
         return self.initial_accumulator
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values of w and its states, by the formulas in the class docstring."""
+        """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         square = op.Add(states[0], g * g)
         return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
@@ -160,9 +160,8 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Scale gradients by the ratio of the running root mean squares of past steps and gradients.
 
-    With the averages s of squared gradients g² and u of squared steps d²: s' = rho · s + (1 - rho)
-    · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate ·
-    d.
+    With averages s of squared gradients and u of squared steps: s' = rho · s + (1 - rho) · g²; d =
+    √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
     """
 
     rho: float = 0.9
@@ -171,7 +170,7 @@ class Adadelta(Optimizer):
     states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values of w and its states, by the formulas in the class docstring."""
+        """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         squares, deltas = states
         square = op.Add(squares * self.rho, g * g * (1 - self.rho))
@@ -185,9 +184,9 @@ class Adam(Optimizer):
     """Divide the average gradient m by the root of v, the average squared gradient.
 
     m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². With bias correction, at step t: w' = w - rate
-    / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this rule AdamW: the decay
-    multiplies the parameter by 1 - rate · weight_decay and does not change the gradient. The step
-    stores m / (1 - β₁) and v / (1 - β₂) as states, which saves two passes over memory.
+    / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this AdamW: the decay
+    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. The step
+    stores m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
     """
 
     beta1: float = 0.9
@@ -199,12 +198,12 @@ class Adam(Optimizer):
     counts_steps: ClassVar[bool] = True
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next values of w and its states, by the formulas in the class docstring."""
+        """Emit the next values of ``w`` and of its states."""
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)
         # The quotient is (m' / c₁) / (√v' / c + epsilon), with bias corrections c₁ and c.
-        # Multiplying the numerator and the denominator by c saves a pass over memory.
+        # Multiplying both parts by c saves a pass over memory.
         c = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
         spread = op.Sqrt(second) + c * self.epsilon
         c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))

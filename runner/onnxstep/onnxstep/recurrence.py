@@ -1,10 +1,10 @@
 """Code that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
 
-The cotangent of a value is the gradient of the loss with respect to this value. With T time steps
-and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...], whose rows
-are in processing order, so that one product covers all steps. The tensors of a reverse direction
-are flipped before and after, each sequence within its length. Steps beyond a sequence's end get
-zero cotangents, so the backward steps need no mask.
+A cotangent is the gradient of the loss with respect to a value. With T time steps and B sequences,
+a gradient rule computes one direction at a time on tensors [T·B, ...], whose rows are in processing
+order, so that one product covers all steps. The tensors of a reverse direction are flipped before
+and after, each sequence within its length. Steps beyond a sequence's end get zero cotangents, so
+the backward steps need no mask.
 """
 
 from __future__ import annotations

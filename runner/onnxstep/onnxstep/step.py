@@ -276,8 +276,8 @@ def evaluation_graph(
     model's inputs, the targets, the parameters and the running statistics, so that a caller can
     feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
     BatchNormalization uses the statistics of each batch, because running statistics are useful only
-    after some hundred steps. Layers whose running statistics ``freeze`` names still use the running
-    statistics. Raises ModelError as ``training_step`` does.
+    after some hundred steps. Layers whose running statistics ``freeze`` names are the exception.
+    Raises ModelError as ``training_step`` does.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -351,7 +351,7 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
         old, new = forward.value(before), forward.value(after)
         if (old.shape, old.elem_type) != (new.shape, new.elem_type):
             raise ModelError(
-                f"carry {before}={after}: expected one shape and type, got {list(old.shape)} and "
+                f"carry {before}={after}: expected equal shapes and types, got {list(old.shape)} and "
                 f"{list(new.shape)}"
             )
         yield Transition(old, new, "state")

@@ -26,9 +26,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TrainedSet:
-    """The tensors that a step trains, and the float tensors that the step does not train.
+    """The tensors that a step trains, and those that it does not train.
 
-    ``doubts`` are sentences about tensors if the file leaves unclear whether to train them.
+    ``doubts`` are sentences about tensors whose role the file leaves unclear.
     """
 
     trained: tuple[str, ...]
@@ -46,8 +46,8 @@ def trained_set(
     """Report the parameters that a step trains, and all other float tensors with a reason.
 
     ``listed`` and ``untrained`` are the results of ``parameters`` and ``untrained`` for the model.
-    ``trained`` and ``frozen`` are names of parameters. If a tensor has the scales of quantized
-    values, its reported size is the number of these values.
+    ``trained`` and ``frozen`` are names of parameters. The size of a tensor of scales is the number
+    of quantized values that it scales.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

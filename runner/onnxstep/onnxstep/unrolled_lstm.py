@@ -3,8 +3,8 @@
 ONNX Runtime's LSTM returns only its states, and recomputing the gates costs as much as the forward
 pass. An unrolled time step is a matrix product and a few small operators. Unrolling is faster on
 the CPU (benchmarks/rules/kept_gates.py), but on CUDA it would start too many kernels. The gates
-have ONNX's names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
-The cotangent of a value is the gradient of the loss with respect to this value.
+have ONNX's names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations. A
+cotangent is the gradient of the loss with respect to a value.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Step(NamedTuple):
 class LstmActivations(Saved):
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
-    ``inputs`` has the inputs of each direction. ``h0`` is the first hidden state. ``layout``
-    describes the shapes of ``h0`` and ``steps``.
+    ``inputs`` has the inputs of each direction. ``layout`` describes the shapes of the first hidden
+    state ``h0`` and of ``steps``.
     """
 
     layout: TimeLayout
@@ -124,7 +124,7 @@ def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, Directi
 
 
 def _inputs(run: DirectionInputs) -> Value:
-    """Product W x + b for all steps: [n, T·B]."""
+    """W x + b for the inputs x of all steps: [n, T·B]."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)
@@ -233,8 +233,8 @@ def _backward_steps(
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
     """Cotangents of W x + R h + b of a step, and of the cell state before this step.
 
-    ``dh`` and ``d_cell`` are the cotangents of the states after the step. The code computes
-    products just before their use, so that they stay in the cache.
+    ``dh`` and ``d_cell`` are the cotangents of the states after the step. The products are computed
+    in the order of use, so that they stay in the cache.
     """
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h

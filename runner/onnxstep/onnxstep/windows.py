@@ -141,11 +141,10 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window of a transposed convolution from x to y, which slides over y.
+    """The window that slides over y in a transposed convolution from x to y.
 
     There is a window for each element of x. With ``output_shape`` or ``auto_pad`` SAME, the shapes
-    determine the padding. If the sum of begin and end padding is odd, the larger half comes first,
-    except for SAME_UPPER.
+    determine the padding. If its sum is odd, the larger half comes first, except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

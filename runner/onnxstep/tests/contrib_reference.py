@@ -115,13 +115,13 @@ class GroupQueryAttention(Contributed):
         x: Array,
         key: Array | None = None,
         value: Array | None = None,
-        past_key: Array | None = None,  # noqa: ARG002 - of no length here
+        past_key: Array | None = None,  # noqa: ARG002 - has length 0 here
         past_value: Array | None = None,  # noqa: ARG002
-        lengths: Array | None = None,  # noqa: ARG002 - all whole
+        lengths: Array | None = None,  # noqa: ARG002 - all sequences are complete
         total: Array | None = None,  # noqa: ARG002
         cos: Array | None = None,
         sin: Array | None = None,
-        positions: Array | None = None,  # noqa: ARG002 - never given here
+        positions: Array | None = None,  # noqa: ARG002 - never used here
         added: Array | None = None,
         num_heads: int = 1,
         kv_num_heads: int = 1,
@@ -165,12 +165,12 @@ class MatMulNBits(Contributed):
         codes: Array,
         scales: Array,
         zeros: Array | None = None,
-        groups: Array | None = None,  # noqa: ARG002 - never given here
+        groups: Array | None = None,  # noqa: ARG002 - never used here
         bias: Array | None = None,
         K: int = 0,  # noqa: N803 - the operator's attributes
         N: int = 0,  # noqa: N803
         bits: int = 4,
-        block_size: int = 32,  # noqa: ARG002 - the codes' shape says it
+        block_size: int = 32,  # noqa: ARG002 - implied by the shape of the codes
         accuracy_level: int = 0,  # noqa: ARG002
     ) -> Any:
         def opened(packed: Array) -> Array:

@@ -31,7 +31,7 @@ class BatchNormalization(OpRun):
         epsilon: float = 1e-5,
         momentum: float = 0.9,
         training_mode: int = 0,
-        is_test: int = 1,  # noqa: ARG002 - of opset 6, as is the next
+        is_test: int = 1,  # noqa: ARG002 - an attribute of opset 6
         spatial: int = 1,  # noqa: ARG002
     ) -> tuple[Array, ...]:
         moving: tuple[Array, ...] = ()
@@ -95,7 +95,7 @@ class ConvTranspose(OpRun):
         auto_pad: str = "NOTSET",
         dilations: Sequence[int] | None = None,
         group: int = 1,
-        kernel_shape: Sequence[int] | None = None,  # noqa: ARG002 - the weights have it
+        kernel_shape: Sequence[int] | None = None,  # noqa: ARG002 - implied by the weights
         output_padding: Sequence[int] | None = None,
         output_shape: Sequence[int] | None = None,
         pads: Sequence[int] | None = None,

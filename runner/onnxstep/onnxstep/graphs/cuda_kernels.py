@@ -1,9 +1,8 @@
 """Find the nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
 
-``cuda_kernels.csv`` lists the kernels that the released package registers;
-``benchmarks/cuda_stand_in.py`` writes this file. A kernel fits a node if it covers the version of
-the node's operator and the types of the node's values. Whether a kernel is correct or fast is not
-checked.
+``cuda_kernels.csv``, which ``benchmarks/cuda_stand_in.py`` writes, lists the kernels that the
+released package registers. A kernel fits a node if it covers the version of the node's operator and
+the types of the node's values. Whether a kernel is correct or fast is not checked.
 """
 
 from __future__ import annotations

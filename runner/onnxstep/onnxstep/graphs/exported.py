@@ -70,8 +70,8 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
     """Sort the names that the exporter lists into parameters, buffers and operators.
 
-    Names with dots are attributes of modules. Names without dots are operators. If the list has a
-    single name, it is an attribute of the outermost module.
+    Names with dots are attributes of modules. Names without dots are operators, except the only
+    name of a list, which is an attribute of the outermost module.
     """
     steps = {
         step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)
@@ -117,8 +117,8 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
     Tensors that the module shares on purpose usually have a single name, and are not listed. A
     scripted module, or parameters that share memory, can give a shared tensor several names. Such a
-    name is not listed if its tensor and the replacement have different readers. An example is an
-    embedding with a tied last layer.
+    name is not listed if its tensor and the replacement have different readers, as an embedding and
+    a tied last layer have.
     """
     if not is_traced(model):
         return {}

@@ -201,7 +201,7 @@ def _initial(where: str, entry: Any) -> Initial:
     if not isinstance(distribution, str) or distribution not in DISTRIBUTIONS:
         choices = ", ".join(DISTRIBUTIONS)
         raise ModelError(f"{where}: distribution: expected {choices}, got {distribution!r:.80}")
-    if type(scale) not in (int, float) or not abs(scale) <= MAX_SCALE:  # NaN is not
+    if type(scale) not in (int, float) or not abs(scale) <= MAX_SCALE:  # false for NaN
         raise ModelError(
             f"{where}: scale: expected a number within ±{MAX_SCALE:g}, got {scale!r:.80}"
         )

@@ -146,7 +146,7 @@ def _check_and_infer(model: onnx.ModelProto) -> None:
             call(model)
         except MemoryError:
             raise
-        except Exception:  # noqa: S110 - said when it is called in earnest
+        except Exception:  # noqa: S110 - load_model reports the error
             pass
 
 

@@ -4,8 +4,8 @@ With ``ceil_mode`` the last window of a pool can start in the end padding. PyTor
 ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a pool has
 both ``pads`` and ``auto_pad``, inference uses ``pads`` and the runtime ``auto_pad``. An STFT is
 one-sided by default, but inference assumes that it is not. If an Einsum label has length 1 in an
-operand, this operand is broadcast to the length of the label in the other operand. Inference uses
-the first length instead.
+operand, this operand is broadcast to the label's length in the other operand; inference uses the
+first length.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ _TYPE_WORDS: dict[int, str] = {
     TensorProto.BFLOAT16: "tensor(bfloat16)",
 }
 # Operators that stay fp32. Sums of many terms, powers and exponentials exceed fp16's maximum of
-# 65504, and coordinates need more than its 11 bits. Frameworks with autocasting keep similar
-# operators in fp32.
+# 65504, and coordinates need more than 11 bits. Frameworks with autocasting keep similar operators
+# in fp32.
 WIDE = frozenset(
     {
         "CumSum", "Exp", "GridSample", "MeanVarianceNormalization", "Pow", "Range", "ReduceL2",

@@ -96,7 +96,7 @@ def _end(status: int) -> str:
 
 def limit_cpu_seconds() -> None:
     """Limit this process to ``CPU_SECONDS`` more seconds of CPU time."""
-    import resource  # noqa: PLC0415 - where there is fork, there is resource
+    import resource  # noqa: PLC0415 - systems with fork have resource
 
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     seconds = int(time.process_time()) + CPU_SECONDS
@@ -106,14 +106,14 @@ def limit_cpu_seconds() -> None:
 
 
 def _is_memory_unlimited() -> bool:
-    import resource  # noqa: PLC0415 - where there is fork, there is resource
+    import resource  # noqa: PLC0415 - systems with fork have resource
 
     limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
     return all(resource.getrlimit(kind)[0] == resource.RLIM_INFINITY for kind in limits)
 
 
 def _run_to_the_end(call: Callable[[], object]) -> None:
-    import resource  # noqa: PLC0415 - where there is fork, there is resource
+    import resource  # noqa: PLC0415 - systems with fork have resource
 
     code, free = 0, False
     _copy.here = True

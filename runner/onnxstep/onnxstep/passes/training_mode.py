@@ -1,10 +1,10 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
-Dropout is rewritten in the model. BatchNormalization is first converted to inference form in the
-model. In the opened graph, it is then converted to training form, with batch statistics and carried
-running statistics. PyTorch's exporters write a BatchNormalization without running statistics as
-nodes that compute the statistics of the batch; these nodes stay. ONNX Runtime's CUDA provider has
-no kernel for the training form, so plain operators compute it. It is still differentiated as a
+Dropout is rewritten in the model. BatchNormalization is first converted to inference form. In the
+opened graph it is then converted to training form, with batch statistics and carried running
+statistics. PyTorch's exporters write a BatchNormalization without running statistics as nodes that
+compute the statistics of the batch; these nodes stay. Plain operators compute the training form,
+because ONNX Runtime's CUDA provider has no kernel for it. The training form is differentiated as a
 single node, by the formula in ``rules.normal``.
 """
 

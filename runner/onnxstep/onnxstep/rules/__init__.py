@@ -2,8 +2,8 @@
 
 Importing this package fills the table in ``registry``. A gradient rule gets ``dy``, the cotangent
 of the node's result: the gradient of the loss with respect to the result. The rule returns the
-cotangents of the node's inputs. A docstring such as d(sin x) = cos x dx shows the differential of a
-result; the rule then multiplies dy by the factor of dx.
+cotangents of the inputs. A docstring such as d(sin x) = cos x dx has the differential of the
+result; the rule multiplies dy by the factor of dx.
 """
 
 from onnxstep.rules import (  # noqa: F401

@@ -21,7 +21,7 @@ def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
     For float32, a steep HardSigmoid of y computes the factor of dx, because the CPU runs
     HardSigmoid on all threads (benchmarks/rules/relu.py). The factor differs from 0 and 1 only for
-    0 < y < 2⁻¹²⁷, less than the smallest normal number.
+    y below 2⁻¹²⁷, less than the smallest normal number.
     """
     if dy.elem_type == TensorProto.FLOAT:
         return dy * op.HardSigmoid(node.y, alpha=2.0**127, beta=0.0)

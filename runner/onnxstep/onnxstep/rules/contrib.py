@@ -1,7 +1,7 @@
 """Gradients of ONNX Runtime's own operators (com.microsoft) that files of decoders contain.
 
-Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX.
-The cotangent of a value is the gradient of the loss with respect to this value.
+Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX. A
+cotangent is the gradient of the loss with respect to a value.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def group_query_attention(
     """Gradient of causal attention in which groups of query heads share keys and values.
 
     ONNX Runtime does not define the result of queries beyond a sequence's end. Their cotangents
-    must be zero. They are zero if the loss ignores the targets of these queries.
+    must be zero, which holds if the loss ignores these targets.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))

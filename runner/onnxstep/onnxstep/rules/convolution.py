@@ -1,8 +1,7 @@
 """Gradients of convolution and transposed convolution, each of which is the other's adjoint.
 
-The cotangent of a value is the gradient of the loss with respect to this value. X, W and Y are the
-input, the kernels and the result; dX, dW and dY are their cotangents. N images have C input
-channels and M output channels.
+A cotangent is the gradient of the loss with respect to a value. dX, dW and dY are the cotangents of
+the input X, the kernels W and the result Y. N images have C input and M output channels.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LARGEST_CONSTANT = 2**18
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of Y = X * W + b; helper functions choose the fastest way to compute dX and dW.
+    """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
 
     Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
@@ -45,10 +44,9 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of a transposed convolution, which is the adjoint of a convolution from Y to X.
+    """Gradient of a transposed convolution, the adjoint of a convolution from Y to X.
 
-    The cotangent dX is this convolution applied to dY. Shapes: x [N, C, ...], w [C, M/group, ...],
-    b [M], dy [N, M, ...].
+    dX is this convolution of dY. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -114,8 +112,8 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
     """Cotangent dW of kernels of one element: the sum of dY Xᵀ over the batch.
 
-    The code emits either a product for each example, or a single product of dY and X with the
-    channels as first axis, whichever moves fewer elements.
+    There is a product for each example, or a single product of dY and X with channels first,
+    whichever moves fewer elements.
     """
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
@@ -135,8 +133,8 @@ def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
     """Cotangent dW as one product for each element of the kernel, over batch and positions.
 
-    Each product multiplies dY [M, batch · positions] by [batch · positions, C], the elements of X
-    that this element of the kernel multiplies.
+    Each product multiplies dY [M, batch · positions] by the elements of X that meet the kernel's
+    element, [batch · positions, C].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])

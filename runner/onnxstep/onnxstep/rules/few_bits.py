@@ -29,9 +29,9 @@ def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _weights(node: Node, dy: Value) -> Value:
     """The weights (stored integer - zero point) · scale, as N rows of K numbers.
 
-    Each block of ``block_size`` numbers within a row has one zero point and one scale. The stored
-    integers are read only after ``dy`` has been computed: otherwise the runtime would dequantize
-    them once and keep the weights in memory.
+    Each block within a row has one zero point and one scale. The stored integers are read only
+    after ``dy`` has been computed: otherwise the runtime would dequantize them once and keep the
+    weights.
     """
     op, bits = node.op, int(node.attribute("bits", 4))
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:

@@ -1,7 +1,7 @@
 """Gradients of operators that read or write elements at indices.
 
-The cotangent of a value is the gradient of the loss with respect to this value. An element that is
-read several times gets the sum of the cotangents of all reads.
+A cotangent is the gradient of the loss with respect to a value. An element that is read several
+times gets the sum of the cotangents of all reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gradients of matrix products and of Einsum.
 
-The cotangent of a value is the gradient of the loss with respect to this value. ``Equation`` has a
-letter for each axis of an Einsum's operands.
+A cotangent is the gradient of the loss with respect to a value. ``Equation`` has a letter for each
+axis of an Einsum's operands.
 """
 
 from __future__ import annotations

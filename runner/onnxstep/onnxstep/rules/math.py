@@ -1,7 +1,7 @@
 """Gradients of elementwise operators: arithmetic, elementary functions, comparisons, choices.
 
-The cotangent of a value is the gradient of the loss with respect to this value. If an operand was
-broadcast, the caller sums the operand's cotangent to the operand's shape.
+A cotangent is the gradient of the loss with respect to a value. If an operand was broadcast, the
+caller sums the operand's cotangent to the operand's shape.
 """
 
 from __future__ import annotations

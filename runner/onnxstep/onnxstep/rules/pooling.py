@@ -1,6 +1,6 @@
 """Gradients of pooling: maxima and means over windows.
 
-The cotangent of a value is the gradient of the loss with respect to this value.
+A cotangent is the gradient of the loss with respect to a value.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Gradients of the recurrent layers LSTM, GRU and RNN.
 
-The cotangent of a value is the gradient of the loss with respect to this value. The forward node
-returns the hidden states of all steps, so a single product over all steps recomputes all gates.
-Only the cell state of an LSTM must be recomputed step by step. A backward step is then a product
-with the recurrent weights R and a few elementwise operators, whose factors are computed for all
-steps at once. The cotangents of the weights are a single product over all steps. Sequence lengths
-are at least 1.
+A cotangent is the gradient of the loss with respect to a value. The forward node returns the hidden
+states of all steps, so a single product over all steps recomputes all gates. Only the cell state of
+an LSTM must be recomputed step by step. A backward step is then a product with the recurrent
+weights R and a few elementwise operators, whose factors are computed for all steps at once. The
+cotangents of the weights are a single product over all steps. Sequence lengths are at least 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-The cotangent of a value is the gradient of the loss with respect to this value. ``_with_axes``
-reinserts the reduced axes with length 1 into results and cotangents, so that they broadcast to x.
+A cotangent is the gradient of the loss with respect to a value. ``_with_axes`` reinserts the
+reduced axes with length 1 into results and cotangents, so that they broadcast to x.
 """
 
 from __future__ import annotations

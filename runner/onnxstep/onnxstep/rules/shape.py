@@ -1,7 +1,7 @@
 """Gradients of operators that rearrange, repeat, cut or join elements, or change their type.
 
-The cotangent of a value is the gradient of the loss with respect to this value. The cotangent
-without further words is that of the node's result.
+A cotangent is the gradient of the loss with respect to a value: the node's result, unless a
+docstring says otherwise.
 """
 
 from __future__ import annotations
