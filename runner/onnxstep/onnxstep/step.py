@@ -351,8 +351,8 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
         old, new = forward.value(before), forward.value(after)
         if (old.shape, old.elem_type) != (new.shape, new.elem_type):
             raise ModelError(
-                f"carry {before}={after}: expected equal shapes and types, got {list(old.shape)} and "
-                f"{list(new.shape)}"
+                f"carry {before}={after}: expected equal shapes and types, "
+                f"got {list(old.shape)} and {list(new.shape)}"
             )
         yield Transition(old, new, "state")
 

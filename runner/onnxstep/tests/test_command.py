@@ -152,7 +152,7 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
         (["--dim", "batch=8", "--dim", "batch=9"], 1, "'batch' twice"),
         (["--dim", "batch=8", "--wrt", "v*"], 1, "--wrt 'v*' is unknown"),
         (["--dim", "batch=8", "--train", "v"], 1, "--train 'v' is unknown"),
-        (["--dim", "batch=8", "--carry", "x=logits"], 1, "expected one shape"),
+        (["--dim", "batch=8", "--carry", "x=logits"], 1, "expected equal shapes"),
         (["--dim", "bach=8"], 1, "did you mean 'batch'"),
         (["--dim", "batch=8", "--optimizer", "sdg"], 1, "did you mean 'sgd'"),
         (["--dim", "batch=8", "--freeze", "w"], 1, "no trainable parameter"),

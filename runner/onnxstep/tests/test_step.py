@@ -281,7 +281,7 @@ def test_recurrent_state_is_carried_to_the_next_step() -> None:
     [
         ({"g": "next"}, "carried input 'g' is unknown"),
         ({"h": "nxt"}, "did you mean 'next'"),
-        ({"x": "next"}, "expected one shape"),
+        ({"x": "next"}, "expected equal shapes"),
     ],
 )
 def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: str) -> None:

@@ -216,7 +216,7 @@ def _inferred_anew(
     name = next(iter([*wrong, *before]))
     warnings.warn(
         f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; the "
-        f"computed shape is used, also for {max(len(wrong) - 1, 0)} other values",
+        f"computed shape is used, here and for {max(len(wrong) - 1, 0)} other values",
         ModelWarning,
         stacklevel=3,
     )
