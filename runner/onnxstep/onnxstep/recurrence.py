@@ -1,10 +1,10 @@
 """Code that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
 
-A cotangent is the gradient of the loss with respect to a value. With T time steps and B sequences,
-a gradient rule computes one direction at a time on tensors [T·B, ...], whose rows are in processing
-order, so that one product covers all steps. The tensors of a reverse direction are flipped before
-and after, each sequence within its length. Steps beyond a sequence's end get zero cotangents, so
-the backward steps need no mask.
+The gradient of a value is the gradient of the loss with respect to this value. With T time steps
+and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...], whose rows
+are in processing order, so that one product covers all steps. The tensors of a reverse direction
+are flipped before and after, each sequence within its length. Steps beyond a sequence's end get
+zero gradients, so the backward steps need no mask.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Direction:
 
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have the cotangents
-    [B, H] of the hidden and cell states of each step. They include only the part that comes from
-    the node's outputs; None means zero.
+    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have the gradients
+    [B, H] of the hidden and cell states of each step, but only the part that comes from the node's
+    outputs; None means zero.
     """
 
     op: Builder
@@ -102,14 +102,14 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """Cotangent of the hidden state after ``step``, without the part from later steps."""
+        """Gradient of the hidden state after ``step``, without the part from later steps."""
         cotangent = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """Cotangents of a direction's inputs; ``z`` [T·B, G·H] is the cotangent of x Wᵀ.
+    """Gradients of a direction's inputs; ``z`` [T·B, G·H] is the gradient of x Wᵀ.
 
     ``w`` and ``r`` have the shapes of the weights, ``biases`` [G·H], ``h0`` and ``c0`` [B, H].
     """
@@ -125,9 +125,9 @@ class DirectionCotangents:
 def through_time(
     node: Node, sweep: Callable[[Direction], DirectionCotangents], *received: Value | None
 ) -> Cotangents:
-    """Cotangents of X, W, R, B, sequence_lens, initial_h and initial_c of a recurrent node.
+    """Gradients of X, W, R, B, sequence_lens, initial_h and initial_c of a recurrent node.
 
-    ``received`` are the cotangents of Y, Y_h and Y_c; ``sweep`` computes the cotangents of one
+    ``received`` are the gradients of Y, Y_h and Y_c; ``sweep`` computes the gradients of one
     direction. Raises ModelError for clipped or coupled gates, peepholes and layout 1, for
     activations other than Sigmoid, Tanh and Relu, and for inputs of wrong rank.
     """
@@ -183,9 +183,9 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Cotangents of the weights of ``affine``, and of its bias if ``biased``.
+    """Gradients of the weights of ``affine``, and of its bias if ``biased``.
 
-    ``dz`` is the cotangent of the result of ``affine``.
+    ``dz`` is the gradient of the result of ``affine``.
     """
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
@@ -237,9 +237,9 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """Inputs, states and cotangents of the direction ``index``.
+        """Inputs, states and gradients of the direction ``index``.
 
-        ``dy``, ``dy_h`` and ``dy_c`` are the cotangents of Y, Y_h and Y_c.
+        ``dy``, ``dy_h`` and ``dy_c`` are the gradients of Y, Y_h and Y_c.
         """
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
@@ -302,7 +302,7 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """Cotangents of a state after each step, from the cotangents of Y and of Y_h or Y_c."""
+        """Gradients of a state after each step, from the gradients of Y and of Y_h or Y_c."""
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:
@@ -316,7 +316,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Zero the cotangents after each sequence's end; add ``last`` [B, H] at its last step."""
+        """Zero the gradients after each sequence's end; add ``last`` [B, H] at its last step."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
@@ -338,11 +338,11 @@ class Directions:
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
     def _outputs(self, index: int, y: Value) -> Value:
-        """Slice [T, B, H] of Y, or of Y's cotangent, for the direction ``index``, in time order."""
+        """Slice [T, B, H] of Y, or of Y's gradient, for the direction ``index``, in time order."""
         return _selected(y, 1, index)
 
     def ordered(self, index: int, y: Value) -> Value:
-        """Slice [T, B, H] of Y, or of Y's cotangent, for one direction, in processing order."""
+        """Slice [T, B, H] of Y, or of Y's gradient, for one direction, in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:

@@ -117,8 +117,8 @@ def _decoded(value: Any) -> Any:
         raise ModelError(f"attribute {value!r}: expected text in UTF-8") from None
 
 
-# One cotangent (the gradient of the loss with respect to an input), or one for each input; None for
-# an input without a gradient.
+# Gradient of the loss with respect to an input, or one for each input; None for an input without a
+# gradient.
 Cotangents = Value | Sequence[Value | None]
 
 

@@ -3,8 +3,7 @@
 ONNX Runtime's LSTM returns only its states, and recomputing the gates costs as much as the forward
 pass. An unrolled time step is a matrix product and a few small operators. Unrolling is faster on
 the CPU (benchmarks/rules/kept_gates.py), but on CUDA it would start too many kernels. The gates
-have ONNX's names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations. A
-cotangent is the gradient of the loss with respect to a value.
+have ONNX's names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
 """
 
 from __future__ import annotations
@@ -186,9 +185,9 @@ class TimeLayout:
 
 
 def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -> Cotangents:
-    """Cotangents of X, W, R, B, sequence_lens, initial_h and initial_c of an unrolled LSTM.
+    """Gradients of X, W, R, B, sequence_lens, initial_h and initial_c of an unrolled LSTM.
 
-    ``received`` are the cotangents of Y, Y_h and Y_c.
+    ``received`` are the gradients of the loss with respect to Y, Y_h and Y_c.
     """
     view, layout, op = Directions(node), saved.layout, node.op
     dz, dh0, dc0 = _backward_steps(view, saved, *received)
@@ -215,7 +214,7 @@ def _backward_steps(
     dy_h: Value | None = None,
     dy_c: Value | None = None,
 ) -> tuple[Sequence[Value], Value, Value]:
-    """Cotangents of W x + R h + b of each step, and of the first hidden and cell states."""
+    """Gradients of W x + R h + b of each step, and of the first hidden and cell states."""
     layout, op = saved.layout, saved.h0.op
     right = materialized_transpose(layout.stacked([run.r for run in saved.inputs]))
     outside = _received(view, layout, dy)
@@ -231,9 +230,9 @@ def _backward_steps(
 
 
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Cotangents of W x + R h + b of a step, and of the cell state before this step.
+    """Gradients of W x + R h + b of a step, and of the cell state before this step.
 
-    ``dh`` and ``d_cell`` are the cotangents of the states after the step. The products are computed
+    ``dh`` and ``d_cell`` are the gradients of the states after the step. The products are computed
     in the order of use, so that they stay in the cache.
     """
     i, o, f, c, tanh_cell, cell_before, h = step

@@ -1,9 +1,9 @@
 """The derivatives of ONNX operators, with a module for each family of ONNX's documentation.
 
-Importing this package fills the table in ``registry``. A gradient rule gets ``dy``, the cotangent
-of the node's result: the gradient of the loss with respect to the result. The rule returns the
-cotangents of the inputs. A docstring such as d(sin x) = cos x dx has the differential of the
-result; the rule multiplies dy by the factor of dx.
+Importing this package fills the table in ``registry``. A gradient rule gets ``dy``, the gradient of
+the loss with respect to the node's result. The rule returns the gradients with respect to the
+inputs. A docstring such as d(sin x) = cos x dx has the differential of the result; the rule
+multiplies dy by the factor of dx.
 """
 
 from onnxstep.rules import (  # noqa: F401

@@ -1,7 +1,6 @@
 """Gradients of ONNX Runtime's own operators (com.microsoft) that files of decoders contain.
 
-Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX. A
-cotangent is the gradient of the loss with respect to a value.
+Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX.
 """
 
 from __future__ import annotations
@@ -66,11 +65,11 @@ def skip_simplified_layer_normalization(
 def _through_sum(
     op: Builder, node: Node, dy: Value | None, received: tuple[Value | None, ...], bias: int
 ) -> tuple[Value, Value]:
-    """Cotangents of the sum s and of the scale γ of a skip normalization.
+    """Gradients with respect to the sum s and the scale γ of a skip normalization.
 
-    ``dy`` is the cotangent of y; ``received`` are the cotangents of the mean, of the inverse
-    deviation r, and of s. With x̂ = (s - mean) · r and rows of n elements, dr/ds = -r² x̂ / n.
-    ``bias`` is the index of the input that is added to s.
+    ``dy`` is the gradient with respect to the output y, and ``received`` are those with respect to
+    the mean, the inverse deviation r and s. With x̂ = (s - mean) · r and rows of n elements, dr/ds
+    = -r² x̂ / n. ``bias`` is the index of the input that is added to s.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
@@ -104,8 +103,8 @@ def group_query_attention(
 ) -> Cotangents:
     """Gradient of causal attention in which groups of query heads share keys and values.
 
-    ONNX Runtime does not define the result of queries beyond a sequence's end. Their cotangents
-    must be zero, which holds if the loss ignores these targets.
+    ONNX Runtime does not define the result of queries beyond a sequence's end. The gradients with
+    respect to these results must be zero, which holds if the loss ignores these targets.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
@@ -166,7 +165,7 @@ def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Rotate the cotangent of the result back by the same angles, with RotaryEmbedding."""
+    """Rotate the incoming gradient back by the same angles, with RotaryEmbedding."""
     _require_fixed_angles(node, 2, 3)
     _, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto) | {"domain": DOMAIN}

@@ -1,7 +1,7 @@
 """Gradients of convolution and transposed convolution, each of which is the other's adjoint.
 
-A cotangent is the gradient of the loss with respect to a value. dX, dW and dY are the cotangents of
-the input X, the kernels W and the result Y. N images have C input and M output channels.
+dX, dW and dY are the gradients of the loss with respect to the input X, the kernels W and the
+result Y. N images have C input and M output channels.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Cotangent dX of a convolution's input, by the fastest method that fits.
+    """Gradient dX with respect to a convolution's input, by the fastest method that fits.
 
     The methods are the blocked layout, a matrix product for a kernel of one element, and the
     transposed convolution.
@@ -91,7 +91,7 @@ def _is_product(view: Window) -> bool:
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Cotangent dW of a convolution's kernels, by the first method that fits.
+    """Gradient dW with respect to a convolution's kernels, by the first method that fits.
 
     The methods are the blocked layout, a matrix product for a kernel of one element, on CUDA a
     product for each element of the kernel (benchmarks/rules/convolution.py), and a product with
@@ -110,7 +110,7 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
 
 def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
-    """Cotangent dW of kernels of one element: the sum of dY Xᵀ over the batch.
+    """Gradient dW with respect to kernels of one element: the sum of dY Xᵀ over the batch.
 
     There is a product for each example, or a single product of dY and X with channels first,
     whichever moves fewer elements.
@@ -131,7 +131,7 @@ def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
 
 
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
-    """Cotangent dW as one product for each element of the kernel, over batch and positions.
+    """Gradient dW as one product for each element of the kernel, over batch and positions.
 
     Each product multiplies dY [M, batch · positions] by the elements of X that meet the kernel's
     element, [batch · positions, C].
@@ -153,7 +153,7 @@ def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Val
 
 
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Cotangent dW as a product of dY and the patches of X, summed over the batch.
+    """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
     A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
     [N, group, C/group · taps, positions].
@@ -169,7 +169,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Cotangent dW as X convolved with dY: batch and channels, strides and dilations swapped.
+    """Gradient dW as X convolved with dY: batch and channels, strides and dilations swapped.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """

@@ -1,7 +1,6 @@
 """Gradients of operators that read or write elements at indices.
 
-A cotangent is the gradient of the loss with respect to a value. An element that is read several
-times gets the sum of the cotangents of all reads.
+An element that is read several times gets the sum of the gradients of all reads.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from onnxstep.registry import Cotangents, Node, gradient, refused, zero
 
 @gradient("Gather", versions=(1, 11, 13))
 def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Add the cotangent of each result row to the row that was read; other rows get zeros."""
+    """Add the gradient of each result row to the row that was read; other rows get zeros."""
     x, places = node.x, node.input(1)
     axis = node.attribute("axis") % x.rank
     place = op.array_of(places)
@@ -36,7 +35,7 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GatherElements", versions=(11, 13))
 def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Add the cotangent of each result element to the element that was read."""
+    """Add the gradient of each result element to the element that was read."""
     x, places, axis = node.x, node.input(1), node.attribute("axis") % dy.rank
     zeros = op.zeros(x.shape, dy.elem_type)
     return op.ScatterElements(zeros, places, dy, axis=axis, reduction="add")
@@ -44,7 +43,7 @@ def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GatherND", versions=(11, 12, 13))
 def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Add the cotangent of each result block to the block that was read."""
+    """Add the gradient of each result block to the block that was read."""
     if node.attribute("batch_dims", 0):
         raise ModelError(f"{node.label}: only batch_dims = 0 is differentiated")
     zeros = op.zeros(node.x.shape, dy.elem_type)
@@ -53,7 +52,7 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
 def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Split the cotangent between the data and the updates that overwrite elements of the data."""
+    """Split the result's gradient between the data and the updates that overwrite elements."""
     places, axis = node.input(1), node.attribute("axis") % dy.rank
 
     def read(x: Value) -> Value:
@@ -67,7 +66,7 @@ def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterND", versions=(11, 13, 16, 18))
 def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Split the cotangent between the data and the updates that overwrite blocks of the data."""
+    """Split the result's gradient between the data and the updates that overwrite blocks."""
     places = node.input(1)
 
     def read(x: Value) -> Value:
@@ -81,13 +80,13 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TopK", versions=(10, 11, 24))
 def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent goes to the element that was selected; no element is selected twice."""
+    """Each gradient goes to the element that was selected; no element is selected twice."""
     zeros = op.zeros(node.x.shape, dy.elem_type)
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
 
 
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
-    """Gradient of reading the row at the constant index ``place``: dy between zeros."""
+    """Gradient of reading the row at the constant index ``place``: ``dy`` between zeros."""
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
@@ -101,7 +100,7 @@ def _scattered(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Cotangents of the data and of the updates of a scatter, for each kind of reduction.
+    """Gradients of the data and of the updates of a scatter, for each kind of reduction.
 
     ``read`` gathers elements at the scatter's indices; ``write`` scatters elements to these
     indices.
@@ -125,7 +124,7 @@ def _extreme(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Divide the cotangent of a maximum or minimum equally among equal elements.
+    """Divide the gradient of a maximum or minimum equally among equal elements.
 
     PyTorch's scatter_reduce does the same.
     """

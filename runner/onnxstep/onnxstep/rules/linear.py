@@ -1,7 +1,6 @@
 """Gradients of matrix products and of Einsum.
 
-A cotangent is the gradient of the loss with respect to a value. ``Equation`` has a letter for each
-axis of an Einsum's operands.
+``Equation`` has a letter for each axis of an Einsum's operands.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
-    """Cotangents of A and B from ``dy``, the cotangent of A B.
+    """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    The cotangent of a matrix may have batch axes that the matrix lacks; that of a vector has none.
+    The gradient of a matrix may have batch axes that the matrix lacks; that of a vector has none.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -93,7 +92,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Cotangent Aᵀ dY of b, as one product over all positions if only a has batch axes."""
+    """Gradient Aᵀ dY of b, as one product over all positions if only a has batch axes."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -102,7 +101,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Sum a vector's cotangent over the batch and drop its added axis; keep that of a matrix."""
+    """Sum a vector's gradient over the batch and drop its added axis; keep that of a matrix."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -115,8 +114,8 @@ def _reduced(cotangent: Value, operand: Value) -> Value:
 def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of Einsum, which is linear in each operand.
 
-    The cotangent of an operand is the product of dy and the other operands, summed over the axes
-    that the operand lacks.
+    The gradient with respect to an operand is the product of dy and the other operands, summed over
+    the axes that the operand lacks.
     """
     operands = [node.input(place) for place in range(len(node.inputs))]
     equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
@@ -129,7 +128,7 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """Cotangent of operand number ``place``, copied along axes that no other term has."""
+    """Gradient of operand number ``place``, copied along axes that no other term has."""
     terms, values = list(equation.terms), list(operands)
     term, sizes = terms.pop(place), values.pop(place).shape
     single, diagonals = _without_diagonals(term, equation)

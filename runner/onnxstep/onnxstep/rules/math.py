@@ -1,7 +1,6 @@
 """Gradients of elementwise operators: arithmetic, elementary functions, comparisons, choices.
 
-A cotangent is the gradient of the loss with respect to a value. If an operand was broadcast, the
-caller sums the operand's cotangent to the operand's shape.
+If an operand was broadcast, the caller sums the operand's gradient to the operand's shape.
 """
 
 from __future__ import annotations
@@ -193,7 +192,7 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Max", versions=(8, 12, 13))
 @gradient("Min", versions=(8, 12, 13))
 def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent of Max and Min goes to the operand that is the result; equal operands share it.
+    """The gradient of Max and Min goes to the operand that is the result; equal operands share it.
 
     PyTorch does the same.
     """
@@ -206,9 +205,9 @@ def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Clip", versions=(11, 12, 13))
 def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent of min(max(x, low), high) goes to x where y = x; bounds are not trained.
+    """The gradient of y = min(max(x, low), high) goes to x where y = x; bounds are not trained.
 
-    An x equal to a bound gets the cotangent, as in PyTorch's clamp.
+    An x equal to a bound gets the gradient, as in PyTorch's clamp.
     """
     if node.wants(1) or node.wants(2):
         raise ModelError(f"{node.label}: bounds of Clip are not trained; freeze them")

@@ -1,10 +1,9 @@
 """Gradients of normalization and regularization.
 
-Every normalization computes y = x̂ · scale + bias, with x̂ = (x - mean) · r over some axes. Its
-gradient is dx = r (g - mean(g) - x̂ · mean(g x̂)), with g = dy · scale. Here r is the inverse
-deviation, and dx is the cotangent of x: the gradient of the loss with respect to x.
-GroupNormalization and MeanVarianceNormalization are differentiated through their function bodies in
-ONNX, because onnx infers no shapes for them.
+Every normalization computes y = x̂ · scale + bias, with x̂ = (x - mean) · r over some axes and the
+inverse deviation r. The gradient of the loss with respect to x is dx = r (g - mean(g) - x̂ · mean(g
+x̂)), with g = dy · scale. GroupNormalization and MeanVarianceNormalization are differentiated
+through their function bodies in ONNX, because onnx infers no shapes for them.
 """
 
 from __future__ import annotations
@@ -121,9 +120,9 @@ def batch_normalization(
 ) -> Cotangents:
     """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε).
 
-    The mean μ and the variance σ² are inputs of the node or statistics of the batch. The cotangents
-    of scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and ``_by_batch`` have
-    the others. Shapes: X [N, C, ...], all others [C].
+    The mean μ and the variance σ² are inputs of the node or statistics of the batch. The gradients
+    with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and
+    ``_by_batch`` have the others. Shapes: X [N, C, ...], all others [C].
     """
     received = op.zeros(node.y.shape, node.y.elem_type) if dy is None else dy
     rule = _by_batch if is_training(node) else _by_given
@@ -131,7 +130,7 @@ def batch_normalization(
 
 
 def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangents:
-    """Cotangents if the mean μ and the variance σ² are inputs of the node.
+    """Gradients if the mean μ and the variance σ² are inputs of the node.
 
     They are dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale), with r = 1 / √(σ²
     + ε).
@@ -154,7 +153,7 @@ def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangent
 def _by_batch(
     op: Builder, node: Node, dy: Value, d_running_mean: Value | None, d_running_var: Value | None
 ) -> Cotangents:
-    """Cotangents if the node computes μ and σ² from its batch of n values per channel.
+    """Gradients if the node computes μ and σ² from its batch of n values per channel.
 
     With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The running
     statistics m · old + (1 - m) · batch, with momentum m, add (1 - m) / n · (d(running μ) + 2 (X -
@@ -182,7 +181,7 @@ def _by_batch(
 
 
 def _flat(like: Value, cotangent: Value) -> Value:
-    """Reshape and cast a cotangent, one number per channel, to the shape and type of ``like``."""
+    """Reshape and cast a gradient, one number per channel, to the shape and type of ``like``."""
     return _as(like, cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape)))
 
 
@@ -200,8 +199,8 @@ def through(
 ) -> Value:
     """Gradient dx = r (g - mean(g) - x̂ mean(g x̂)) of a normalization over ``axes``.
 
-    ``unit`` is x̂, and ``g`` is the cotangent of x̂. Unless ``centred``, the normalization
-    subtracts no mean, and the term mean(g) is omitted.
+    ``unit`` is x̂, and ``g`` is the gradient with respect to x̂. Unless ``centred``, the
+    normalization subtracts no mean, and the term mean(g) is omitted.
     """
     inner = g - mean(op, g, axes) if centred else g
     return (inner - unit * mean(op, g * unit, axes)) * r
@@ -238,7 +237,7 @@ def layer_normalization(
 def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of x̂ = x r with r = 1 / √(mean(x²) + ε): dx = r (g - x̂ mean(g x̂)).
 
-    Here g is the cotangent of x̂. The normalization subtracts no mean.
+    Here g is the gradient with respect to x̂. The normalization subtracts no mean.
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))

@@ -1,7 +1,4 @@
-"""Gradients of pooling: maxima and means over windows.
-
-A cotangent is the gradient of the loss with respect to a value.
-"""
+"""Gradients of pooling: maxima and means over windows."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ _SHORT_AXIS = 32
 
 @gradient("MaxPool", versions=(8, 10, 11, 12, 22))
 def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent goes to the element that was the maximum of its window.
+    """The gradient of each maximum goes to the element that was the maximum of the window.
 
     The forward pass returns the index of each maximum in the whole input, so that one scatter
     suffices. If windows overlap, an element can be the maximum of several windows. It then gets the
-    sum of the cotangents of these windows.
+    sum of the gradients of these maxima.
     """
     if node.attribute("storage_order"):
         raise ModelError(f"{node.label}: only storage_order = 0 is differentiated")
@@ -90,7 +87,7 @@ def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dt
 
 
 def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) -> Value:
-    """Sum, for each element of the input, of the cotangents of all windows that contain it."""
+    """Sum, for each element of the input, of the gradients of all windows that contain it."""
     batch, channels, *out = dy.shape
     fitted = view.fitted(into, tuple(out))
     if fitted.is_partition:
@@ -127,7 +124,7 @@ def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GlobalMaxPool", versions=(1, 22))
 def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the first maximum of each channel, as in PyTorch's max pooling."""
+    """The gradient goes to the first maximum of each channel, as in PyTorch's max pooling."""
     x = node.x
     rows = op.Reshape(x, op.integers(*x.shape[:2], -1))
     scattered = op.ScatterElements(

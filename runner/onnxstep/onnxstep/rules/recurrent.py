@@ -1,10 +1,11 @@
 """Gradients of the recurrent layers LSTM, GRU and RNN.
 
-A cotangent is the gradient of the loss with respect to a value. The forward node returns the hidden
-states of all steps, so a single product over all steps recomputes all gates. Only the cell state of
-an LSTM must be recomputed step by step. A backward step is then a product with the recurrent
-weights R and a few elementwise operators, whose factors are computed for all steps at once. The
-cotangents of the weights are a single product over all steps. Sequence lengths are at least 1.
+The forward node returns the hidden states of all steps, so a single product over all steps
+recomputes all gates. Only the cell state of an LSTM must be recomputed step by step. A backward
+step is then a product with the recurrent weights R and a few elementwise operators, whose factors
+are computed for all steps at once. The gradients of the weights are a single product over all
+steps. In the equations, dz is the gradient of the loss with respect to z. Sequence lengths are at
+least 1.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def lstm(
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
     C and C' are the cell state before and after a step, h and h' the hidden states. The gates are
-    σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The cotangents are dC' = dh' o ψ'(C'),
+    σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The gradients are dC' = dh' o ψ'(C'),
     dC = dC' f, dh = dz R, and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
     """
     saved = op.saved.get(node.y.name)
@@ -83,7 +84,7 @@ def _recomputed(run: Direction) -> tuple[_Cell, Value]:
 def _lstm_steps(
     run: Direction, factors: Sequence[Value], from_h: Sequence[Value], from_c: Sequence[Value]
 ) -> tuple[Value, Value, Value]:
-    """Cotangents of z [T·B, 4·H] of all steps, and of the first hidden and cell states."""
+    """Gradients of z [T·B, 4·H] of all steps, and of the first hidden and cell states."""
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
         dc = dh * from_h[step]
@@ -139,7 +140,7 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Cotangents of a direction of a GRU; ``gru`` has the equations of the forward pass.
+    """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
     With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n)
     f'(z), dh = dh' z + (dz, dr, dq) R.
@@ -183,9 +184,9 @@ class _Parts:
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
-        """Cotangents of a direction's inputs, from those of the arguments of gates and candidate.
+        """Gradients of a direction's inputs, from those of the arguments of gates and candidate.
 
-        ``d_gates`` and ``dn`` are the cotangents of these arguments, ``dh0`` of the first hidden
+        ``d_gates`` and ``dn`` are the gradients of these arguments, ``dh0`` of the first hidden
         state, and ``dq`` of the candidate's product h Rᵀ.
         """
         run, biased = self._run, bool(self._gate_biases)
@@ -217,7 +218,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Cotangent of the hidden state before ``step``: dz R + ``direct`` + the outputs' part."""
+    """Gradient of the hidden state before ``step``: dz R + ``direct`` + the outputs' part."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -226,9 +227,9 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
 
 
 def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Cotangents of a direction's inputs from ``dz``, the cotangent of z = x Wᵀ + h Rᵀ + b.
+    """Gradients of a direction's inputs from ``dz``, the gradient of z = x Wᵀ + h Rᵀ + b.
 
-    ``dh0`` is the cotangent of the first hidden state.
+    ``dh0`` is the gradient of the first hidden state.
     """
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

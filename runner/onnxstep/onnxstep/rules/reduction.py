@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-A cotangent is the gradient of the loss with respect to a value. ``_with_axes`` reinserts the
-reduced axes with length 1 into results and cotangents, so that they broadcast to x.
+``_with_axes`` reinserts the reduced axes with length 1 into results and gradients, so that they
+broadcast to x.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _with_axes(op: Builder, node: Node, reduced: Value) -> Value:
-    """Reinsert the reduced axes with length 1 into ``reduced``: the result or its cotangent."""
+    """Reinsert the reduced axes with length 1 into ``reduced``: the result or its gradient."""
     axes = _axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
     return reduced if reduced.shape == shape else op.Reshape(reduced, op.integers(*shape))
 
 
 def _spread(op: Builder, node: Node, reduced: Value) -> Value:
-    """Copy the result's cotangent to each element that the reduction read."""
+    """Copy the result's gradient ``reduced`` to each element that the reduction read."""
     reduced_dims = _with_axes(op, node, reduced)
     return (
         reduced_dims
@@ -55,7 +55,7 @@ def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceMax", versions=(1, 11, 12, 13, 18, 20))
 @gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the extreme element; equal elements share it, as in PyTorch's amax."""
+    """The gradient goes to the extreme element; equal elements share it, as in PyTorch's amax."""
     extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
     count = op.reduce("ReduceSum", extreme, _axes(node), keepdims=True)
     return extreme * (_with_axes(op, node, dy) / count)
@@ -95,7 +95,7 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from dyⱼ = Σᵢ dxᵢ over i ≤ j, so the cotangent is summed from the other end."""
+    """Gradient from dyⱼ = Σᵢ dxᵢ over i ≤ j: a running sum of dy from the other end."""
     exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
     return op.CumSum(dy, node.input(1), exclusive=exclusive, reverse=reverse), None
 

@@ -1,7 +1,6 @@
 """Gradients of operators that rearrange, repeat, cut or join elements, or change their type.
 
-A cotangent is the gradient of the loss with respect to a value: the node's result, unless a
-docstring says otherwise.
+The incoming gradient of a node is the gradient of the loss with respect to the node's result.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from onnxstep.registry import Cotangents, Node, gradient, zero
 @gradient("Squeeze", versions=(1, 11, 13, 21, 23, 24, 25))
 @gradient("Unsqueeze", versions=(1, 11, 13, 21, 23, 24, 25))
 def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Reshape the cotangent to the shape of the node's input x."""
+    """Reshape the incoming gradient to the shape of the node's input x."""
     x = node.x
     return op.Reshape(dy, op.integers(*x.shape)) if x.size else op.zeros(x.shape, x.elem_type)
 
 
 @gradient("Transpose", versions=(1, 13, 21, 23, 24, 25))
 def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Permute the axes of the cotangent back."""
+    """Permute the axes of the incoming gradient back."""
     forward = node.attribute("perm") or list(range(node.x.rank))[::-1]
     return op.Transpose(dy, perm=[int(axis) for axis in np.argsort(forward)])
 
@@ -36,19 +35,19 @@ def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Cast", versions=(6, 9, 13, 19, 21, 23, 24, 25, 28))
 @gradient("CastLike", versions=(15, 19, 21, 23, 24, 25))
 def cast(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cast the cotangent back; integers get no gradient, nor does the second input of CastLike."""
+    """Cast the incoming gradient back; integers and CastLike's second input get no gradient."""
     return op.Cast(dy, to=node.x.elem_type) if node.x.is_float else (None,)
 
 
 @gradient("Expand", versions=(8, 13))
 def expand(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Return the cotangent unchanged; the caller sums it over the broadcast axes."""
+    """Return the incoming gradient; the caller sums it over the broadcast axes."""
     return dy
 
 
 @gradient("Tile", versions=(6, 13))
 def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Sum the cotangent over all copies of an element."""
+    """Sum the incoming gradient over all copies of an element."""
     shape: list[int] = []
     copies: list[int] = []
     for length, repeated in zip(node.x.shape, dy.shape, strict=True):
@@ -61,7 +60,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
 def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Move each block of the cotangent back into channels, in the order of the node's mode."""
+    """Move each block of the incoming gradient back into channels, as the node's mode says."""
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(dy, blocksize=size)
@@ -73,7 +72,7 @@ def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("SpaceToDepth", versions=(1, 13, 28))
 def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Move the cotangent's channels back into blocks, in the order of the node's mode."""
+    """Move the channels of the incoming gradient back into blocks, as the node's mode says."""
     return op.DepthToSpace(
         dy, blocksize=node.attribute("blocksize"), mode=node.attribute("mode", "DCR")
     )
@@ -81,7 +80,7 @@ def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Trilu", versions=(14,))
 def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Keep the node's triangle of the cotangent; the forward pass set all other elements to 0."""
+    """Keep the node's triangle of the incoming gradient; all other elements become 0."""
     inputs = [dy, node.optional_input(1)]
     return op.emit("Trilu", inputs, {"upper": node.attribute("upper")})[0]
 
@@ -95,7 +94,7 @@ for _op_type, _versions in {
 
 @gradient("Concat", versions=(4, 11, 13))
 def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the cotangent into one part for each operand."""
+    """Cut the incoming gradient into one part for each operand."""
     axis = node.attribute("axis") % dy.rank
     lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
     indices = [index for index in range(len(lengths)) if node.wants(index)]
@@ -107,7 +106,7 @@ def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Split", versions=(2, 11, 13, 18))
 def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
-    """Join the cotangents of all parts, with zeros for a part that the loss does not depend on."""
+    """Join the gradients of all parts, with zeros for a part that the loss does not depend on."""
     parts = [
         op.zeros(node.output(index).shape, node.x.elem_type) if part is None else part
         for index, part in enumerate(dy)
@@ -117,7 +116,7 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 
 @gradient("Slice", versions=(10, 11, 13))
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Put each element of the cotangent at its place in x, with zeros everywhere else.
+    """Put each element of the incoming gradient at its place in x, with zeros everywhere else.
 
     With a negative step the last selected element has the lowest index.
     """
@@ -136,7 +135,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the cotangent; add the cotangents of copied elements to the originals."""
+    """Cut the padding off the incoming gradient; add the gradients of copies to the originals."""
     if node.wants(2):
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads(node)
@@ -188,7 +187,7 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Add the cotangents of copies in the padding to those of the copied elements, along ``axis``.
+    """Add the gradients of copies in the padding to those of the copied elements, along ``axis``.
 
     A constant 0/1 matrix says which padded position copies which element.
     """
