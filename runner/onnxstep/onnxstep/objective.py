@@ -32,7 +32,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Objective:
-    """The scalar ``value`` to minimise, and its gradients with respect to outputs, ``cotangents``.
+    """The scalar ``value`` to minimise; ``cotangents`` are its gradients with respect to outputs.
 
     ``targets`` has the target input of each term, or None for a term without a target.
     """

@@ -122,7 +122,7 @@ def test_symbolic_dimensions_are_bound() -> None:
 
 
 def test_dropout_in_training_form_uses_the_forward_mask() -> None:
-    """A Dropout in training mode multiplies the cotangent by the forward pass's mask and scale."""
+    """A Dropout in training mode multiplies the gradient by the forward pass's mask and scale."""
     model = model_of_text(
         "g (float[64] x) => (float[64] y) <float ratio = {0.25}, bool mode = {1}> "
         "{ y = Dropout <seed = 3> (x, ratio, mode) }"
