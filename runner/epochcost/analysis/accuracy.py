@@ -29,9 +29,9 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class AccuracyTraining:
-    """A training of a model on a host, with all its repeats.
+    """A training of a model on a host, with all repeats of the training.
 
-    ``price`` is the price of the machine, on demand or owned; None if unknown.
+    ``price`` is the machine's on-demand price, or the price of owning it; None if unknown.
     """
 
     record: Trainings
@@ -47,18 +47,18 @@ class AccuracyTraining:
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
-        """The repeats to average: those that reached the target, or all if none did."""
+        """The repeats to average: those that reached the target accuracy, or all if none did."""
         reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
     @property
     def seconds(self) -> Spread:
-        """Seconds of one training on this machine: mean and spread over the counted repeats."""
+        """Seconds of one training: mean and spread over the repeats in ``counted``."""
         return spread([repeat.seconds for repeat in self.counted])
 
     @property
     def steps(self) -> Spread:
-        """Steps of one training: mean and spread over the counted repeats."""
+        """Steps of one training: mean and spread over the repeats in ``counted``."""
         return spread([float(repeat.steps) for repeat in self.counted])
 
     @property
@@ -74,7 +74,7 @@ class AccuracyTraining:
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])
 
     def cost_of(self, seconds: float) -> Decimal:
-        """Cost of ``seconds`` on the machine; callers check that there is a price."""
+        """Cost of using the machine for ``seconds``; callers check that the price is known."""
         assert self.price is not None, "callers check that there is a price"
         vcpus = self.machine.vcpus or self.record.environment.logical_cpus
         usage = Usage(Decimal(repr(seconds)), 1, vcpus, self.record.provider == "cuda")
@@ -82,7 +82,7 @@ class AccuracyTraining:
 
 
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
-    """Stored trainings whose model, data set and machine have specs, by model and batch."""
+    """Stored trainings whose model, data set and machine have specs, sorted by these three."""
     catalogue = inputs.catalogue
     trainings = [
         AccuracyTraining(
@@ -101,7 +101,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
-    """Published timings of trainings that state an accuracy, with their sources."""
+    """Published training times that state an accuracy, each with its source."""
     return [
         (source, timing)
         for source in catalogue.published.values()

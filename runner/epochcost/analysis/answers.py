@@ -1,6 +1,6 @@
-"""Answer the questions of commands and pages: times, costs, and where a job costs least.
+"""Answer questions about times, costs and the cheapest machine, for commands and pages.
 
-Only the workloads in the question are read, counted and predicted. Callers render the answers.
+Only the workloads in a question are read and predicted. Callers render the answers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Measured and published times, predictions for the rest, and machines without a time."""
+    """Measured and published times, predictions for other machines, and machines without a time."""
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
@@ -58,7 +58,7 @@ class Times:
 def times_of(
     inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
 ) -> Times:
-    """Times of the workloads with these ids, in ``precision`` or in each machine's usual precision.
+    """Find times of ``workloads`` (ids), in ``precision`` or in each machine's usual precision.
 
     Raises the errors of ``predict_times``.
     """
@@ -76,7 +76,7 @@ def times_of(
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
-    """Times of workloads with their costs at today's prices; raises as ``times_of`` does."""
+    """Price the times of ``workloads`` (ids) at today's prices; raises as ``times_of`` does."""
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
 
@@ -98,7 +98,7 @@ class Demand:
 
     @property
     def quantity(self) -> Quantity:
-        """The quantity by which candidates compete: time if the fastest is demanded, else cost."""
+        """The quantity to minimise: time if the fastest candidate is demanded, else cost."""
         return "time" if self.limits.fastest else "cost"
 
     @property
@@ -113,9 +113,9 @@ class Demand:
     def millions(self, model: Model | None) -> Decimal:
         """How many millions of the model's own examples take as long as the demanded examples.
 
-        A text of twice the tokens counts as two texts. This neglects that attention grows faster,
-        because its share is small in an encoder. Raises InputError if the demand states a number of
-        tokens and the model's examples have none.
+        A text of twice the tokens counts as two texts. This neglects the faster growth of
+        attention, whose share is small in an encoder. Raises InputError if the demand states a
+        number of tokens and the model's examples have none.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -127,11 +127,11 @@ class Demand:
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def value(self, candidate: Candidate[Offer]) -> Decimal:
-        """The mean of the quantity by which a candidate competes."""
+        """Mean time of a candidate if the fastest candidate is demanded, else its mean cost."""
         return candidate.seconds if self.limits.fastest else candidate.cost.mean
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probability that a candidate meets each limit, and all limits; None for an exact time."""
+        """Probability that a candidate meets each limit and both limits; None for an exact time."""
         time, within = candidate.key.job.work.time, {}
         if self.limits.deadline_seconds is not None:
             within["deadline"] = _draws(candidate, "time") <= float(self.limits.deadline_seconds)
@@ -156,7 +156,8 @@ class SwitchPoint:
 class CheapestAnswer:
     """The cheapest (or fastest) candidate, and the machines without a time.
 
-    ``other_stacks`` has the cheapest candidate of each other software.
+    A candidate is a machine with a batch size and a price plan. ``other_stacks`` has the cheapest
+    candidate of each software stack that was not chosen.
     """
 
     demand: Demand
@@ -173,13 +174,13 @@ class CheapestAnswer:
 
     @property
     def alternatives(self) -> tuple[Candidate[Offer], ...]:
-        """The other candidates that meet the demand, the best first."""
+        """Candidates besides the choice that meet the demand's limits, the best first."""
         met = filter(self.demand.limits.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
 
     @property
     def odds(self) -> Odds[Machine]:
-        """Odds of the choice, compared with the best alternative on each other machine."""
+        """Odds that the choice is best, compared with each other machine's best alternative."""
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
             draws = {_machine(each): _draws(each, self.demand.quantity) for each in best}
@@ -193,7 +194,7 @@ class CheapestAnswer:
 
     @property
     def switch_points(self) -> tuple[SwitchPoint, ...]:
-        """Values of inputs at which the choice and the runner-up cost the same.
+        """Values of inputs (a price, say) at which the choice and the runner-up cost the same.
 
         Empty if the demand is for the fastest candidate.
         """
@@ -215,7 +216,7 @@ def _machine(candidate: Candidate[Offer]) -> Machine:
 
 
 def _draws(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
-    """Draw [DRAWS] values of a candidate's cost or time, including starts and interruptions."""
+    """Draw ``DRAWS`` values of a candidate's cost or time, including starts and interruptions."""
     job, time = candidate.key.job, candidate.key.job.work.time
     bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
     values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]
@@ -228,13 +229,16 @@ def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
 
 
 def name_of(candidate: Candidate[Offer]) -> str:
-    """Name machine, batch size and price plan for readers."""
+    """Name a candidate's machine, batch size and price plan for readers."""
     row = candidate.key.row
     return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
 
 
 def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
-    """Choose the cheapest or fastest candidate; if none fits, an InputError names the nearest."""
+    """Choose the cheapest or fastest candidate; if none meets the limits, raise InputError.
+
+    The message names the candidate that is nearest to the limits.
+    """
     catalogue = inputs.catalogue
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)

@@ -1,7 +1,7 @@
-"""Count the operations of a model on one example, and estimate the memory that it needs.
+"""Count a model's operations for one example, and estimate the memory that a workload needs.
 
-Operations are counted in the graph, which needs onnx but no runtime. The memory of a step can only
-be counted in a differentiated graph; `epochcost plan --verbose` shows it.
+Counting operations in a graph needs the package onnx, but no runtime. The memory of a step can only
+be counted in a differentiated graph; `epochcost plan --verbose` shows that memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def arithmetic_of_model(
 def arithmetic_of_models(
     catalogue: Catalogue, models: Iterable[Model], cache: Path | None = None
 ) -> Mapping[str, Arithmetic | None]:
-    """Count the operations of models, by id; faster than ``arithmetic_of_model`` for each."""
+    """Count the operations of several models, by model id; faster than a call for each model."""
     graphs = {
         model.id: None
         if model.graph is None
@@ -58,7 +58,7 @@ def arithmetic_of_models(
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph's file, and the sizes of its dimensions; equal files have equal digests."""
+    """The file of a graph and the sizes of its dimensions; equal files have equal digests."""
 
     digest: str
     dimensions: tuple[tuple[str, int], ...]
@@ -86,8 +86,9 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached in the folder ``kept_in``, keyed by all inputs. If a file next to the graphs
-    has counts, these are used without a check; a test compares our own file with the graphs.
+    Counts are cached in the folder ``kept_in``, keyed by all inputs. If a file of counts lies next
+    to the graphs, its counts are used without a check. A test compares the file that we ship with
+    its graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -107,7 +108,7 @@ def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count graphs in other processes; each of them answers with a line of JSON."""
+    """Count operations in other processes; each process answers with a line of JSON."""
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.
@@ -127,7 +128,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step computes all its passes; a training with frozen parameters does not."""
+    """Whether a step computes all its passes; training with frozen parameters skips gradients."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 
@@ -142,9 +143,10 @@ def needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass, which are about half of the bytes that the pass
-    moves, and take 16 bits in mixed precision. It also stores four bytes for each parameter,
-    gradient and optimizer state. For inference, every device stores the parameters.
+    Training stores the outputs of the forward pass: about half of the bytes that this pass moves.
+    In mixed precision, each output has 16 bits. Training also stores four bytes for each parameter,
+    gradient and optimizer state. For inference, each of the ``count`` devices stores the
+    parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

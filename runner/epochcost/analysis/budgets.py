@@ -1,7 +1,7 @@
-"""Compare the budgets of studies with costs: each limit is kept, exceeded or unknown.
+"""Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
 The mean cost decides; if the high end of the cost is above the limit, the message says so. A limit
-is unknown if the work was not measured or has no price. An unknown limit does not pass.
+is unknown if the workload was not measured or has no price. An unknown limit does not pass.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit.
 
-    ``place`` is the limit's place in the file, with the figures as its message. ``cost``,
-    ``hardware`` and ``price`` belong to the cheapest row that meets the limit's conditions; they
-    are None if there is no such row.
+    ``place`` locates the limit in its file, with the figures as the message. ``cost``, ``hardware``
+    and ``price`` belong to the cheapest row that meets the limit's conditions; they are None if
+    there is no such row.
     """
 
     study: str
@@ -49,7 +49,7 @@ class Verdict:
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
-    """Verdicts on every limit of every study, in the order of the files."""
+    """Judge every limit in the budget of every study, in the order of the files."""
     studies = inputs.catalogue.studies.values()
     budgets = [(study, study.budget.limits) for study in studies if study.budget]
     models = {limit.model for _, limits in budgets for limit in limits}

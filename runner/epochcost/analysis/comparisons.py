@@ -1,8 +1,8 @@
 """Compare measurements of the same job by speed and cost.
 
 Two questions are answered for each batch size. How does a variant (another precision, runtime,
-session option, or a CUDA graph) compare with the plain trial, which has none of these? How does the
-job scale with the number of vCPUs: does a larger machine cost less?
+session option, or a CUDA graph) compare with the trial in default settings? How does the job scale
+with the number of vCPUs: does a larger machine cost less?
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _Key = tuple[Machine, Mode, int]
 class JobCost:
     """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    ``basis`` says how the price was derived from another one; it is empty for a price of the
-    machine itself.
+    ``basis`` says how the price of some vCPUs was derived from the machine's price; it is empty if
+    ``price`` is the price of the whole machine.
     """
 
     cost: Cost
@@ -85,8 +85,8 @@ def _cost(
 class VariantRow:
     """A variant of a trial, with the cost of its job.
 
-    ``speedup`` is relative to the trial with default settings. It is None for that trial itself, or
-    if the two were not compared.
+    ``speedup`` is relative to the trial with default settings; None for that trial itself, or if
+    the variant was not compared.
     """
 
     observed: Observation
@@ -96,7 +96,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class VariantComparison:
-    """The variants of a job on a machine; a trial with default settings comes first."""
+    """The variants of a job on a machine; the trial with default settings, if any, comes first."""
 
     machine: Machine
     mode: Mode
@@ -108,9 +108,9 @@ class VariantComparison:
 class VcpuPoint:
     """The time and cost of a job on ``vcpus`` vCPUs.
 
-    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs. If a cost is unknown, vCPUs
-    × seconds replace it. ``efficiency`` is the speed-up divided by the ratio of the numbers of
-    vCPUs. ``whole`` marks a trial that was not pinned: it uses all CPUs.
+    ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If any cost is
+    unknown, vCPUs × seconds replace the costs. ``efficiency`` is the speed-up divided by the ratio
+    of the numbers of vCPUs. ``whole`` marks a trial that was not pinned: it uses all CPUs.
     """
 
     vcpus: int
@@ -155,7 +155,7 @@ class Scaling:
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
-    """Compare each job's variants with its default settings; ``scalings`` compares vCPUs."""
+    """Compare ``variants`` of each job with its ``plain`` trial; ``scalings`` compares vCPUs."""
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))
@@ -166,7 +166,7 @@ def comparisons(
 def scalings(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[Scaling, ...]:
-    """The scaling of each job that was measured on two or more numbers of vCPUs."""
+    """Compare the trials of each job that was measured on two or more numbers of vCPUs."""
     pinned = [trial for trial in variants if only_vcpus(trial)]
     counts = ((key, _counted(trials)) for key, trials in _by_work(plain, pinned))
     return tuple(
@@ -213,7 +213,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """Trials by number of vCPUs; without a trial pinned to all, the unpinned trial is used."""
+    """Pair vCPU counts with trials; without a trial pinned to all vCPUs, use the unpinned trial."""
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus
@@ -240,7 +240,7 @@ def _scaled(
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The costs of the jobs; vCPUs × seconds if the cost of any is unknown."""
+    """The costs of the jobs; vCPUs × seconds if any job's cost is unknown."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

@@ -41,9 +41,9 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """The energy for the goal on each machine that has a time for it.
+    """Energy and emissions of a goal on each machine with a time for it, the least energy first.
 
-    Machines are in order of energy. Machines whose energy is unknown come last.
+    Machines whose energy is unknown come last.
     """
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]

@@ -1,8 +1,8 @@
-"""Estimate the cost of models that cannot be timed here, from their number of operations.
+"""Estimate training costs of models that cannot be timed, from their number of operations.
 
 Some models have no graph, only a spec. Others do not fit the machines on which we can measure. The
-training of both is priced on machines whose accelerators suit such models. The results are ranges
-and are never mixed with timed rows.
+training of both kinds is priced on machines with large accelerators. The results are ranges and are
+never mixed with timed rows.
 """
 
 from __future__ import annotations
@@ -60,11 +60,10 @@ class EstimatedRow:
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """Estimate the models that have no time: rows by the model's id, the cheapest first.
+    """Estimate models without a timed training: rows by model id, the cheapest first.
 
-    Rows whose price has a caveat come last. Models with a timed training are left out, and so are
-    models whose operations cannot be counted. A model has no row on machines whose accelerators it
-    does not fit.
+    Rows whose price has a caveat come last. Models whose operations cannot be counted are left out.
+    A model has no row on machines whose accelerators it does not fit.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -101,7 +100,7 @@ def _memory_bytes(hardware: Hardware) -> float:
 def _on(
     catalogue: Catalogue, model: Model, hardware: Hardware, flops: Decimal
 ) -> Iterator[EstimatedRow]:
-    """Price a training under each current plan; no rows if it takes more than a century."""
+    """Price a training under each current plan; no rows if the training takes over a century."""
     peak = peak_flops(hardware, "fp16")
     if peak is None:
         return

@@ -1,9 +1,9 @@
-"""Read a project: its specs, its stored results, and the times of PyTorch for comparison.
+"""Read a project: its specs, its stored results, and its ratios to the times of PyTorch.
 
 If a file cannot be read, or names a model or machine without a spec, there is a warning, and all
-other files are used. Each result has its address on the site. A file of ratios compares our
-training step with PyTorch's, and our inference with that of other runtimes;
-benchmarks/training_step.py and benchmarks/inference.py write it.
+other files are used. Each result has its address on the site. The file of ratios has the times of
+our training step over PyTorch's, and of our inference over other runtimes'.
+benchmarks/training_step.py and benchmarks/inference.py write this file.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class StepShares(BaseModel):
-    """Shares of a measured training step that parts of it would take at the machine's peak rates.
+    """Shares of a training step's time that two parts of it would take at the machine's peak rates.
 
-    ``products`` is the share of the matrix products and convolutions, ``update`` that of moving
-    gradients, parameters and optimizer states once.
+    ``products`` is the share of the matrix products and convolutions. ``update`` is the share of
+    moving gradients, parameters and optimizer states once.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,10 +60,10 @@ class StepShares(BaseModel):
 class _File(BaseModel):
     """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
-    ``inference`` has the same ratios of inference, by runtime, measured on ``cpu``. ``shares`` has
-    the parts of each model's step. ``dimensions`` has the dimensions that replaced those in the
-    spec for the comparison, by model. ``gpu`` has ratios on a GPU by model, precision, batch size
-    and mode.
+    ``inference`` has ratios of our inference to that of other runtimes, by runtime, measured on
+    ``cpu``. ``shares`` has the parts of each model's step. ``dimensions`` has the dimensions that
+    replaced those in the spec for the comparison, by model. ``gpu`` has ratios on a GPU by model,
+    precision, batch size and mode.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -80,9 +80,9 @@ class _File(BaseModel):
 class StepRatio:
     """The time of our training step divided by the time of PyTorch's.
 
-    ``where`` names the compared batch size or dimensions if they differ, such as "at batch size 4".
-    ``near`` is False if the compared batch is more than twice as large, or less than half as large:
-    then the ratio is not representative.
+    ``where`` names the compared batch size or dimensions if the trial has others, such as "at batch
+    size 4". ``near`` is False if the compared batch is more than twice as large, or less than half
+    as large: then the ratio is not representative.
     """
 
     value: Decimal
@@ -92,7 +92,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class SlowerInference:
-    """A case of inference in which another runtime is faster: our time divided by the other's."""
+    """A workload on which another runtime is faster; ``value`` is our time divided by its time."""
 
     value: Decimal
     runtime: str
@@ -105,9 +105,9 @@ class SlowerInference:
 class StepRatios:
     """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads.
 
-    ``slower_inference`` has the worst case of inference of each model that another runtime answers
-    more than 5 % faster. ``shares`` has the parts of each model's step, measured on ``cpu``.
-    ``gpu`` has ratios on a GPU, by model, precision and batch size.
+    ``slower_inference`` has the largest ratio of each model whose inference is more than 5 % faster
+    in another runtime. ``shares`` has the parts of each model's step, measured on ``cpu``. ``gpu``
+    has ratios on a GPU, by model, precision and batch size.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class StepRatios:
     def of(self, trial: Trial) -> StepRatio | None:
         """The ratio for a trial's training step; None for a model without a comparison.
 
-        If the batch size was not compared, the ratio of the batch size nearest to it (by their
+        If the batch size was not compared, the ratio of the nearest compared batch size (by
         quotient) is returned. If the number of threads (0 means all) was not compared, the ratio of
         the most threads is returned.
         """
@@ -142,7 +142,7 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """Read the file of ratios; empty without a file; raises ResultError for another format.
+    """Read the file of ratios; empty without a file; raises ResultError for an invalid file.
 
     PyTorch's fastest mode counts, so the largest ratio of all modes is used.
     """
@@ -208,11 +208,11 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
-    If a host's machine was declared later, its earlier records (``local``) count as that machine's.
-    By file, ``limits`` has the largest batches of sweeps, ``trainings`` the trainings to an
-    accuracy, and ``reported`` the imported runs. ``cache`` is a folder of computations that many
-    builds share; None disables it. ``folders`` contain the results, and ``docs`` the computed
-    errors of predictions.
+    If a host's machine was declared later, the host's earlier records (of the machine ``local``)
+    count for the declared machine. By file, ``limits`` has the largest batches of sweeps,
+    ``trainings`` the trainings to an accuracy, and ``reported`` the imported runs. ``cache`` is a
+    folder of computed values that many builds share; None disables it. ``folders`` contain the
+    results, and ``docs`` the file with errors of predictions.
     """
 
     catalogue: Catalogue
@@ -235,7 +235,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """Name the machine of a result, with its host if several of the kind were measured."""
+        """Name the machine of a result, with its host if several of its kind were measured."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -256,7 +256,10 @@ class Inputs:
 def read_inputs(
     catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
 ) -> Inputs:
-    """Read the results of all folders and the ratios under ``docs``; join them with the specs."""
+    """Read the records in the folders ``results`` and the ratios under ``docs``.
+
+    Records that name unknown specs are left out.
+    """
     problems: list[str] = []
     stored: list[StoredResult] = []
     ceilings: dict[Path, Ceilings] = {}
@@ -303,7 +306,7 @@ def read_inputs(
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
     """The declared machine of each host, by fingerprint, if the host's results name only one.
 
-    Results of the host without a declared machine are moved to it, so that no host competes with
+    The host's results without a declared machine are moved to it, so that no host competes with
     itself.
     """
     declared: dict[str, set[str]] = {}
@@ -314,7 +317,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
 
 
 def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
-    """Copy a record with the machine that was declared for its host later, if there is one."""
+    """Copy a record with the machine that was later declared for the record's host, if any."""
     machine = declared.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
@@ -325,7 +328,10 @@ def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
 def _records(
     folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
 ) -> dict[Path, SidecarT]:
-    """Read the valid records of a kind whose specs exist; add the others to ``problems``."""
+    """Read the records of a ``kind`` in ``folder``; add faults to ``problems``.
+
+    A record is left out if ``fault_of`` returns a reason.
+    """
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]
     sound: dict[Path, SidecarT] = {}

@@ -26,7 +26,7 @@ class Machine:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """The machine of a published figure: its kind, and its accelerator if it has one."""
+    """Make the machine of a published figure from the machine's spec."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 

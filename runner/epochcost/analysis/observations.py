@@ -1,6 +1,6 @@
 """Make an observation, without a price, from each measured, published or predicted time.
 
-``Workload`` identifies the work in rows, charts and pages; `machines` identifies machines.
+``Workload`` identifies a model in rows, charts and pages; `machines` identifies machines.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_HALF_WIDTH = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A model with a spec (``is_model``), or one that is known only from a published table."""
+    """A model with a spec (``is_model``), or a model that is known only from a published table."""
 
     id: str
     name: str
@@ -82,23 +82,24 @@ class Observation:
     """The time of a workload on a machine, with everything that prices and pages need.
 
     ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is the time
-    of an epoch and ``epochs`` their number, which may be a fraction; both are None for inference.
-    ``epochs_known`` is False for a training whose batch is larger than any in the model's source.
-    Such a training may need more epochs, because above some size a larger batch no longer saves
-    steps (Shallue et al., Measuring the effects of data parallelism, arXiv 1811.03600).
+    of an epoch and ``epochs`` the number of epochs, which may be a fraction; both are None for
+    inference. ``epochs_known`` is False for a training whose batch is larger than any in the
+    model's source. Such a training may need more epochs, because above some size a larger batch no
+    longer saves steps (Shallue et al., Measuring the effects of data parallelism, arXiv
+    1811.03600).
 
-    ``own_price`` names the price that a source paid. ``step_ratio`` is the time of our training
-    step over PyTorch's, or None. ``doubts`` are sentences on how the machine differs from its spec,
-    and why the figure may not repeat. ``watts`` is the power that ``meters`` read while the steps
-    were timed, or None. ``peak_memory_bytes`` is the worker's peak memory on the host, or on the
-    GPU for CUDA.
+    ``own_price`` names the price that a published source paid. ``step_ratio`` is the time of our
+    training step over PyTorch's, or None. ``doubts`` are sentences on how the machine differs from
+    its spec, and why the figure may not repeat. ``watts`` is the power that ``meters`` read while
+    the steps were timed, or None. ``peak_memory_bytes`` is the worker's peak memory on the host, or
+    on the GPU for CUDA.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
-    the trial was pinned, None for all. ``agreement`` describes how far its outputs are from fp32.
-    ``stack`` is our runtime or the published software; times of different stacks never compete.
-    ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of the
-    logarithm of a predicted time, relative to its mean, and correlated between machines; other
-    times have None.
+    the trial was pinned, None for all. ``agreement`` describes how far the trial's outputs are from
+    those in fp32. ``stack`` is our runtime or the published software; times of different stacks
+    never compete. ``precision`` is the precision of most arithmetic, empty if unknown. ``draws``
+    are samples of the logarithm of a predicted time, relative to its mean, and correlated between
+    machines; other times have None.
     """
 
     workload: Workload
@@ -131,7 +132,7 @@ class Observation:
 
     @property
     def imprecise(self) -> str:
-        """Explain why a measured time is too imprecise for an answer; empty if it is not."""
+        """Explain why a measured time is too imprecise for an answer; empty if it is precise."""
         half = self.summary.relative_half_width if self.summary else 0.0
         if self.kind != "measured" or half <= MOST_HALF_WIDTH:
             return ""
@@ -139,7 +140,7 @@ class Observation:
 
     @property
     def full(self) -> Time | None:
-        """The time of all epochs."""
+        """The time of all epochs of a training."""
         return self.epoch.scaled(self.epochs) if self.epoch and self.epochs else None
 
     @property
@@ -158,7 +159,7 @@ class Observation:
 
     @property
     def million(self) -> Time | None:
-        """The time of a million examples; None for training."""
+        """The time of inference on a million examples; None for training."""
         if self.mode != "inference" or self.step is None:
             return None
         return self.step.scaled(Decimal(MILLION) / self.batch_size)
@@ -208,8 +209,8 @@ _KEPT = Keep(
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
     """Make an observation of every time that was published or measured in default settings.
 
-    They are in the order of the files. Variants, such as trials pinned to some CPUs, come from
-    ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
+    Observations are in the order of the files. Variants, such as trials pinned to some CPUs, come
+    from ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
     means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
@@ -328,7 +329,7 @@ def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tupl
 
 
 def mean_time(summary: Summary) -> Time:
-    """The mean of some sampled times, with its interval."""
+    """The mean of the sampled times that ``summary`` describes, with its confidence interval."""
     return Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
 
 

@@ -1,9 +1,9 @@
 """Compute the probability that a choice is the cheapest, from draws of all alternatives' costs.
 
-Most of the error in predicted times of a job is the same on all machines and cancels when they are
-compared. So ``predict`` draws these times together. A measured or published time is drawn from its
-own interval. Two price plans of one machine share the drawn time. The module ``rows`` decides which
-rows compete.
+Most of the error in predicted times of a job is the same on all machines and cancels when machines
+are compared. So the package ``predict`` draws the times on all machines together. A measured or
+published time is drawn from its own interval. Two price plans of one machine share the drawn time.
+The module ``rows`` decides which rows compete.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _LEADS = MappingProxyType(
 class Odds(Generic[KeyT]):
     """Probabilities about a choice among ways to do a job (a machine under a price plan, say).
 
-    All are estimated from draws of the costs. For each way, ``shares`` has the probability that it
-    is the cheapest (their sum is one), and ``cheaper`` the probability that it is cheaper than the
-    choice. ``ratios`` has the ends of a 90 % interval of each way's cost relative to the choice.
-    ``regret`` is the mean extra cost of the choice over the cheapest way, as a share
-    of the cheapest cost.
+    The probabilities are estimated from draws of the costs. For each way, ``shares`` has the
+    probability that it is the cheapest (their sum is one), and ``cheaper`` the probability that it
+    is cheaper than the choice. ``ratios`` has the ends of a 90 % interval of each way's cost
+    relative to the choice. ``regret`` is the mean extra cost of the choice over the cheapest way,
+    as a share of the cheapest cost.
     """
 
     choice: KeyT
@@ -63,7 +63,7 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean extra cost of the choice, as a share, over the draws in which another is cheaper."""
+        """Mean ``regret`` over only those draws in which another way is cheaper than the choice."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
@@ -90,13 +90,13 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
 
 
 def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float]:
-    """The ends of the 90 % interval of a ratio."""
+    """The ends of the 90 % interval of ``drawn`` / ``reference``."""
     low, high = np.percentile(drawn / reference, [5, 95])
     return float(low), float(high)
 
 
 def times_over(value: Decimal, reference: Decimal) -> float:
-    """A mean cost or time as a multiple of the choice's; 1 if the latter is 0."""
+    """The cost or time ``value`` as a multiple of ``reference``; 1 if ``reference`` is 0."""
     return float(value / reference) if reference else 1.0
 
 
@@ -121,7 +121,7 @@ def scenarios(share: float) -> str:
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draw [DRAWS] values of a quantity that depends on an observation's time.
+    """Draw ``DRAWS`` values of a quantity that depends on an observation's time.
 
     ``values`` are the quantity at the low end, the mean and the high end of ``time``.
     """
@@ -132,10 +132,10 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
     """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
     ``values`` are the quantity at the low end, the mean and the high end of ``time``.
-    ``drawn_times`` are logarithms relative to the mean. Between two of these points, the quantity
-    is a constant times a power of the time. Beyond the ends, the exponent stays the same, but is
-    limited to between 0 and 1. So there the quantity neither falls while the time grows nor grows
-    faster than the time.
+    ``drawn_times`` are logarithms of times relative to the mean. Between two of the three times,
+    the quantity is a constant times a power of the time. Beyond the ends, the exponent stays the
+    same, but is limited to between 0 and 1. So there the quantity neither falls while the time
+    grows nor grows faster than the time.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -156,7 +156,7 @@ def time_draws(observed: Observation, time: Time) -> Vector:
 
 
 def normal_draws(time: Time, seed: int) -> Vector:
-    """Draws [DRAWS] of a measured time's logarithm, relative to its mean, from its interval."""
+    """Draws [DRAWS] of a measured time's logarithm, relative to the mean, from its interval."""
     below, above = deviations(time)
     normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)

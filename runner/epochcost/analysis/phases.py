@@ -1,7 +1,7 @@
 """Collect the times of a decoder's phases: reading a prompt (prefill), adding a token (decode).
 
-Times are interpolated between the measured lengths, and unknown beyond them. ``tokens`` computes
-the cost of requests from these times.
+Times are interpolated between the measured lengths of prompts and contexts, and unknown beyond
+them. ``tokens`` computes the cost of requests from these times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from epochcost.statistics import group_by
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """The measured time of a phase for ``sequences`` at once; ``watts`` is the metered power."""
+    """The measured time of a phase for ``sequences`` sequences at once.
+
+    ``watts`` is the power that a meter read, or None.
+    """
 
     phase: Phase
     sequences: int
@@ -61,14 +64,14 @@ class TimedDecoder:
         return self._between("prefill", prompt, 1)
 
     def decode(self, context: Decimal, sequences: int) -> Time | None:
-        """The time to add a token to all sequences after ``context`` tokens; None if not timed."""
+        """The time to add a token to each sequence after ``context`` tokens; None if not timed."""
         return self._between("decode", context, sequences)
 
     @property
     def sequences(self) -> tuple[int, ...]:
         """The numbers of sequences with which decoding was timed, ascending.
 
-        Empty if no prompt was: a run that ended early may have a single phase.
+        Empty if no prompt was timed: a run that ended early may have a single phase.
         """
         if not self.steps("prefill", 1):
             return ()
@@ -86,7 +89,7 @@ class TimedDecoder:
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """The times of a phase with ``sequences`` at once, by length, the shortest length first."""
+        """Lengths and times of a phase with ``sequences`` at once, the shortest length first."""
         return tuple(
             sorted(
                 (
@@ -106,14 +109,14 @@ class TimedDecoder:
 
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
-    """Yield the low ends of the times, then the means, then the high ends, each by length."""
+    """Yield the low ends of ``steps``, then the means, then the high ends, each with its length."""
     yield [(tokens, step.low) for tokens, step in steps]
     yield [(tokens, step.mean) for tokens, step in steps]
     yield [(tokens, step.high) for tokens, step in steps]
 
 
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
-    """Interpolate a time between the timed lengths; ``tokens`` may be symbolic, for a formula."""
+    """Interpolate seconds between ``points`` (length, seconds); ``tokens`` may be symbolic."""
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):
         line = fast + (tokens - low) * (slow - fast) / (high - low)
@@ -124,7 +127,7 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
     """Find every decoder whose phases were timed on a whole machine, in the order of the files.
 
-    ``model`` is the id of the decoder, None for all.
+    ``model`` is the id of the decoder, None for all decoders.
     """
     plain = [
         stored

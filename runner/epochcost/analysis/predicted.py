@@ -1,8 +1,8 @@
-"""Make observations of predicted times, from published rates, for unmeasured work.
+"""Make observations of predicted times, from published rates, for unmeasured workloads.
 
-Every machine with known GPUs or CPUs has predictions; every other machine has a reason. If today's
-runtime does not support a machine's GPU, the time with other software is predicted, and the
-observation names that software. ``predict`` computes the rates.
+Every machine with known GPUs or CPUs has predictions; every other machine has a reason why not. If
+today's runtime does not support a machine's GPU, the time with other software is predicted, and the
+observation names that software. The package ``predict`` computes the rates.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class NoTime:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Predicted observations, and the models and machines that have none.
+    """Predicted observations, and the models and machines that have no prediction.
 
     The kind of an observation is ``predicted``, or ``published`` if a source timed exactly this
     workload.
@@ -83,8 +83,8 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 class _Place:
     """A machine with ``count`` devices of one kind.
 
-    ``software`` is the version of our runtime that supports the device, empty if none does. If that
-    version is an old one, ``doubt`` says why.
+    ``software`` is the version of our runtime that supports the device, empty if none does. If only
+    an old version supports the device, ``doubt`` says why.
     """
 
     hardware: Hardware
@@ -106,7 +106,7 @@ class _Learnt:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A workload on a machine; ``published`` is a published rate of exactly this work, if any."""
+    """A workload to predict on a machine; ``published`` is its published rate, if any."""
 
     model: Model
     place: _Place
@@ -116,7 +116,10 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Tasks on GPUs or on CPUs; ``without`` has models and machines without a task, and why."""
+    """Workloads to predict on GPUs or on CPUs.
+
+    ``without`` has the models and machines without such a workload, and the reasons.
+    """
 
     tasks: Sequence[_Task]
     forecaster: Forecaster
@@ -127,8 +130,8 @@ class _Asked:
 class JointTimes:
     """Predicted times, each with its row in ``covariance`` [n, n].
 
-    The covariance is that of the errors of logarithms of times. Machines with the same devices
-    share a row.
+    ``covariance`` is the covariance of the errors in the logarithms of the times. Machines with the
+    same devices share a row.
     """
 
     rows: Mapping[Observation, int]
@@ -140,9 +143,9 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    Each workload is predicted in our runtime and, on GPUs, also in the published program with the
-    most similar graph. The precision is ``precision``, or by default each machine's usual one. The
-    batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
+    Each workload is predicted for ONNX Runtime and, on GPUs, also for the published program with
+    the most similar graph. The precision is ``precision``, or by default each machine's usual one.
+    The batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
     predicted for the smallest batch, that is, for single requests. On GPUs it is not, because
     nearly all published rates are of large batches. Without tables of observations, nothing is
     predicted. Raises InputError for a table that cannot be read.
@@ -157,7 +160,7 @@ def predict_times(
 
 
 def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
-    """Predict times in our runtime as ``predict_times`` does, with the errors that they share."""
+    """Predict times for ONNX Runtime as ``predict_times`` does, with the errors' covariance."""
     timed: dict[Observation, int] = {}
     covariance: Matrix = np.empty((0, 0))
     for asked in _asked(inputs, models, None, programs=False):
@@ -220,7 +223,7 @@ def _refusal(kind: str, profile: Profile | None) -> str:
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of graphs, by the model's id; models that cannot be counted are left out."""
+    """Profiles of graphs, by model id; models whose operations cannot be counted are left out."""
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)
@@ -230,7 +233,7 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 def _forecaster(
     inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
 ) -> Forecaster:
-    """A forecaster that also learns from our own rates on the machines of the tasks."""
+    """A forecaster that also learns from our own measurements on the machines of the tasks."""
     machines = {stored.result.hardware for stored in inputs.stored}
     measured = [
         rate
@@ -265,7 +268,7 @@ def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
 
 
 def _place(hardware: Hardware, evidence: _Learnt) -> _Place | str:
-    """The devices of a machine, or the reason why nothing is predicted for it."""
+    """The devices of a machine, or the reason why nothing is predicted for the machine."""
     if hardware.accelerators:
         return _accelerated(hardware, evidence)
     device = cpu_of(hardware)

@@ -1,8 +1,8 @@
-"""Measure the errors of predictions and the cost of relying on them, and store them in a file.
+"""Measure the errors of predictions and the cost of relying on them, and store both in a file.
 
-The computation takes a minute, so pages quote the file. It contains a digest of everything on which
-the figures depend, which reveals whether they are out of date. ``predict`` withholds and forecasts
-rows.
+The computation takes a minute, so pages quote the file. The file contains a digest of all data and
+code on which the figures depend. The digest reveals whether the figures are out of date. The
+package ``predict`` withholds and forecasts rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of predictions for rows that were withheld together, or that belong to one class."""
+    """Errors of predictions for published rows that were withheld together, or of one class."""
 
     name: str
     errors: Errors
@@ -69,7 +69,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The errors of predictions in their file; ``digest`` covers all inputs except prices.
+    """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
     ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
     the errors by withheld accelerator, model or source. ``classes`` has errors by source and mode,
@@ -91,7 +91,7 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of ``rows`` predictions differ from the published figure by at most ``factor``.
+    """Half of ``rows`` predictions differ from the published figure by at most a ``factor``.
 
     ``coverage`` is the share of 90 % intervals that contained the published figure.
     """
@@ -110,7 +110,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file with the errors of predictions; None without one, ResultError if invalid."""
+    """Read the file of prediction errors in ``docs``; None without it, ResultError if invalid."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None

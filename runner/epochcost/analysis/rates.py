@@ -1,10 +1,10 @@
 """Collect rates on CPUs and our own rates on GPUs, from which predictions learn too.
 
-A machine without accelerators is described by its number of vCPUs and its CPU's name, the make.
-Rates on such machines come from our own results, from published timings of our models, and from
-tables that name CPUs. Only these rates distinguish makes, because providers publish neither the
-clock under load nor the share of the memory's bandwidth. Our measurements on a GPU machine make the
-predictions for other models on that machine more precise.
+A rate is the number of examples a second. A machine without accelerators is described by its number
+of vCPUs and its CPU's name (the make). Rates on such machines come from our own results, from
+published timings of our models, and from tables that name CPUs. Only rates distinguish makes,
+because providers publish neither the clock under load nor the share of the memory's bandwidth. Our
+measurements on a GPU machine make predictions for other models on that machine more precise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe vCPUs of a kind of CPU as a device, whose rates depend on their number only."""
+    """Describe vCPUs of a make of CPU as a device, whose rates depend on their number only."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -54,7 +54,7 @@ def cpu_device(make: str, vcpus: int) -> Device:
 
 
 def cpu_of(hardware: Hardware) -> Device | str:
-    """The CPUs of a machine of the catalogue, or the reason why nothing is predicted for it."""
+    """The CPUs of a machine as a device, or the reason why nothing is predicted for the machine."""
     if hardware.detected:
         return "its CPUs are only known when it measures"
     if hardware.vcpus is None or hardware.cpu is None:
@@ -65,7 +65,7 @@ def cpu_of(hardware: Hardware) -> Device | str:
 
 
 def models_with_rates(inputs: Inputs) -> frozenset[str]:
-    """The models with known graphs and with rates from which predictions learn."""
+    """Ids of the models with measured or published rates from which predictions learn."""
     results = (*_on_cpus(inputs), *_of_whole_steps(inputs, "cuda"))
     published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
     return frozenset((*(result.trial.model for result in results), *published))
@@ -76,7 +76,7 @@ def cpu_rates(
 ) -> tuple[tuple[Placed, ...], Devices]:
     """The fp32 rates of each workload on each number of vCPUs, and these CPUs as devices.
 
-    There are no rates if fewer than three kinds of CPU have any. ``profiles`` has the graphs'
+    There are no rates if fewer than three makes of CPU have rates. ``profiles`` has the graphs'
     profiles by model id; ``software`` names the runtime of our own results. Raises InputError for a
     table that cannot be read.
     """
@@ -101,7 +101,7 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our rates on single GPUs, of models whose graphs are similar to a published one.
+    """Yield our rates on single GPUs, of models whose graphs are similar to a published model's.
 
     Trials are left out if their machine contradicts its spec.
     """

@@ -38,7 +38,7 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcome of a replay; ``results`` has first the policies that stay in one zone.
+    """The outcome of a replay; the first of ``results`` are the policies that stay in one zone.
 
     ``time`` is the training's time without interruptions; ``kind`` says whether that time is
     measured, published or predicted. A saved state has ``state_gb`` gigabytes.
@@ -55,7 +55,7 @@ class Replayed:
 
     @property
     def home(self) -> int:
-        """The number of the zone in which staying is cheapest."""
+        """The index of the zone in which staying is cheapest."""
         return self.market.zones.index(str(self.results[0].zone))
 
     def break_even_per_hour(self) -> float | None:
@@ -76,7 +76,10 @@ class Replayed:
         return low
 
     def cost_at(self, per_hour: float) -> float:
-        """Expected cost of staying on spot at a rate of interruptions; saves as by Young's rule."""
+        """Expected cost of staying on spot with ``per_hour`` interruptions an hour.
+
+        Young's rule gives the time between saves.
+        """
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
         job = replace(self.job, interval_seconds=interval)

@@ -1,8 +1,8 @@
 """Compute the cost of tokens in runs that a reader measured with another tool.
 
-The price is the reader's own or that of the machine. The bill of the whole run is divided by all
-tokens, by the tokens read, and by the tokens written. The results are three alternative costs of a
-million tokens; they must not be added.
+The price is given by the reader, or is the machine's price. The bill of the whole run is divided by
+all tokens, by the tokens read, and by the tokens written. The results are three alternative costs
+of a million tokens; they must not be added.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReportedRow:
 
     @property
     def place(self) -> str:
-        """The machines that served, with their number of GPUs."""
+        """The machines that served, with the number of GPUs."""
         machines, gpus = self.record.terms.machines, self.record.terms.gpus
         text = self.machine.name if machines == 1 else f"{machines} of {self.machine.name}"
         return text if gpus is None else f"{text}, {count_words(gpus, 'GPU')}"

@@ -47,8 +47,8 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether the later result replaces the earlier: another version, or at least as many rounds.
 
-    The width of the interval does not decide. If it did, the chosen intervals would contain the
-    true mean less often than claimed.
+    The width of the confidence interval does not decide. If it did, the chosen intervals would
+    contain the true mean less often than claimed.
     """
     rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more

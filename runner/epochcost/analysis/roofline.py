@@ -1,13 +1,13 @@
 """Compare the operations a second of a workload with the peak rates of its machine.
 
-There are two kinds of peak rates (roofs). The spec states the maker's. The measured ones are those
-of the fastest matrix product and the fastest copy of memory on the same host. Other programs can
-only slow such a benchmark down, so its shortest time counts.
+There are two kinds of peak rates (roofs). The spec states the maker's rates. The measured rates are
+those of the fastest matrix product and the fastest copy of memory on the same host. Other programs
+can only slow such a benchmark down, so its shortest time counts.
 
 Operations are counted in the graph; times are measured or published. Bytes are those of parameters,
-optimizer states and gradients, without lookup tables: the least that a step moves. So a point of
-the chart (Williams, Waterman and Patterson 2009, "Roofline") lies at its true place or to the right
-of it, and still below the roof.
+optimizer states and gradients, without lookup tables: the least that a step moves. So a workload's
+point in the chart (Williams, Waterman and Patterson 2009, "Roofline") lies at its true place or to
+the right of it, and still below the roof.
 
 A decoding step reads every weight once, and the cache of each sequence. These bytes, divided by the
 rate of the fastest copy on the host, give the shortest possible times for the weights and for the
@@ -46,7 +46,7 @@ _WEIGHT_BYTES: dict[Precision, float] = {
 
 @dataclass(frozen=True)
 class Roof:
-    """Peak rates of all chips of a machine's device together; None if the spec has no rate."""
+    """Peak rates of all CPUs or GPUs of a machine together; None if the spec states no rate."""
 
     device: str
     peak_flops: float | None
@@ -75,7 +75,8 @@ class MeasuredRoof:
 class AchievedRate:
     """Operations and bytes a second of a timed workload.
 
-    ``measured`` are the roofs of its host, fewest threads first; empty for a published time.
+    ``measured`` are the roofs of the workload's host, fewest threads first; empty for a published
+    time.
     """
 
     observed: Observation
@@ -86,7 +87,7 @@ class AchievedRate:
 
     @property
     def of_peak(self) -> float | None:
-        """The achieved share of the spec's peak operations; None if not stated."""
+        """The achieved share of the spec's peak operations; None if the spec states no peak."""
         return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
 
     @property
@@ -111,7 +112,10 @@ class AchievedRate:
 def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> tuple[AchievedRate, ...]:
-    """The best rate of each workload with counted operations, by mode and device, highest first."""
+    """The highest rate of each workload, mode and machine, the fastest first.
+
+    Workloads whose operations cannot be counted are left out.
+    """
     best: dict[tuple[object, ...], AchievedRate] = {}
     for achieved in _achieved(inputs, hardware, observations):
         observed = achieved.observed
@@ -122,7 +126,7 @@ def achieved_rates(
 
 
 def roof_of(hardware: Hardware, device: str) -> Roof:
-    """The fp32 peak rates that the spec states."""
+    """The fp32 peak rates that the spec states for ``device``."""
     if device != "cuda":
         peak = hardware.peak_fp32_tflops
         return Roof(device, float(peak) * 1e12 if peak else None, None)

@@ -100,7 +100,7 @@ class Row:
         return cost if isinstance(cost, Estimate) else None
 
     def draws(self, goal: Goal) -> Vector:
-        """Draw [DRAWS] values of the goal's cost, which must be known."""
+        """Draw ``DRAWS`` values of the goal's cost, which must be known."""
         time, cost = self.time(goal), self.estimate(goal)
         assert time is not None, "a cost comes from a time"
         assert cost is not None, "callers compare known costs only"
@@ -229,7 +229,7 @@ def usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row as a job whose bill can be recomputed, with its cost and its uncertain inputs."""
+    """A row with its job, whose bill can be recomputed, and the interval of its cost."""
 
     row: Row
     job: PricedJob

@@ -43,12 +43,13 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on a number of devices of one kind, in a software.
 
-    To decode a token of each of 1, 2, 4, ... sequences takes ``step`` without a cache; each cached
-    token of a sequence adds ``cached``. If prompts are read in between, all of them together add
-    ``once``, and each prompt adds a polynomial of its length, with the coefficients ``read`` of the
-    powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]`` times this
-    polynomial. ``spread`` has the ends of intervals relative to the mean: for the first token, for
-    a token of a single sequence, and for a token of several. These times apply to all ``layouts``.
+    ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences without a cache;
+    each cached token of a sequence adds ``cached``. If prompts are read between tokens, all prompts
+    together add ``once``. Each prompt also adds a polynomial of its length, with the coefficients
+    ``read`` of the powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]``
+    times this polynomial. ``spread`` has the ends of intervals relative to the mean: for the first
+    token, for a token of a single sequence, and for a token of several. These times apply to all
+    ``layouts``.
     """
 
     layouts: tuple[Layout, ...]
@@ -94,7 +95,7 @@ def _forecast(
 
 
 def _device(layout: Layout) -> tuple[object, ...]:
-    """The key that groups layouts; layouts with equal keys have equal times and room."""
+    """The key that groups layouts; layouts with equal keys have equal times and memory."""
     place = layout.place
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 

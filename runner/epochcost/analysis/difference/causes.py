@@ -1,6 +1,6 @@
 """Find the causes of a changed cost: a changed time, spec or price.
 
-A measured time counts as changed only if `statistics` calls the change significant.
+A measured time counts as changed only if the change is statistically significant.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def _leaves_of(spec: Identity[BaseModel]) -> Mapping[str, Any]:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every scalar of a spec by its dotted key; empty tables and arrays yield nothing."""
+    """Yield every scalar of a spec with its dotted key; empty tables and arrays yield nothing."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if path or key not in _DESCRIPTIVE:

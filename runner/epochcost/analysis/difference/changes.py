@@ -1,9 +1,9 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
-This version of epochcost computes all figures of both revisions and compares their tables of
-figures. A site is compared with the revision that was published before it. The publisher names that
-revision; if not, it is the last tag, or the parent commit. Each site stores its own revision in
-``data/publication.json``, and the next publication reads that file.
+The installed version of epochcost computes all figures of both revisions and compares the two
+tables of figures. A site is compared with the revision that was published before it. If the
+publisher does not name that revision, it is the last tag, or else the parent commit. Each site
+stores its own revision in ``data/publication.json``, and the next publication reads that file.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class Difference:
 
 
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
-    """Read, price and compare the files of two revisions; raises InputError for their faults.
+    """Read, price and compare the files of two revisions; raises InputError for invalid files.
 
-    ``cache`` is the folder `Inputs.cache`. Without it, computations on equal files are still shared
-    between the two revisions.
+    ``cache`` is a folder of computed values (see ``Inputs.cache``). Without it, the two revisions
+    still share computations on equal files.
     """
     if before.files == after.files:
         return Difference(before.label, after.label)
@@ -176,8 +176,8 @@ def _place(job: Job) -> tuple[object, ...]:
 class Publication:
     """A site's commit (``revision``, None if unknown) and the revision that was published before.
 
-    ``since`` is that earlier revision, committed on ``day``. If there is none, it is empty, and
-    ``reason`` says why.
+    ``since`` is that earlier revision, committed on ``day``. If there is no earlier revision,
+    ``since`` is empty and ``reason`` says why.
     """
 
     project: Path = Path()
@@ -191,7 +191,7 @@ class Publication:
         return json.dumps({"revision": self.revision}) + "\n"
 
     def changes(self, now: Revision) -> Difference | str:
-        """The changes since the last publication, or the reason why they are unknown.
+        """The changes from the last publication to ``now``, or the reason why they are unknown.
 
         Faults of the earlier revision must not fail the build.
         """

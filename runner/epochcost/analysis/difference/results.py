@@ -1,7 +1,7 @@
 """Find result files that a revision added, removed, measured again or made stale.
 
-A result is stale if the model's ONNX file has changed since the measurement, or the part of the
-spec that decides the work.
+A result is stale if the model's ONNX file, or the part of the spec that defines the measured step,
+has changed since the measurement.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: its path in the results folder, workload, machine, and reasons for doubt."""
+    """A result file: path in the results folder, title, machine, and reasons for doubt."""
 
     path: str
     title: str
@@ -42,7 +42,7 @@ class ResultChanges:
     stale: tuple[ResultFile, ...] = ()
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The lists that are not empty, by the names of their fields."""
+        """The lists that are not empty, by field name."""
         return {kind: files for kind in self.__slots__ if (files := getattr(self, kind))}
 
 
@@ -94,7 +94,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _works(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """The digests of graph and spec that a trial of each model and mode would have now."""
+    """Digests of graph and spec that a new trial of each model and mode would have."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

@@ -1,7 +1,7 @@
 """Read a project at one revision of its git repository, and compute all its figures.
 
-Files are read from git's objects, so neither the working tree nor the index is touched. This
-version of epochcost prices every revision.
+Files are read from git's objects, so neither the working tree nor the index is touched. The
+installed version of epochcost computes the figures of every revision.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _OUTSIDE = ("", ".", "..")
 class Revision:
     """A project's inputs at a revision, and the lines of its table of figures.
 
-    ``label`` is the revision's name for readers. ``rows`` are the priced steps and
-    inferences, cheapest first. ``estimated`` are rows of models without a time, by model id.
+    ``label`` is the revision's name for readers. ``rows`` are the priced training and inference
+    times, cheapest first. ``estimated`` are rows of models without a time, by model id.
     """
 
     label: str
@@ -69,7 +69,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of a project at a revision, by path; ``label`` is its name for readers."""
+    """The files of a project at a revision, by path; ``label`` names the revision for readers."""
 
     project: Path
     label: str
@@ -77,7 +77,7 @@ class Snapshot:
 
 
 def at_commit(project: Path, revision: str) -> Snapshot:
-    """Take the files of the project at a commit.
+    """Read the files of the project at the commit that ``revision`` names.
 
     Raises InputError if no commit has that name, and CapabilityError without git.
     """
@@ -88,7 +88,7 @@ def at_commit(project: Path, revision: str) -> Snapshot:
 
 
 def in_working_tree(project: Path) -> Snapshot:
-    """Take the files of the working tree: tracked files, and new files that git does not ignore."""
+    """Read the files of the working tree: tracked files, and new files that git does not ignore."""
     options = ("--cached", "--others", "--exclude-standard")
     listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
     paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
@@ -99,8 +99,8 @@ def in_working_tree(project: Path) -> Snapshot:
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
     """Write a snapshot into an empty folder, read it as a project and price its figures.
 
-    ``cache`` is the folder `Inputs.cache`. Raises an InputError that names the revision if the
-    specs have faults.
+    ``cache`` is a folder of computed values (see ``Inputs.cache``). Raises an InputError that names
+    the revision if the specs have faults.
     """
     for path, data in snapshot.files.items():
         target = folder / path
@@ -147,7 +147,7 @@ def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> byt
 
 
 def earlier_revision(folder: Path) -> str:
-    """The last tag before the checked-out commit, or else its parent; empty if there is neither."""
+    """The last tag before the checked-out commit, else that commit's parent; empty without both."""
     for command in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
         with contextlib.suppress(EpochcostError):
             return _git(folder, *command, "HEAD^").decode(errors="replace").strip()
@@ -174,7 +174,7 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield path and blob of specs, models, results and ratios, except links and huge files."""
+    """Yield path and blob id of specs, models, results and ratios, except links and huge files."""
     listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

@@ -1,7 +1,7 @@
 """Compare the tables of figures of two revisions by job and by price plan.
 
-Some columns of the table identify a job. Lines with the same job and price plan are compared; a
-newer price of a plan replaces the older one. The module `causes` explains the changes.
+Some columns of the table identify a job. Lines with the same job and price plan are compared, also
+if the plan has a newer price. The module `causes` explains the changes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Job:
     """A workload, a machine and a goal (an epoch, say), as the table's columns state them.
 
     ``kind`` is measured, published, predicted or estimated. ``source`` distinguishes figures that
-    we did not measure, and is empty for measured figures. If ``threads`` is 0, all cores are used.
-    Estimates have no batch size.
+    epochcost did not measure, and is empty for measured figures. If ``threads`` is 0, all cores are
+    used. Estimates have no batch size.
     """
 
     workload: str
@@ -61,7 +61,7 @@ class Figure:
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost; None without a known price."""
+        """Cost of the job; None without a known price."""
         return self._number("")
 
     @property
@@ -146,14 +146,14 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Identify the job of a line for one of its goals."""
+    """Identify the job of a line with the cells ``values`` for one goal."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)
 
 
 def _source(values: Values, kind: str) -> str:
-    """The source of a figure that we did not measure: the name of a published table or software."""
+    """The published table or the software behind a figure that epochcost did not measure."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -169,10 +169,10 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair a job's prices: first those with equal ids, then the newer and older price of a plan.
+    """Pair figures of a job by price: with equal price ids, or with the newer price of a plan.
 
-    If a job without a price gets its first price, these two figures form a pair. Superseded prices
-    are compared by id only; the table keeps those that a source paid.
+    If a job without a price gets its first price, these two figures form a pair. Superseded prices,
+    which the table keeps if a source paid them, are paired by id only.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -38,7 +38,7 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """Key of a cost's workload, machine and prices; costs of its other goals have the same key."""
+    """Key of a cost's workload, machine and prices; the key is the same for all goals."""
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 
@@ -51,7 +51,7 @@ def _largest_first(cost: ChangedCost) -> float:
 
 
 def _changed_predictions(costs: Iterable[ChangedCost]) -> Iterator[str]:
-    """Yield a sentence about the costs that changed only because the prediction did, if any."""
+    """Yield a sentence about costs that changed only because their prediction changed, if any."""
     changes = {
         cost.figure.job: cost.relative
         for cost in costs
@@ -200,7 +200,7 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """The sentences below the table of costs, by the name of their section in a comment."""
+    """The sentences below the table of costs, by their section's name in a pull-request comment."""
     results = {
         f"results_{kind}": [result_words(file) for file in files]
         for kind, files in difference.results.by_kind().items()

@@ -18,7 +18,7 @@ _NOT_MEASURED = "where the result is not a measurement of ours"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A column; ``unit`` is empty for texts, and ``empty`` says which lines have no value."""
+    """A column of the table; ``unit`` is empty for texts, ``empty`` says when a cell is empty."""
 
     name: str
     meaning: str
