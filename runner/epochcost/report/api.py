@@ -1,8 +1,8 @@
 """Write the site's answers as static JSON for programs: `api/v1/` and its JSON Schema.
 
-The documents of a version only get new keys; a breaking change gets the next version. The answers
-are the same as on the pages: every machine that can do a job, at its cheapest price plan. `dataset`
-writes all figures.
+Within a version, documents only get new keys; a breaking change gets the next version. The answers
+are the same as on the pages: every machine that can do a job, at its cheapest price plan. The
+module `dataset` writes all figures.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class JobAnswer(_Part):
 
 
 class ModelAnswers(_Part):
-    """`models/ID.json`: the costs of a model."""
+    """`models/ID.json`: the costs of each job of a model."""
 
     id: str
     name: str
@@ -117,7 +117,7 @@ class Machines(_Part):
 
 
 class Index(_Part):
-    """`index.json`: the address of every document, relative to this folder."""
+    """`index.json`: the address of every document, relative to the folder of `index.json`."""
 
     version: int = 1
     data_schema: str = "schema.json"

@@ -30,7 +30,7 @@ _FIELD_TYPES: Mapping[ColumnType, str] = {
 
 
 def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the address and content of every file of the table."""
+    """Yield the address and content of every file with the table of figures."""
     table = dataset_table(lines)
     comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)
@@ -75,7 +75,7 @@ def _resource(name: str, form: str, media_type: str, content: bytes) -> dict[str
 
 
 def _schema() -> dict[str, Any]:
-    """Make a Table Schema of our columns, with the additional keys ``unit`` and ``empty``."""
+    """Make a Table Schema of the table's columns, with the extra keys ``unit`` and ``empty``."""
     fields = [
         {
             "name": entry.name,

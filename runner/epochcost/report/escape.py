@@ -1,8 +1,8 @@
 """Escape text from specs and results for Markdown, HTML and page titles.
 
-Jinja passes every string that a template prints through `markdown_text` (``finalize``). It replaces
-punctuation with a meaning in Markdown or HTML by numeric entities, which both show as the
-character.
+Jinja passes every string that a template prints through `markdown_text` (``finalize``). This
+function replaces punctuation that has a meaning in Markdown or HTML by numeric entities. Both
+languages show such an entity as the character.
 """
 
 from __future__ import annotations

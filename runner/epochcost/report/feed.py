@@ -25,7 +25,7 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the feed; ``key`` identifies it in every build."""
+    """An entry of the feed; ``key`` identifies the entry in every build."""
 
     key: str
     day: dt.date

@@ -80,7 +80,10 @@ def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
-    """The cheapest machines with the same accelerator; empty if no other machine has this one."""
+    """The cheapest machines with the accelerators of ``hardware``.
+
+    Empty if no other machine has them.
+    """
     names = {chip.name for chip in hardware.accelerators}
     chips = ({chip.name for chip in machine.hardware.accelerators} for machine in machines)
     same = [machine for machine, own in zip(machines, chips, strict=True) if own == names]

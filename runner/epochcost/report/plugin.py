@@ -88,7 +88,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add our page frame to the theme, and let MkDocs fill a new folder."""
+        """Add the report's page frame to the theme, and let MkDocs build in a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -211,7 +211,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Note inline scripts of the theme's own pages, such as that for missing addresses."""
+        """Note inline scripts of the theme's own pages, such as the page for missing addresses."""
         self._scripts |= script_hashes(output_content)
         return output_content
 
@@ -236,7 +236,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         log.info(f"The site is in {config.site_dir}")
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
-        """Remove the new folder."""
+        """Remove the unfinished new folder."""
         self._end()
 
     def _end(self) -> None:
@@ -262,7 +262,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
-        """Yield files for a site generator without plugins: Markdown with charts, and others."""
+        """Yield files for a site generator without plugins: Markdown with charts, and the rest."""
         self.fill(files)
         for file in files:
             content = file.content_bytes

@@ -1,8 +1,9 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
-A published file runs on the site's own origin. It has no content security policy unless it is one
-of the theme's pages. A symbolic link may lead to any file on the building machine. So files of the
-docs folder are published only if their kind or their name is allowed, and never through a link.
+A browser runs scripts of a published file on the site's own origin. A file has no content security
+policy unless it is one of the theme's pages. A symbolic link may lead to any file on the building
+machine. So files of the docs folder are published only if their kind or their name is allowed, and
+never through a link.
 
 The content security policy allows only files of the site itself, and the theme's inline scripts, by
 their hashes. The policy is the same on all pages: with instant navigation, the first page's policy

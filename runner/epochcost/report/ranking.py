@@ -36,7 +36,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job, at its cheapest price plan; ``mark`` is the kind of evidence for it.
+    """A machine for a job, at its cheapest price plan; ``mark`` is the kind of evidence.
 
     Estimates have no ``row``, batch size, software or precision.
     """
@@ -76,7 +76,7 @@ class Contender:
 
     @property
     def amount(self) -> str:
-        """Format the machine's cost for readers; a cost that was not timed gets fewer digits."""
+        """Format the job's cost for readers; predicted and estimated costs get fewer digits."""
         timed = self.mark.startswith(("measured", "published"))
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
@@ -85,7 +85,7 @@ class Contender:
 class Contest:
     """All machines for a goal of a workload, cheapest first; those that cannot be the answer last.
 
-    ``beside`` has the rankings in other software for the same goal.
+    ``beside`` has the rankings of the same goal in other software.
     """
 
     goal: ContestGoal
@@ -166,7 +166,10 @@ class LogAxis:
 
     @classmethod
     def over(cls, values: Iterable[Time | Estimate]) -> LogAxis:
-        """Make an axis over some values, with a margin of a third of a decade at both ends."""
+        """Make an axis over the means of ``values``.
+
+        Both ends have a margin of a third of a factor of ten (in logarithms).
+        """
         means = [math.log10(value.mean) for value in values if value.mean > 0]
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 

@@ -1,7 +1,7 @@
 """Compute the whole site as values: pages, generated files, figures, and the order of pages.
 
-This module reads only templates and draws nothing. Addresses are the paths of sources relative to
-the docs folder.
+This module reads only templates and draws nothing. The address of a page is the path of its source
+relative to the docs folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _UNKNOWN = Publication()
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the navigation: the titles of its pages by address, the section's page first."""
+    """A section of the navigation: titles of its pages by address, the main page first."""
 
     title: str
     pages: Mapping[str, str]
@@ -118,7 +118,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 
 
 def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """Yield the tables from which predictions learn; they are copied."""
+    """Yield address and file of the tables from which predictions learn, to be copied."""
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         for name in (table_spec.table, table_spec.decoders, table_spec.machines):
@@ -127,7 +127,7 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """Yield a page for each figure; it shows only the figure, and links to the page that has it."""
+    """Yield a page for each figure, with only the figure and a link to the page that has it."""
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():
@@ -186,7 +186,7 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 def _docs(uris: Sequence[str]) -> list[Any]:
     """Group hand-written pages by kind; the tutorial and others without a kind come first.
 
-    The overview of a kind leads its pages: MkDocs shows it as the page of the section.
+    The overview of a kind leads its pages: MkDocs shows the overview as the page of the section.
     """
     kinds = {
         title: sorted(
@@ -211,7 +211,10 @@ def _entry(section: Section) -> Any:
 
 
 def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
-    """Divide addresses into the fewest groups below the limit, of nearly equal size."""
+    """Divide addresses into the fewest groups that are short enough to list.
+
+    The groups have nearly equal size.
+    """
     count = -(-len(uris) // _MOST_LISTED)
     ends = [len(uris) * part // count for part in range(count + 1)]
     return [uris[begin:end] for begin, end in pairwise(ends)]

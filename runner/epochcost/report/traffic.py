@@ -1,10 +1,10 @@
-"""Write the scripts from which the browser computes the cost of other traffic (`tokens.js`).
+"""Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
 For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
-of sequences. For a decoder with predicted times, there is a file for each precision. It has times
-for each kind and number of devices and each software: to read prompts of some lengths, and to
-decode a token for some numbers of sequences. A program for all decoders adds these times, as the
-law of `predict.decoders` does, and computes the cost.
+of sequences. For a decoder with predicted times, there is a file for each precision. Such a file
+has times for each kind and number of devices and each software: to read prompts of some lengths,
+and to decode a token for some numbers of sequences. A program for all decoders adds these times, as
+the law of `predict.decoders` does, and computes the cost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SHARE = symbol("share")
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield a script for each decoder and one for all, by address.
+    """Yield a script for each decoder and a script that all decoders share, by address.
 
     If ``names`` is None, all decoders with an answer have a script.
     """
@@ -136,10 +136,10 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """Make a program for the seconds of a model's copy to the first token and between two tokens.
+    """Make a program for a model copy's seconds to the first token and between two tokens.
 
-    ``step`` is the time to decode a token of each sequence without a cache, ``alone`` that of a
-    single sequence.
+    The input ``step`` is the time to decode a token of each sequence without a cache; ``alone`` is
+    the time to decode a token of a single sequence.
     """
     sequences, step, alone, cached, once, room = map(
         symbol, ("sequences", "step", "alone", "cached", "once", "room")
@@ -164,7 +164,7 @@ def _predicted_capacity() -> Json:
 
 
 def _request() -> Json:
-    """Make a program for a machine's seconds for a request, from the times of its model copies."""
+    """Make a program for a machine's seconds per request, from the times of its model copies."""
     first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
     with exact_arithmetic():
         shared = _OUTPUT * token / sequences
@@ -198,7 +198,7 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
     """Make a program for times and costs from a rate and lengths of requests and an hourly price.
 
-    Its value ``timed`` is 1 if the lengths are within the timed ones, else 0.
+    The program's value ``timed`` is 1 if the lengths are within the timed lengths, else 0.
     """
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
     middle, tokens = _PROMPT + _OUTPUT / 2, _PROMPT + _OUTPUT

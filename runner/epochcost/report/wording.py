@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """Format the kind of evidence for readers."""
+    """Format ``mark``, the kind of evidence and whether the price is assumed, for readers."""
     return mark.replace(", price assumed", " · assumed price")
 
 
@@ -63,12 +63,12 @@ def cost_words(cost: Cost | None) -> str:
 
 
 def cost_range(cost: Estimate) -> str:
-    """The range of an uncertain amount."""
+    """Format the low and the high end of an uncertain cost."""
     return money_range(cost.low, cost.high, cost.currency)
 
 
 def time_range(time: Time) -> str:
-    """The range of an uncertain time."""
+    """Format the low and the high end of an uncertain time."""
     return f"{seconds(float(time.low))} to {seconds(float(time.high))}"
 
 

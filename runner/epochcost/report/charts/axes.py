@@ -1,4 +1,4 @@
-"""Make logarithmic axes; their ends and round ticks are computed here, so all renderers agree."""
+"""Make logarithmic axes, and compute their ends and round ticks, so that all renderers agree."""
 
 from __future__ import annotations
 
@@ -72,13 +72,16 @@ def log_domain(values: Iterable[float]) -> tuple[float, float]:
 
 
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
-    """Positions of ``values``, in pixels, on a logarithmic axis that covers ``drawn`` as well."""
+    """Positions of ``values`` in pixels on a logarithmic axis of ``length`` pixels.
+
+    The axis covers the values ``drawn``.
+    """
     low, high = log_domain(drawn)
     return [length * math.log(value / low) / math.log(high / low) for value in values]
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
-    """Ticks at powers of ten within ``domain`` and, if it is short, at multiples between them."""
+    """Ticks at powers of ten within ``domain``; a short domain also has ticks between them."""
     low, high = domain
     return _thinned(_numbers(low, high, _leads(domain)), _numbers(low, high, (1.0,)), domain)
 

@@ -35,7 +35,10 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A machine at its cheapest price plan; ``side`` says where its name is drawn if it fits."""
+    """A machine at its cheapest price plan.
+
+    ``side`` says where the machine's name is drawn, if at all.
+    """
 
     machine: MachineName
     price_plan: PlanName
@@ -77,7 +80,7 @@ class CostTime(Figure):
         return [line, *bars, self.data.with_tooltips(alt, points), *self._names(base)]
 
     def _names(self, base: Any) -> Iterator[Any]:
-        """Yield names next to their marks, each with an outline in the background colour."""
+        """Yield machines' names next to their marks, outlined in the background colour."""
         for side, place in _SIDES.items():
             if any(row.get("side") == side for row in self.data.values):
                 named = base.transform_filter(f"datum.side == '{side}'").encode(text="machine:N")
@@ -165,9 +168,9 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
-    """Choose for each name a side of its mark on which it overlaps no other name or mark.
+    """Choose for each name a side of its mark on which the name overlaps no other name or mark.
 
-    Names are placed in their order; a name without room is left out.
+    Names are placed in the order of ``named``; a name without room is left out.
     """
     width, height = _PHONE
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)
@@ -222,7 +225,10 @@ class CostRatio:
 
 
 class CostRatios(Figure):
-    """Chart a mark and an interval for each machine; the axis is logarithmic, the cheapest at 1."""
+    """Chart each machine's relative cost as a mark with an interval.
+
+    The cheapest machine is at 1.
+    """
 
     @property
     def height(self) -> int:

@@ -58,12 +58,12 @@ class ChartData(Generic[RowT]):
         return [dict(self._drawn(row)) for row in self.rows]
 
     def values_of(self, *names: str) -> list[Any]:
-        """All drawn values of some fields, including both ends of intervals."""
+        """All values that the chart draws of the fields ``names``, with both ends of intervals."""
         columns = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in columns]
 
     def form(self, name: str) -> Form:
-        """The form of a field's values."""
+        """How the values of a field are formatted: as text, seconds, money or numbers."""
         return next(field.display.form for field in self._fields if field.name == name)
 
     def title(self, name: str) -> str:
@@ -71,12 +71,15 @@ class ChartData(Generic[RowT]):
         return next(field.display.title for field in self._fields if field.name == name)
 
     def distinct(self, *names: str) -> int:
-        """The number of rows that differ in these fields; rows without a value do not count."""
+        """The number of rows that differ in the fields ``names``.
+
+        Rows without a value do not count.
+        """
         points = {tuple(row.get(name) for name in names) for row in self.values}
         return sum(None not in point for point in points)
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
-        """Add a tooltip to a mark; it shows the fields that tables show too, in readable units."""
+        """Add a tooltip to a mark, with the fields that tables show too, in readable units."""
         shown = [field for field in self._fields if field.display.place == "both"]
         texts = {
             f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
@@ -134,7 +137,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """The suffixes of name and title of each column that the field takes in a table."""
+        """Suffixes of the names and titles of the columns that the field has in a table."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
@@ -146,7 +149,10 @@ def _drawn(value: Decimal | float) -> float:
 
 
 def clip(ends: Ends) -> Ends:
-    """Shorten an interval if it is so wide that all others would shrink to a line beside it."""
+    """Limit the ends of an interval to a fifth of the mean and to five times the mean.
+
+    A wider interval would make all others in the chart too small to see.
+    """
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 

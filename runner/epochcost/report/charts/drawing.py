@@ -1,7 +1,7 @@
 """Draw figures, and cache each drawing by its inputs.
 
-A drawing's file name is a hash of the chart, of the code here, and of the versions of the drawing
-packages. The file of the browser's chart library is named by its version.
+A drawing's file name is a hash of the chart, of the code in this folder, and of the versions of the
+drawing packages. The file of the browser's chart library is named by the library's version.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Drawing:
 
 @dataclass
 class Drawer:
-    """Draw the figures that are not in the cache ``folder``."""
+    """Draw figures, or read their drawings from the cache ``folder``."""
 
     folder: Path
     _used: set[Path] = field(default_factory=set)
@@ -96,7 +96,7 @@ def hundredths(svg: str) -> str:
 def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Remove tooltips and labels for screen readers from a spec: the page describes the chart.
 
-    The picture is the same, and the drawing takes two thirds of the time.
+    The picture stays the same, and the drawing takes two thirds of the time.
     """
     layers = [
         {

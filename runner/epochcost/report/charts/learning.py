@@ -21,7 +21,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Evaluations after one step in all repeats; ``measure`` has the lowest, mean and highest."""
+    """Accuracies of all repeats after a step; ``measure`` has the lowest, mean and highest."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -34,7 +34,7 @@ class LearningCurve(Figure):
     """Chart a line for each training, and the band of its repeats, over the logarithm of time."""
 
     def layers(self, alt: Any) -> list[Any]:
-        """Bands, lines and points."""
+        """Bands from the lowest to the highest repeat, lines of the means, and points."""
         base = self.marks(alt).encode(
             x=axes.log_axis(alt.X, self.data, "time", "time of steps"),
             color=theme.colour_by(alt, self.data, "training"),

@@ -155,8 +155,8 @@ def cost_by_load(
 ) -> CostByLoad | None:
     """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
-    ``requests`` describes the requests. ``turn`` is the rate above which a machine costs less than
-    all APIs. Returns None if fewer than two lines differ.
+    ``requests`` describes the requests. ``turn`` is the rate (requests a second) above which a
+    machine costs less than all APIs. Returns None if fewer than two lines differ.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:

@@ -43,7 +43,7 @@ class RentOrBuy(Figure):
     """Chart the owned machine (solid line), rented ones (dashed) and the points where they meet."""
 
     def layers(self, alt: Any) -> list[Any]:
-        """The lines, and the crosses if there are any."""
+        """Lines of cost, and crosses where renting and buying cost the same, if anywhere."""
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
         most = float(HOURS_PER_CALENDAR_MONTH)
         label = f"'{symbol(self.data.currency)}' + format(datum.value, ',~r')"

@@ -1,4 +1,4 @@
-"""Chart predicted over true time, with intervals, of accelerators that the fit did not see."""
+"""Chart predicted over true time, with intervals, of accelerators withheld from the predictor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.units import count_words
 
 @dataclass(frozen=True, slots=True)
 class WithheldTime:
-    """The true and predicted time of a workload on an accelerator that the fit did not see.
+    """The true and predicted time of a workload on an accelerator withheld from the predictor.
 
     ``interval`` says whether the 90 % interval contains the true time.
     """

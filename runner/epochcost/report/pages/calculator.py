@@ -152,7 +152,7 @@ def _tuning_key(answer: FinetuneAnswer) -> str:
 
 
 def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
-    """Collect the times of a fine-tuning, which grow in proportion to all its tokens."""
+    """Collect the times of a fine-tuning, which are proportional to its number of tokens."""
     examples, tokens, epochs = TUNING
     drawn: _DrawnRows = {}
     timings = []
@@ -265,7 +265,7 @@ def _timing(rows: Sequence[Row]) -> Json:
 
 
 def _ends(time: Time, parts: int = 1) -> list[float]:
-    """Low end, mean and high end of a time over ``parts``, rounded to keep the script small."""
+    """Low end, mean and high end of ``time`` / ``parts``, rounded to keep the script small."""
     return [float(f"{end / parts:.9g}") for end in (time.low, time.mean, time.high)]
 
 

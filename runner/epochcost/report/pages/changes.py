@@ -1,6 +1,6 @@
 """Make the pages "What changed" (since the last publication), "Changelog" and "Contributing".
 
-The last two are the project's CHANGELOG.md and CONTRIBUTING.md, if it has them.
+The changelog and the guide to contributing are the project's CHANGELOG.md and CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _listed(changes: Difference) -> dict[str, Any]:
 def _text(report: Report, name: str) -> str:
     """Read a file of the project below its first heading; empty if there is no such file.
 
-    Its links lead to pages. Raises InputError for a symbolic link, which may lead anywhere on the
-    building machine.
+    Links into docs/ become links to pages. Raises InputError for a symbolic link, which may lead
+    anywhere on the building machine.
     """
     path = report.catalogue.models_folder.parent / name
     if path.is_symlink():

@@ -48,7 +48,10 @@ _LEFT_OUT = " Not included: the time to start the program and to load libraries 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card with one of the three answers as text; ``page`` is about its machine or model."""
+    """A card with one of the three answers as text.
+
+    ``page`` is the address of the page about the machine or the model.
+    """
 
     title: str
     cost: str
@@ -121,10 +124,10 @@ def script(report: Report) -> str:
 
 
 def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
-    """The answers for a model and a job, equal ones on one card.
+    """The answers for a model and a job as JSON for the browser; equal answers share a card.
 
-    ``about`` states the size of the job; ``own`` is the address where readers can enter their own
-    numbers. An embedding model opens on its ``main`` job.
+    In the result, ``about`` states the size of the job, and ``own`` is the address where readers
+    can enter their own numbers. ``main`` is true for the job that an embedding model shows first.
     """
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))

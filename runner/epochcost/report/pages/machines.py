@@ -26,7 +26,7 @@ from epochcost.statistics import group_by
 
 @dataclass(frozen=True)
 class JobHere:
-    """The lowest cost of a job on this machine (``here``) and on the cheapest machine (``best``).
+    """The lowest cost of a job on a machine (``here``) and on the cheapest machine (``best``).
 
     ``machines`` is the number of compared machines; ``odds`` are the odds of ``best`` among them.
     """
@@ -41,12 +41,15 @@ class JobHere:
 
     @property
     def factor(self) -> float:
-        """The job's cost on this machine over its cost on the cheapest machine."""
+        """The job's cost on the machine ``here`` over its cost on the cheapest machine."""
         return times_over(self.here.cost.mean, self.best.cost.mean)
 
     @property
     def likely(self) -> str:
-        """Format the factor's 90 % interval and the odds that this machine is cheaper, if known."""
+        """Format the 90 % interval of ``factor`` and the odds that ``here`` is cheaper.
+
+        Empty if the odds are unknown.
+        """
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
@@ -56,7 +59,7 @@ class JobHere:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield the list, with measured machines first, and then every machine's page."""
+    """Yield the list of machines, measured machines first, and then every machine's page."""
     prices = list_prices(report.catalogue)
     results = Counter(observed.machine.hardware for observed in report.observations)
     listed = sorted(prices.values(), key=lambda machine: not results[machine.hardware.id])

@@ -1,4 +1,4 @@
-"""Compute what the pages of workloads and of decoders both show: the model and its sources."""
+"""Collect values that the pages of workloads and of decoders share: the model and its sources."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from epochcost.statistics import group_by
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
-    Facts about its model are None if only a published table has it. ``gpu_memory`` is in GiB, by
-    machine. ``without`` has the machines without a time, by reason.
+    Values about the model are None if only a published table has the model. ``gpu_memory`` is in
+    GiB, by machine. ``without`` has the machines without a time, by reason.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None

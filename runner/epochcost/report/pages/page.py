@@ -80,7 +80,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Report:
-    """The inputs of the site, and all values computed from them, each of which is computed once."""
+    """The inputs of the site, and all values computed from them; each value is computed once."""
 
     inputs: Inputs
     publication: Publication = field(default_factory=Publication)
@@ -163,7 +163,10 @@ class Report:
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """Answers to the usual requests, by the id of each decoder that has an answer."""
+        """Answers about the cost of typical requests to decoders, by decoder id.
+
+        Decoders without an answer are left out.
+        """
         answers: dict[str, TokenAnswer] = {}
         for model in self.catalogue.models.values():
             for requests in (_REQUESTS, _SHORT) if model.decoder else ():
@@ -174,7 +177,7 @@ class Report:
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """Answers about the usual fine-tunings that machines can do, by decoder's id and method."""
+        """Answers about the cost of a typical fine-tuning, by decoder id and method."""
         market, models = TuningMarket(self.inputs), self.catalogue.models.values()
         return {model.id: dict(_by_method(market, model.id)) for model in models if model.decoder}
 
@@ -191,7 +194,7 @@ class Report:
         return contests
 
     def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
-        """The machines that can do each job of a workload."""
+        """The ranked machines for each job of a workload."""
         decoded = self._of_decoders.get(workload.id, {}) if workload.is_model else {}
         return {**self.workloads[workload].contests, **decoded}
 
@@ -235,7 +238,10 @@ class WorkloadRows:
 
     @cached_property
     def contests(self) -> Mapping[Job, Contest]:
-        """The ranked machines by job; a training is one epoch if no source states its epochs."""
+        """The ranked machines by job.
+
+        A training is a single epoch if no source states the number of epochs.
+        """
         training = (
             contest(self.rows, "full")
             or contest(self.rows, "epoch")

@@ -26,7 +26,10 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A source's table and our checks of its figures; ``measured`` counts our results for it."""
+    """A source's table and our checks of its figures.
+
+    ``measured`` is the number of our own measurements of the table's model.
+    """
 
     spec: Published
     rows: tuple[RowChecks, ...]
