@@ -256,10 +256,7 @@ class Inputs:
 def read_inputs(
     catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
 ) -> Inputs:
-    """Read the records in the folders ``results`` and the ratios under ``docs``.
-
-    Records that name unknown specs are left out.
-    """
+    """Read the records in the folders ``results`` and the ratios under ``docs``."""
     problems: list[str] = []
     stored: list[StoredResult] = []
     ceilings: dict[Path, Ceilings] = {}

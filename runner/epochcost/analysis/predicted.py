@@ -116,10 +116,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Workloads to predict on GPUs or on CPUs.
-
-    ``without`` has the models and machines without such a workload, and the reasons.
-    """
+    """Workloads to predict on GPUs or on CPUs, and the models and machines without any."""
 
     tasks: Sequence[_Task]
     forecaster: Forecaster
@@ -130,8 +127,8 @@ class _Asked:
 class JointTimes:
     """Predicted times, each with its row in ``covariance`` [n, n].
 
-    ``covariance`` is the covariance of the errors in the logarithms of the times. Machines with the
-    same devices share a row.
+    The covariance is that of the errors in logarithms of times. Machines with the same devices
+    share a row.
     """
 
     rows: Mapping[Observation, int]

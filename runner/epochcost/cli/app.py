@@ -1,8 +1,8 @@
 """The `epochcost` program: find and run its commands, and turn errors into messages.
 
 A command's module is imported when the command runs, so no command needs the packages of another.
-Every expected failure raises an EpochcostError. The program prints its message on standard error
-and ends with its exit code. Users never see a traceback.
+Every expected failure raises an EpochcostError. The program prints the error's message on standard
+error and exits with the error's code. Users never see a traceback.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epochcost.errors import CapabilityError, EpochcostError, ModelWarning
 # Each command and the first line of its docstring, which the list of commands shows.
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
-        "break-even": "Show from how many hours of use a month buying is cheaper.",
+        "break-even": "Show the hours of use a month above which buying is cheaper than renting.",
         "build": "Build the site from the specs and results.",
         "ceilings": "Measure this machine's peak rates for its roofline.",
         "cheapest": "Show where a model costs least, and what would change that.",
@@ -188,7 +188,7 @@ def _warning_line(
 
 
 def _without_package(error: ModuleNotFoundError) -> str:
-    """The message if another package is missing; raises the error again if it is one of ours."""
+    """Explain which package is missing; raise the error again if the package is our own."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (

@@ -1,4 +1,4 @@
-"""`epochcost break-even`: show above how many hours a month buying is cheaper than renting."""
+"""`epochcost break-even`: show the hours of use a month above which buying beats renting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def break_even(
     wide: WideTable = False,
     form: OutputFormat = "text",
 ) -> None:
-    """Show above how many hours of use per month buying is cheaper than renting.
+    """Show the hours of use a month above which buying is cheaper than renting.
 
     Example: epochcost break-even --own assumed-workstation-1x-a6000
     """
@@ -102,7 +102,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
 
 
 def _sentence(rented: Alternative) -> str:
-    """State above how many hours of use buying is cheaper than a rented plan."""
+    """State the hours of use a month above which buying is cheaper than a rented plan."""
     price = rented.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "

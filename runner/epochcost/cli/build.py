@@ -82,8 +82,9 @@ def _require_site_packages() -> None:
 def _config() -> Path:
     """Find the site's configuration file in the current folder, else in the bundled project.
 
-    The bundled project may lie in a read-only folder, or in another repository. Raises InputError
-    if the current folder is a project without a configuration.
+    For the bundled project, the cache is put into the current folder, and git does not search the
+    folders above the project. Raises InputError if the current folder is a project without a
+    configuration.
     """
     if _CONFIG.is_file():
         return _CONFIG

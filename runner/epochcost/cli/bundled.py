@@ -51,7 +51,7 @@ def project_to_write() -> Path:
 
 
 def catalogue_to_read() -> Catalogue:
-    """Load the current folder's specs, else the bundled ones; raises as ``load_catalogue``."""
+    """Load the current folder's specs, else the bundled ones; raises as ``load_catalogue`` does."""
     return load_catalogue(project_to_read())
 
 
@@ -63,8 +63,8 @@ def own_catalogue() -> Catalogue:
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read specs, stored results and computed figures of the project that a command reads.
 
-    The user's cache is used. Files that cannot be read are printed. Raises as ``load_catalogue``
-    and ``read_inputs`` do.
+    Computed values are cached in the user's cache folder. A line is printed for each file that
+    cannot be read. Raises as ``load_catalogue`` and ``read_inputs`` do.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -79,5 +79,5 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """The folder of results to read: the one in the option, else the one in the project."""
+    """The results folder to read: ``folder``, or the project's if ``folder`` is the default."""
     return project_to_read() / folder if folder == RESULTS else folder

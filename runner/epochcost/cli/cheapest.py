@@ -153,7 +153,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """List the rows and machines that are not compared, or print a line with their number."""
+    """Yield the rows and machines that are not compared, or a line with their number."""
     unpriced = answer.offers.unpriced
     counts = Counter(row.reservation or reason for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -170,7 +170,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _explanation(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield a sentence that states the choice, then a line for each fact about it."""
+    """Yield a sentence that states the choice, then a line for each fact about the choice."""
     choice, demand = answer.choice, answer.demand
     limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
@@ -318,7 +318,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer, with the chances of its choice, and odds by the names of machines."""
+    """The answer, with each machine's odds and the probability that the choice meets the limits."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

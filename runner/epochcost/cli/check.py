@@ -42,7 +42,7 @@ def check(
     results: Annotated[
         bool,
         typer.Option(
-            "--results", help="Check stored results; named files by the rules of submissions."
+            "--results", help="Check stored results, or named files by the rules for submissions."
         ),
     ] = False,
     budgets: Annotated[

@@ -53,7 +53,7 @@ def print_choices(
 
 
 def left_out_lines(refused: Sequence[Refusal], *, show_all: bool) -> Iterator[str]:
-    """Yield a line for each reason why machines were left out, with their names."""
+    """Yield a line for each reason why machines were left out, with the machines' names."""
     for reason, group in group_by(refused, lambda refusal: refusal.reason).items():
         named = [
             f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine

@@ -53,7 +53,7 @@ def import_(
     *,
     data: _Folder = _FOLDER,
 ) -> None:
-    """Check files that you have, and copy them into place.
+    """Check files of a data set that you have, and copy them into the folder of data sets.
 
     Example: epochcost data import digits digits.csv.gz
     """
@@ -99,7 +99,7 @@ def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
 
 
 def _print_file(name: str, file: PlacedFile) -> None:
-    """Print a file and how it was obtained; if its spec lacks the hash, print the line to add."""
+    """Print a file's path and origin; if the spec lacks the file's hash, print the line to add."""
     line = f"{file.path}: {file.origin}, {file.path.stat().st_size:,} bytes"
     if file.declared.sha256 is not None:
         typer.echo(f"{line}, SHA-256 as in the spec")

@@ -29,7 +29,7 @@ def diff(
     base: Annotated[str, typer.Argument(metavar="BASE", help="A commit, branch or tag.")],
     head: Annotated[
         str | None,
-        typer.Argument(metavar="HEAD", help="Another one. Default: the working tree."),
+        typer.Argument(metavar="HEAD", help="Another revision. Default: the working tree."),
     ] = None,
     form: Annotated[
         Form,

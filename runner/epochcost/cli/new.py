@@ -49,7 +49,8 @@ def _new() -> None:
 def _with_keys(kind: str, *keys: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command so that keys of a kind of spec become options of the command.
 
-    The key's description becomes the help. The command receives the texts by key as ``texts``.
+    A key's description becomes the option's help. The command receives the options in ``texts``, by
+    key.
     """
     properties = schema_of(kind)["properties"]
 
@@ -112,16 +113,15 @@ def price(
     *,
     owned: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=NUMBER", help=f"Of an owned machine: {', '.join(_OWNED)}."),
+        typer.Option(metavar="KEY=NUMBER", help=f"Facts of an owned machine: {', '.join(_OWNED)}."),
     ] = None,
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.
 
-    By default, the plan is on demand, billed by the second, at today's price of the machine's
-    provider in USD.
+    The defaults are: on demand, the machine's provider, USD, billing by the second, and today.
 
     Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --region us-east-1
-      --source "the provider's list"
+    --source "the provider's list"
     """
     plan = texts["plan"] or "on-demand"
     needed = ("hardware", "source", *(() if plan == "owned" else ("amount",)))
@@ -144,7 +144,7 @@ def price(
 
 
 def _require_region(values: Mapping[str, Any]) -> None:
-    """Raise InputError if the plan has a current price in a region, and the values have none."""
+    """Raise InputError if the plan has a current price in a region, and ``values`` have none."""
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     for price in current_prices(own_catalogue().prices_of(plan["hardware"])):
         if price.region and not values["region"] and price.model_dump(include={*plan}) == plan:
@@ -160,7 +160,7 @@ def model(
     texts: dict[str, str | None],
     *,
     graph: Annotated[
-        Path, typer.Option(metavar="FILE", help="Its ONNX file; copied into models/ with its data.")
+        Path, typer.Option(metavar="FILE", help="ONNX file, copied into models/ with its data.")
     ],
     dim: Annotated[
         list[str] | None, typer.Option(metavar="NAME=SIZE", help="A symbolic dimension's size.")
@@ -170,10 +170,10 @@ def model(
         typer.Option(metavar="INPUT=SIZE", help="Number of valid indices of an input."),
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(help="Loss of its training. Default: inference only.")
+        str | None, typer.Option(help="Loss of the training. Default: inference only.")
     ] = None,
-    examples_per_epoch: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1000,
-    epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
+    examples_per_epoch: Annotated[int, typer.Option(min=1, help="Examples in an epoch.")] = 1000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the training.")] = 1,
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file.
 

@@ -147,7 +147,7 @@ def plan(
     *,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Also, in text, the memory of models by batch size."),
+        typer.Option("--verbose", help="Also show the memory by batch size, in text only."),
     ] = False,
     wide: WideTable = False,
     output: OutputFormat = "text",

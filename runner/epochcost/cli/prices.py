@@ -43,7 +43,7 @@ def import_prices(
     as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the prices.")],
     source: Annotated[str, typer.Option(help="Source of the table: a repository or an address.")],
     region: Annotated[
-        str | None, typer.Option(help="Only this one, also for machines without a price there.")
+        str | None, typer.Option(help="Only this region, also for machines without a price there.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     skip_faulty: Annotated[
@@ -52,12 +52,12 @@ def import_prices(
     accept: _Accept = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each new or changed price; renew the date of old unchanged ones.
+    """Write a spec for each new or changed price; renew the date of old prices that are unchanged.
 
-    Prices that cannot be right, compared with others, are listed and not written.
+    Prices that are implausible, compared with other prices, are listed and not written.
 
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
-      "REPOSITORY@COMMIT, vms.csv" --dry-run
+    "REPOSITORY@COMMIT, vms.csv" --dry-run
     """
     today, catalogue = dt.datetime.now(dt.UTC).date(), own_catalogue()
     request = ImportRequest(today, provider, as_of.date(), source, region)
@@ -73,7 +73,7 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write those specs of ``drafted`` that are new or renewed, and print their number."""
+    """Write ``specs``, and print how many are new, renewed or (of ``drafted``) not accepted."""
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)
@@ -92,12 +92,12 @@ def renew_apis(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A checkout of models.dev.")],
     commit: Annotated[str, typer.Option(help="The commit of the checkout.")],
     as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the commit.")],
-    table: Annotated[str, typer.Option(help="The table, by its id.")] = "models-dev",
+    table: Annotated[str, typer.Option(help="Id of the table.")] = "models-dev",
     accept: _Accept = False,
 ) -> None:
     """Renew the prices of tokens in a table of specs/api-tables.
 
-    Prices that cannot be right, compared with others, are listed and not written.
+    Prices that are implausible, compared with other prices, are listed and not written.
 
     Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
     """

@@ -42,7 +42,7 @@ _OVERHEAD_SECONDS = 3.0
 class TimeLeft:
     """Estimate the remaining time of a run from time budgets and finished measurements.
 
-    Each trial is measured in several rounds; a visit is its measurement in one round.
+    Each trial is measured in several rounds; a visit is the measurement of a trial in one round.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -124,7 +124,7 @@ def counting(console: Console) -> Iterator[OnCounted]:
 class Display:
     """Show the events of a run: a live bar on a terminal, plain lines elsewhere.
 
-    It is a context manager, to enter before the first event and to leave after the last.
+    A display is a context manager, to enter before the first event and to leave after the last.
     """
 
     def __init__(self, console: Console) -> None:

@@ -75,7 +75,7 @@ class PriceOptions:
     ] = None
     rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None
     billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None
-    currency: Annotated[str | None, typer.Option(help="Of --rate.  [default: USD]")] = None
+    currency: Annotated[str | None, typer.Option(help="Currency of --rate.  [default: USD]")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def faults_part(output: str) -> Part:
 
 
 def bounded(text: str) -> str:
-    """Make a text visible (see `plain`), and cut it to the limit."""
+    """Make a text visible (see `plain`), and cut it to ``MOST_CHARACTERS``."""
     line = plain(text).strip()
     cut = len(line) > MOST_CHARACTERS
     return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line
@@ -107,7 +107,7 @@ def write_comment(comment: Comment) -> bytes:
 
 
 def read_comment(data: bytes) -> Comment:
-    """Parse untrusted data; raises a ValueError that does not quote them if they are invalid."""
+    """Parse untrusted data of a comment; the ValueError for invalid data does not quote them."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"expected at most {MOST_BYTES:,} bytes, got more")
     try:
@@ -192,7 +192,7 @@ def _folded(name: str, rest: Part, text: str) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """Select the rows that still fit after ``text``; also return the number of the other rows."""
+    """Join the rows that still fit after ``text``, and a line with the number of the other rows."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:

@@ -77,7 +77,7 @@ Quick = Annotated[
 ]
 AsIs = Annotated[
     bool,
-    typer.Option("--as-is", help="Measure although the machine contradicts --hardware; mark it."),
+    typer.Option("--as-is", help="Measure a machine that contradicts --hardware; mark results."),
 ]
 
 

@@ -51,7 +51,7 @@ class WorkOptions:
         str | None, typer.Option(help='Stop at: "accuracy >= 0.98", "loss <= 0.1".')
     ] = None
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Most epochs. Default: the recipe's.")
+        int | None, typer.Option(min=1, help="Highest number of epochs. Default: the recipe's.")
     ] = None
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Examples in a step. Default: the recipe's.")
@@ -87,7 +87,7 @@ class PlaceOptions:
 
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu"
     hardware: terminal.HardwareId = "local"
-    threads: Annotated[int, typer.Option(min=0, help="0: as many as there are cores.")] = 0
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0: one for each core.")] = 0
     price: Annotated[
         str | None,
         typer.Option(help="A price's id. Default: the machine's.", autocompletion=ids("prices")),

@@ -166,10 +166,7 @@ class LogAxis:
 
     @classmethod
     def over(cls, values: Iterable[Time | Estimate]) -> LogAxis:
-        """Make an axis over the means of ``values``.
-
-        Both ends have a margin of a third of a factor of ten (in logarithms).
-        """
+        """Make a logarithmic axis that covers the means of ``values``, and a margin at each end."""
         means = [math.log10(value.mean) for value in values if value.mean > 0]
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 
