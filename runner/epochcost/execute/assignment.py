@@ -72,7 +72,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Event: the trial is skipped, since this host already has a result of it."""
+    """Event: the trial is skipped, since this host already has a result of the trial."""
 
     trial: Trial
     result: Result
@@ -121,7 +121,7 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The plan of a run, the id of the machine for its results, and the folder for them.
+    """The plan of a run, the id of the machine that measures, and the store for its results.
 
     With ``resume``, the run keeps stored results of this host and measures the rest. Each trial of
     a sweep may take ``memory_bytes`` of this host; None: all memory that is available. The run may
@@ -153,15 +153,15 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """The stored result of a trial; None if there is none.
+        """The stored result of a trial; None if no result is stored.
 
-        Raises ResultError if this run must not replace it.
+        Raises ResultError if this run must not replace the stored result.
         """
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
 
     def resumed(self, trial: Trial) -> Result | None:
-        """The stored result that a resumed run keeps; None if there is none or a check refuses it.
+        """The stored result that a resumed run keeps; None without one, or if a check refuses it.
 
         Raises ResultError as `stored` does.
         """

@@ -1,8 +1,8 @@
 """Build a trial's job for a worker: the graph to time and its data, as files in a folder.
 
-This module writes the files of trials in steps; ``loads`` writes those of trials under LoadGen,
-``requests`` those of trials with requests to an engine. Building executes no graph. ``job_files``
-applies precisions, ``step`` differentiates, ``train`` generates data.
+This module writes the files of trials that time steps. ``loads`` writes the files of trials under
+LoadGen, ``requests`` the files of trials with requests to an engine. Building executes no graph.
+``job_files`` applies precisions, ``step`` differentiates, ``train`` generates data.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def build_job(
 ) -> Job:
     """Write the files of a trial into ``folder`` and return the job that names them.
 
-    Raises MemoryError if its batches do not fit in ``room_bytes``. Raises ModelError if the graph
-    cannot be read, bound or differentiated, if it does not fit the spec, or if it has changed since
-    the trial was planned. Raises CapabilityError if the trial's engine is not installed, or if the
-    machine cannot pin the trial to CPUs as planned.
+    Raises MemoryError if the trial's batches do not fit in ``room_bytes``. Raises ModelError if the
+    graph cannot be read, bound or differentiated, if it does not fit the spec, or if it has changed
+    since the trial was planned. Raises CapabilityError if the trial's engine is not installed, or
+    if the machine cannot pin the trial to CPUs as planned.
     """
     # A second BLAS thread would wait in a busy loop between small products, on a CPU on which
     # a worker may be loading its libraries.
@@ -106,8 +106,8 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 class _BoundTrial:
     """A trial, its model, its graph with fixed shapes, and the folder for its files.
 
-    ``carried`` is the state that a step passes to the next. ``room_bytes`` limits the size of its
-    batches.
+    ``carried`` is the state that a step passes to the next step. ``room_bytes`` limits the size of
+    the trial's batches.
     """
 
     trial: Trial

@@ -61,9 +61,9 @@ def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> I
 
 
 def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFile, ...]:
-    """Copy files of a data set to its folder; ``source`` is a file, or a folder with them.
+    """Copy files of a data set to its folder; ``source`` is a file, or a folder with such files.
 
-    Raises InputError if there are none or a file contradicts the spec, and CapabilityError if the
+    Raises InputError if no file is found or a file contradicts the spec, and CapabilityError if the
     folder cannot be written.
     """
     data = _declared_files(dataset)

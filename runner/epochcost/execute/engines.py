@@ -50,7 +50,7 @@ def python_of(folder: Path) -> Path:
 def requirements(engine: str) -> tuple[str, ...]:
     """The packages of an engine's environment with their versions.
 
-    They are the engine and the packages that a worker needs, in the versions that are installed
+    The packages are the engine and those that a worker needs, in the versions that are installed
     here. The runtime is the package for CPUs, in the release that is installed here.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())

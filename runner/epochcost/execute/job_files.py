@@ -33,7 +33,7 @@ from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The inputs of a graph with fixed shapes that get an output of the previous step."""
+    """The inputs of a graph with fixed shapes that take an output of the previous step."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -48,9 +48,9 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters whose values are stored in a graph to a file, and return its path.
+    """Write the parameters whose values a graph stores to a file, and return the file's path.
 
-    None if the graph stores none; the worker then draws them.
+    None if the graph stores no values; the worker then draws the parameters.
     """
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
@@ -146,7 +146,7 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
 def fp32_reference(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
 ) -> Reference | None:
-    """The trial's work in fp32, to compare its outputs with; None if the trial is in fp32.
+    """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
     In the reference, quantised weights are replaced by the numbers that they encode. The reference
     of a decoder runs on the CPU, since the CUDA provider has no fp32 kernel for attention with a

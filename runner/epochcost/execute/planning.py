@@ -71,7 +71,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of this machine's GPU; if unknown, of the GPU in its spec."""
+    """The compute capability of GPU ``device``; from the machine's spec if CUDA shows no GPU."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -125,7 +125,7 @@ _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
     """Bytes of memory that a trial may take on this machine, by provider; no entry if unknown.
 
-    For CUDA, it is the memory of the smallest GPU among ``devices``.
+    For CUDA, the limit is the memory of the smallest GPU among ``devices``.
     """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
@@ -150,7 +150,7 @@ def _needed_bytes(
 ) -> Iterator[tuple[str, int]]:
     """The id of each trial and the bytes of memory that it needs.
 
-    If a batch size fits in memory, the memory of smaller sizes of the same work is not estimated.
+    If a batch size fits in memory, the memory of smaller batch sizes of the model is not estimated.
     """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
@@ -258,7 +258,7 @@ def _planned(
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """Plan each study for its host; omit work that is not requested, unreadable or too large."""
+    """Plan each study for its host; omit trials that are not requested, unreadable or too large."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
@@ -275,7 +275,7 @@ def _planned(
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
     """Models whose file cannot be read or contradicts the model's spec, each with the reason.
 
-    The files of its external data are checked too.
+    Files of external data are checked too.
     """
     reasons: dict[str, LeftOut] = {}
     for name in names:

@@ -83,10 +83,10 @@ _SEQUENCE = 1
 
 
 def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
-    """The model whose output ``scores`` [batch, positions, …] has a row for each input token.
+    """Make the output ``scores`` [batch, positions, …] of a model have a row for each input token.
 
-    ``tokens`` is the name of that input. The nodes that select the last position before the last
-    product are removed; a model that scores all positions is returned unchanged.
+    ``tokens`` is the name of the input of tokens. The nodes that select the last position before
+    the last product are removed; a model that scores all positions is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

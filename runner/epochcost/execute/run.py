@@ -118,9 +118,10 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Measure a round at each batch size of a sweep, store its end, and return the trials that ran.
+    """Measure a round at each batch size of a sweep, and return the trials that ran.
 
-    Adds to ``outcomes`` the trials that are finished, and a failure that ended the sweep.
+    The reason why the sweep ended is stored. Adds to ``outcomes`` the trials that are finished, and
+    a failure that ended the sweep.
     """
     assignment = run.assignment
     room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
@@ -191,7 +192,7 @@ def _rounds_in(earlier: Result | None) -> int:
 def _unexpected(error: Exception) -> TrialFailed:
     """The TrialFailed error for an exception that is a bug in this program.
 
-    It names the last line of this program's code that the exception passed.
+    The error names the last line of this program's code that the exception passed.
     """
     frames = traceback.extract_tb(error.__traceback__)
     place = next(

@@ -1,7 +1,7 @@
 """The memory that models need, counted in parallel on all cores and cached for the user.
 
 The key of the cache contains everything that decides a size: the bytes of the graph, the part of
-the spec that decides the work, and all code of this package and of onnxstep. ``sizing`` counts a
+the spec that defines the steps, and all code of this package and of onnxstep. ``sizing`` counts a
 size.
 """
 

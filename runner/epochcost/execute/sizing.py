@@ -137,8 +137,8 @@ _FLOAT_BYTES = 4
 def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], int]:
     """A function that estimates a decoder's memory from the number and length of its sequences.
 
-    It is the memory of the process in fp32. Weights count twice: once as they are drawn, and once
-    in the layout that kernels read. Lookup tables count once more.
+    The estimate is the memory of the process in fp32. Weights count twice: once as they are drawn,
+    and once in the layout that kernels read. Lookup tables count once more.
     """
     assert model.decoder is not None, "a decoder's trial is that of a model with [decoder]"
     multiplied, looked_up = decoder_weights(graph)
@@ -148,7 +148,7 @@ def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], 
 
 
 def decoder_weights(graph: onnx.ModelProto) -> tuple[int, int]:
-    """Number of weights in products, and number of weights in lookup tables.
+    """Number of weights in matrix products, and number of weights in lookup tables.
 
     A table counts as both if the model also uses it in a product.
     """

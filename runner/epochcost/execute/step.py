@@ -134,7 +134,7 @@ def build_step(
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
     """The values that a step passes to the next step.
 
-    They are overwritten in place if the provider allows it.
+    Values are overwritten in place if the provider allows it.
     """
     places = in_place_inputs(step, provider)
     return tuple(
@@ -196,9 +196,9 @@ def step_in_precision(
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     """Raise CapabilityError if a heavy operator has no half-precision form in the opset.
 
-    Heavy operators have many operations for each number. There is no such form if ONNX does not
-    define it, or if ONNX Runtime has no kernel of bf16 for it. The node and its gradient would stay
-    in fp32.
+    Heavy operators have many operations for each number. A form is missing if ONNX does not define
+    it, or if ONNX Runtime has no kernel of bf16 for it. Such a node and its gradient would stay in
+    fp32.
     """
     if trial.precision not in HALF_TYPES:
         return

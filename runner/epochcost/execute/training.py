@@ -323,7 +323,7 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
-    """Run the repeats that are not stored yet; returns the record of all, or None if none ended.
+    """Run the repeats that are not stored yet; returns the record of all repeats, if any ended.
 
     Each repeat is stored at its end, and stays stored if a later repeat fails. Raises as
     ``run_repeat`` does, and CapabilityError if results cannot be written.

@@ -35,10 +35,10 @@ HELD_OUT_FLOPS = 10**11
 
 
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
-    """The data inputs of a bound graph, in its order, each with its range of values from the spec.
+    """The data inputs of a graph with fixed shapes, each with its range of values from the spec.
 
     Inputs that are carried from step to step are not data. Raises ModelError if spec and graph name
-    different inputs, a shape is not bound, or the first dimension is not the batch.
+    different inputs, a shape is not fixed, or the first dimension is not the batch.
     """
     carried = {state.input for state in model.states}
     inputs = [data for data in data_inputs(graph) if data.name not in carried]
@@ -60,8 +60,8 @@ def step_targets(
 ) -> tuple[TargetField, ...]:
     """The targets with which the loss terms of a step compare outputs, in the order of the terms.
 
-    ``graph`` is the bound graph from which the step was made. Raises ModelError if a target that
-    the spec declares does not fit the output.
+    ``graph`` is the graph with fixed shapes from which the step was made. Raises ModelError if a
+    target that the spec declares does not fit the output.
     """
     shapes = _shapes([*step.model.graph.input, *graph.graph.output])
     return tuple(
@@ -76,9 +76,9 @@ def training_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """The batches that a trial uses in turn; their number and their bytes are limited.
 
-    If ``room_bytes`` cannot hold three batches, raises MemoryError before it generates one: the
-    smallest pool has two, and a third batch is generated before it is copied into the pool. None
-    means no limit.
+    Raises MemoryError before the first batch is generated if ``room_bytes`` cannot hold three
+    batches: the smallest pool has two, and a third batch is generated before it is copied into the
+    pool. None means no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:

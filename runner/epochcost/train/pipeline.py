@@ -46,8 +46,8 @@ class Examples:
 class Feed:
     """Make the inputs of a model's training steps and evaluations from a data set that fits it.
 
-    ``learning_rate`` is the name of the graph's input for the learning rate, ``evaluated_at_once``
-    the batch size of evaluations.
+    ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
+    is the batch size of evaluations.
     """
 
     examples: Examples
@@ -63,7 +63,7 @@ class Feed:
     def epoch_steps(self) -> int:
         """Number of whole batches in an epoch.
 
-        Examples are shuffled, so each epoch leaves out other examples.
+        Examples are shuffled, so each epoch leaves out different examples.
         """
         return len(self.examples.training.labels) // self.batch_size
 

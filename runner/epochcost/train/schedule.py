@@ -36,7 +36,7 @@ def learning_rates(
 
 
 def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.float32]:
-    """Learning rates of the first ``count`` steps of a training with this batch size."""
+    """Learning rates of the first ``count`` steps of a training with batches of ``batch_size``."""
     epoch_steps = max(1, training.examples_per_epoch // batch_size)
     horizon = Horizon(epoch_steps, epoch_steps * training.epochs)
     rate = training.optimizer.learning_rate
@@ -92,7 +92,7 @@ def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -
 
 
 def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """``factor`` to the power of the number of whole intervals before each step.
+    """The schedule's ``factor`` to the power of the number of whole intervals before each step.
 
     Equals TensorFlow's ``exponential_decay`` with ``staircase``.
     """

@@ -42,7 +42,7 @@ class Times:
 
     @property
     def total(self) -> float:
-        """Seconds that are billed."""
+        """Seconds of steps, evaluations and saving, all of which are billed."""
         return self.steps + self.evaluation + self.saving
 
 
@@ -135,9 +135,9 @@ def refusal(folder: Path, error: OSError) -> CapabilityError:
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
-    """Copy of the model, as an ordinary ONNX file, that stores these parameters and this state.
+    """Copy a model as an ordinary ONNX model that stores its parameters and its state.
 
-    ``values`` has an array for each of them by name.
+    ``values`` has an array for each parameter and each state, by name.
     """
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}

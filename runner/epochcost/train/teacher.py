@@ -41,7 +41,7 @@ class InputField:
 
     @property
     def example_bytes(self) -> int:
-        """Bytes of an example."""
+        """Bytes that the input's values take in one example."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -66,12 +66,12 @@ class TargetField:
 
     @property
     def positions(self) -> int:
-        """Number of values of an example."""
+        """Number of the target's values in one example."""
         return math.prod(self.shape)
 
     @property
     def example_bytes(self) -> int:
-        """Bytes of an example."""
+        """Bytes that the target's values take in one example."""
         return self.positions * self.dtype.itemsize
 
 
@@ -134,7 +134,7 @@ def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) ->
 def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw indices k < ``count`` with odds log((k + 2) / (k + 1)) / log(count + 1) (Zipf's law).
 
-    The same form as TensorFlow's ``log_uniform_candidate_sampler``.
+    TensorFlow's ``log_uniform_candidate_sampler`` uses the same formula.
     """
     drawn = np.exp(rng.random(shape, dtype=np.float32) * np.float32(np.log(count + 1))) - 1
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
@@ -160,8 +160,9 @@ _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Target values [examples, ...] that depend on the latent factors [examples, directions].
 
-    If an example has one class of several, it is the class with the largest random linear score.
-    Otherwise each value is a random linear function of the factors, squashed into its range.
+    A single label of more than two classes is the class with the largest random linear score.
+    Otherwise each value is a random linear function of the factors, squashed into the target's
+    range.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
         values: NDArray[Any] = _largest(latent, readout(latent.shape[1], target.classes, seed))
@@ -273,12 +274,12 @@ class Teacher:
 
     @property
     def example_bytes(self) -> int:
-        """Bytes of an example with its targets."""
+        """Bytes that all inputs and targets take in one example."""
         inputs = sum(field.example_bytes for field in self.fields)
         return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
-        """Draw batch ``index`` of an endless ``stream``: ``size`` examples, always the same."""
+        """Draw ``size`` examples as batch ``index`` of an endless ``stream``, always the same."""
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._latent), dtype=np.float32)
         inputs = {
