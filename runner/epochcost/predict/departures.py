@@ -1,10 +1,10 @@
-"""Learn the logarithm of observed time over the time by a law, with a Gaussian process.
+"""Learn how far observed times are from a law, with a Gaussian process.
 
-This logarithm is called the row's departure. Each term of the process is a part of the departure
-that rows with equal labels share: for example, a chip may be faster than the law on every model.
-The more the rows' features (such as model size) differ, the less of the part they share. Callers
-supply the law, the rows and the terms. ``process`` predicts rates of graphs, for which there is no
-such law.
+A row's departure is the logarithm of its observed time over its time by the law. Each term of the
+process is a part of the departure that rows with equal labels share: for example, a chip may be
+faster than the law on every model. The more the rows' features (such as model size) differ, the
+less of the part they share. Callers supply the law, the rows and the terms. ``process`` predicts
+rates of graphs, for which there is no such law.
 
 Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2. Groups of
 rows are left out by a formula, without a new fit, as in ``process``. Laws are fitted by Levenberg
@@ -108,7 +108,7 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
     """Correlation [n, m] of two sets of rows, which falls with their distance in ``near`` features.
 
-    Without features it is an array [1, 1] of 1, which broadcasts to all pairs.
+    Without features, the correlation is an array [1, 1] of 1, which broadcasts to all pairs.
     """
     if not near:
         return np.ones((1, 1))
@@ -125,7 +125,7 @@ def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) 
 
 
 class Departures:
-    """Learn how far observed rows [n] depart from their law, and predict it for new rows.
+    """Learn how far observed rows [n] depart from their law, and predict departures of new rows.
 
     ``noise`` is the standard deviation of an observation's error: [n], or a number for all rows.
     """
@@ -175,9 +175,10 @@ def fitted(
 ) -> Vector:
     """Fit the parameters of a law to observations [n]; parameters and observations are logarithms.
 
-    ``weights`` [n] are those of the observations, 1 by default. ``start`` [k] and ``deviations``
-    [k] are mean and standard deviation of a prior, so a parameter that no data determine stays at
-    its start. Residuals far above ``softness`` count linearly instead of squared.
+    ``weights`` [n] are the weights of the observations, 1 by default. ``start`` [k] and
+    ``deviations`` [k] are mean and standard deviation of a prior, so a parameter that no data
+    determine stays at its start. Residuals far above ``softness`` count linearly instead of
+    squared.
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights

@@ -77,7 +77,8 @@ class Devices:
     def _median_of(self, devices: Sequence[Device], fact: str) -> float:
         """The median of the attribute ``fact`` of ``devices``.
 
-        If none of them states it, the median of all devices; if no device states it, 1.
+        If none of ``devices`` states the fact, the median of all devices; if no device states it,
+        1.
         """
         for group in (devices, self.all):
             if facts := [float(value) for device in group if (value := getattr(device, fact))]:
@@ -153,7 +154,7 @@ def _roofline(row: Placed) -> float:
     """The logarithm of the rate per device that a roofline suggests, up to a constant.
 
     The time of an example on a GPU is the sum of the times of its operations and of the numbers
-    that it moves. On CPUs, whose bandwidth is unknown, it is the geometric mean of both.
+    that it moves. On CPUs, whose bandwidth is unknown, the geometric mean of these times is used.
     """
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
@@ -166,7 +167,7 @@ def _roofline(row: Placed) -> float:
 
 
 def seconds_at_peak(row: Placed, profile: Profile) -> float:
-    """Seconds of an example of this graph on one device that always computes at its peak rate."""
+    """Seconds of an example of a graph on one device that always computes at its peak rate."""
     return _passes(row) * profile.flops / (peak_of(row.device, row.rate.precision) * 1e12)
 
 

@@ -1,8 +1,8 @@
 """Forecast the rates of workloads on devices without measurements, or say why that fails.
 
 One Gaussian process learns from all published rates. Until rates of the question's software are
-measured, the process assumes that this software differs from the others as much as they differ from
-each other. Machines, memory and prices belong to ``analysis``.
+measured, the process assumes that this software differs from other software as much as other
+software differs among itself. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Question:
     """A workload on ``count`` devices of one machine, which together process ``batch`` examples.
 
     Our runtime, named ``software``, runs the workload. If ``program`` is set, the program that
-    published this rate runs it instead.
+    published this rate runs the workload instead.
     """
 
     model: str
@@ -104,8 +104,8 @@ _KEPT = Keep(
 class Forecaster:
     """Forecast from published rates; every workload in a question must have a known graph.
 
-    ``measured`` has our own rates, which ``as_rate`` creates. The forecaster also learns from
-    these, but calibrates intervals on published rates only. ``cache`` is the folder of earlier
+    ``measured`` has our own rates, which ``as_rate`` creates. The forecaster also learns from our
+    own rates, but calibrates intervals on published rates only. ``cache`` is the folder of earlier
     forecasts, keyed by all inputs.
     """
 
@@ -136,7 +136,10 @@ class Forecaster:
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
-        """Forecast the rate for each question, in order; it is at most the device's peak rate."""
+        """Forecast the rate for each question, in order.
+
+        No forecast exceeds the device's peak rate.
+        """
         # Machines with the same devices ask the same question.
         distinct = tuple(dict.fromkeys(questions))
         key = self.scales, len(self.published), distinct
@@ -259,7 +262,8 @@ def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple
 def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
     """The indices of the rows of each workload.
 
-    Two models may be forecast with the program of one published model, but differ in their graphs.
+    Two models that are forecast with the program of one published model are two workloads, because
+    their graphs differ.
     """
     works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
     return list(members(works))
@@ -332,10 +336,10 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The software whose published results are nearest to a workload; ``rate`` is one of these.
+    """The published program whose graph is most similar to a workload's; ``rate`` is its rate.
 
-    ``same`` has the published rates of that workload by all sources, in this mode and precision;
-    those of this software come first.
+    ``same`` has the published rates of exactly the workload's graph by all sources, in the
+    workload's mode and precision, in the order of preference.
     """
 
     rate: Rate

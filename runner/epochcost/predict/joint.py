@@ -1,10 +1,10 @@
 """Draw predicted times of several machines together, so that shared errors cancel.
 
 The Gaussian process gives the covariance of all predictions. The error of one job on several
-machines is split into the mean over the machines, which is an error of the job and its software,
-and the departure of each machine from it. The departures are scaled so that 90 % of the intervals
-of ratios between machines contain the true ratio. The mean is scaled so that the same holds for the
-interval of each machine.
+machines is split into two parts. The mean over the machines is an error of the job and its
+software; the rest is the departure of each machine from this mean. The departures are scaled so
+that 90 % of the intervals of ratios between machines contain the true ratio. The mean is scaled so
+that 90 % of the intervals of single machines contain the true time.
 
 Each draw is a weighted sum of standard normals from a seed. The site publishes the weights instead
 of the draws, and ``site_templates/assets/odds.js`` computes the same draws.

@@ -222,7 +222,7 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row that differs most from its prediction by the others, and by which factor.
+    """Find the row that differs most from its prediction by the other rows, and by which factor.
 
     The row is None if all rows are plausible. Both arrays contain zeros for rows that were removed
     earlier.

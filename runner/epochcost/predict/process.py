@@ -86,8 +86,9 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and length scales.
 
-    ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1. Terms
-    with ``linear`` are gains from a larger device, those with ``group`` belong to a single device.
+    ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1.
+    Fields with ``linear`` in the name are gains from a larger device, those with ``group`` belong
+    to a single device.
     """
 
     level: float = 6.0
@@ -148,7 +149,7 @@ def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: M
     """Covariance [n, m] of the levels of workloads; a level is the same on every device.
 
     The level of a model without a known graph may be anything. A model with a graph has a level
-    near those of models with similar operations and bytes, except for an effect that no graph
+    near the levels of models with similar operations and bytes, except for an effect that no graph
     describes.
     """
     s = scales

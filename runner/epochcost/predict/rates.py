@@ -77,7 +77,7 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """Key that rates of one version of a source share if model and task are the same."""
+        """Key that rates of one version of a source share for one model, mode, task and unit."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property
@@ -208,7 +208,7 @@ def _number(name: str, text: str) -> float:
 
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
-    """Merge repeats into their median: one rate for each workload, device and device count."""
+    """Merge repeated rates: one median rate for each workload, device and number of devices."""
     repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
     for rate in rates:
         repeats[(rate.work, rate.accelerator, rate.count)].append(rate)

@@ -1,8 +1,8 @@
 """Withhold accelerators or a source, and compare predicted ratios of accelerators with true ones.
 
-A ratio compares one work on two accelerators; both rates are predicted from the rows that are left.
-At today's prices a ratio states which accelerator is cheaper, and with which probability. All
-ratios of a pair of accelerators together count as one, so that a pair with many works does not
+A ratio compares one workload on two accelerators; both rates are predicted from the rows that are
+left. At today's prices a ratio states which accelerator is cheaper, and with which probability. All
+ratios of a pair of accelerators together count as one, so that a pair with many workloads does not
 dominate. If sources are withheld, a pair counts once for each source that has it.
 """
 
@@ -38,7 +38,10 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices with similar stated ``probability`` (their mean), and the share that was right."""
+    """Choices with similar stated probabilities, and the share of choices that was ``right``.
+
+    ``probability`` is the mean of the stated probabilities.
+    """
 
     probability: float
     right: float
@@ -95,7 +98,7 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield the ratios [k, 4] of each pair of accelerators, predicted without their rows.
 
-    All rows of ``together`` of the ``labels`` are withheld at a time. The columns are the weight,
+    The rows of ``together`` of the ``labels`` are withheld at a time. The columns are the weight,
     the error (true − predicted), its predicted standard deviation, and the predicted cost on the
     first accelerator relative to the second (NaN without prices). The last three are logarithms.
     """
@@ -112,7 +115,7 @@ def _ratios(
 
 
 def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
-    """Yield the rows [k, 2] of the works that two accelerators share, for each pair of them.
+    """Yield for each pair of accelerators the rows [k, 2] of the workloads that both have.
 
     If two labels are withheld ``together``, the accelerators of a pair differ in their label.
     """

@@ -123,7 +123,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield ``rows`` whose model, or a model with a similar graph, has rates in the rest."""
+    """Yield ``rows`` whose model, or a model with a similar graph, has rates in ``rest``."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -132,11 +132,11 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors [n] of a roofline's rate times c, with the factor c fitted to the other rows.
+    """Errors [n] of a roofline's rate times a factor that is fitted to the other rows.
 
-    Each model has its own constant c. If models are withheld, each device has its own; if sources
-    are withheld, there is only one. The error is NaN if no other row has the workload, and infinite
-    if c has no other row.
+    Each model has its own factor. If models are withheld, each device has its own; if sources are
+    withheld, there is only one. The error is NaN if no other row has the workload, and infinite if
+    no other row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -136,7 +136,10 @@ _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 @dataclass(frozen=True, slots=True)
 class CpuForm:
-    """The processors of a machine; numbers are totals over its sockets, None if unknown."""
+    """The processors of a machine.
+
+    Numbers are totals over the machine's sockets, None if unknown.
+    """
 
     chip: str
     threads: int | None = None
@@ -151,11 +154,11 @@ class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
     ``products`` is the operations a second of the matrix units at a precision, ``operations`` those
-    of the ordinary units. ``bandwidth`` is the bytes a second of the memory, ``link`` those to
-    another device of the machine. ``hops`` is the number of links on the way to that device.
-    ``unpacking`` is the number of operations that unpack a quantised weight, relative to their
-    number on most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a
-    device. Chips that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
+    of the ordinary units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes a
+    second to another device of the machine. ``hops`` is the number of links on the way to that
+    device. ``unpacking`` is the number of operations that unpack a quantised weight, relative to
+    most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a device. Chips
+    that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
     """
 
     name: str
@@ -322,7 +325,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Copy instructions and threads per core to a processor from other machines with this chip."""
+    """Describe a processor by instructions and threads per core of others with this ``chip``."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores

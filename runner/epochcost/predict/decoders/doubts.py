@@ -1,13 +1,13 @@
-"""Find implausible published rows: faster than the chip can be, with a start, or entered twice.
+"""Find implausible published rows: too fast for the chip, with a program's start, or repeated.
 
 To decode a token, a device reads the weights and computes two operations for each parameter. It
 cannot exceed the bandwidth and the peak in its spec. The limits are loose on purpose. The chip's
 cache may contain a part of the weights. A server may store keys and values in eight bits. A model
-with experts reads only those that its (random) routing selects.
+with experts reads only the experts that its (random) routing selects.
 
-The time of a batch grows at least in proportion to the lengths of its prompts and answers. A line
-through the times of two lengths is therefore below zero at a length of zero, except for the start
-of the program, such as the compilation of kernels.
+The time of a batch grows at least in proportion to the lengths of its prompts and answers. So a
+line through the times of two lengths is not above zero at length zero. If it is, that time is the
+start of the program, such as the compilation of kernels.
 """
 
 from __future__ import annotations

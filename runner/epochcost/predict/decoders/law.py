@@ -12,17 +12,18 @@ seconds, and the prefill of n tokens takes
 
 The model has ``layers`` layers, ``hidden`` numbers in its hidden state and ``active`` parameters
 that a token uses. It stores ``cache`` bytes for each token of the ``context``. ``split`` devices
-share each layer; ``exchange`` is the time of their exchanges. ``peak`` is the rate of the matrix
-units, ``operations`` that of the ordinary units.
+share each layer; ``exchange`` is the time in which they exchange results. ``peak`` is the rate of
+the matrix units, ``operations`` the rate of the ordinary units.
 
 The other symbols are parameters of the software, fitted to published rows (see `Efficiencies`): e
 and ef are the reached shares of bandwidth and peak, τ and τp the seconds of a layer, w the
-operations to unpack a weight, s the seconds of a sequence, t0 those at the start of a prefill.
+operations to unpack a weight, s the seconds of a sequence, t0 the seconds at the start of a
+prefill.
 
 Only the experts that the tokens select are read. Sequences that do not fit into memory together run
 one group after the other. If the server reads prompts of other requests between tokens, each token
-waits for a share of them. Whatever the fitted parameters, more bandwidth never makes a step slower,
-and more sequences never make it faster.
+waits for a share of that reading. Whatever the fitted parameters, more bandwidth never makes a step
+slower, and more sequences never make it faster.
 """
 
 from __future__ import annotations
@@ -117,9 +118,9 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 class Law:
     """Predict the times of n steps from the logarithms of the efficiencies.
 
-    The attributes are arrays [n] of numbers of the models, of the chips and of the requests.
-    ``expert`` is the number of parameters of an expert, ``split`` the number of devices that share
-    each layer, ``part`` the most tokens of a prompt that are read at once.
+    The attributes are arrays [n] of figures of the models, the chips and the requests. ``expert``
+    is the number of parameters of an expert, ``split`` the number of devices that share each layer,
+    ``part`` the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
@@ -203,7 +204,7 @@ class _Phases:
         self._sequence = e.sequence * clock
 
     def decode(self, sequences: Vector) -> Vector:
-        """Seconds to decode one token of each of ``sequences``."""
+        """Seconds to decode one token of each of ``sequences`` sequences."""
         s = self._s
         cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
         products = 2 * s.active * sequences / self._products
@@ -246,7 +247,7 @@ class _Phases:
         return result
 
     def _read(self, tokens: Vector) -> Vector:
-        """Seconds to read the weights that ``tokens`` use together."""
+        """Seconds to read the weights that ``tokens`` tokens use together."""
         s = self._s
         untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
         share = 1 - s.experts * untouched * s.expert / s.parameters

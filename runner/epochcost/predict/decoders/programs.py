@@ -1,8 +1,9 @@
 """Fit the law's efficiencies for each program: an edition of a software for one maker's chips.
 
-The fit is hierarchical. All rows are fitted together. Each software is then fitted near that fit,
-its rows on chips of other makers near its fit on NVIDIA's chips, and each edition near its
-software. A program with few rows stays near its group, and a program without rows equals its group.
+The fit is hierarchical. All rows are fitted together. Each software is then fitted near the fit of
+all rows, its rows on chips of other makers near its fit on NVIDIA's chips, and each edition near
+the fit of its software. A program with few rows stays near its group's fit, and a program without
+rows has its group's fit.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def fit_programs(
 ) -> Programs:
     """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
 
-    ``seconds`` are logarithms of the times of ``cases``. The prior of each efficiency has its
-    middle at ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
+    ``seconds`` are logarithms of the times of ``cases``. The prior of each efficiency is centred at
+    ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
     """
     fit = partial(_fit, cases, seconds)
     pooled, deviations = np.log(start), np.array(spread)

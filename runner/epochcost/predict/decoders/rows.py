@@ -75,7 +75,10 @@ class Line:
     form: DecoderForm | None
 
     def count_of(self, column: str, default: int) -> int:
-        """The whole number in a column, ``default`` if empty; raises ValueError otherwise."""
+        """The whole number in a column, ``default`` if empty.
+
+        Raises ValueError for another text.
+        """
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
 
@@ -202,7 +205,7 @@ def precision_of(text: str) -> Precision:
 
 
 def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
-    """Bytes of all weights, from the source's bits per weight, else from the usual ones."""
+    """Bytes of all weights, from the source's bits per weight, else from those of ``precision``."""
     stated = _BITS_PER_WEIGHT.search(text)
     return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
 

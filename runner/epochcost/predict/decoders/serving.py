@@ -174,7 +174,7 @@ def _length(question: ServingQuestion) -> float:
 
 
 class _Fit(NamedTuple):
-    """The fitted efficiencies of programs, and the factors that scale each kind of interval."""
+    """The fitted efficiencies of programs, and the factor of intervals for each kind of time."""
 
     programs: Programs
     factors: dict[str, float]

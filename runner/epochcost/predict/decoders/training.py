@@ -202,8 +202,8 @@ class Amounts(NamedTuple):
     (weights) and ``numbers`` (of activations) are seconds at the memory bandwidth. ``moved``
     (weights) is seconds on the link. ``balance`` is peak / bandwidth relative to an A100's.
     ``layers`` is the number of layer passes that start. ``few_bits`` and ``experts`` are 1 if the
-    model is multiplied in fewer than 16 bits or has experts, else 0. ``devices`` is their number,
-    ``doublings`` its logarithm to base 2.
+    model is multiplied in fewer than 16 bits or has experts, else 0. ``devices`` is the number of
+    devices, ``doublings`` its logarithm to base 2.
     """
 
     products: float
@@ -347,5 +347,8 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Method and number of devices: rows similar in these calibrate a question's interval most."""
+    """Features of method and number of devices, by which rows are similar to a question.
+
+    Similar rows count most when the question's interval is calibrated.
+    """
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])
