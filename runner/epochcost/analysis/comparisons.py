@@ -124,7 +124,7 @@ class VcpuPoint:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A job that was measured on several numbers of a machine's vCPUs, in ascending order."""
+    """Measurements of a job on several numbers of a machine's vCPUs, the fewest vCPUs first."""
 
     machine: Machine
     mode: Mode
@@ -133,7 +133,7 @@ class Scaling:
 
     @property
     def cheapest(self) -> VcpuPoint:
-        """The number of vCPUs at which the job costs least."""
+        """The point with the number of vCPUs at which the job costs least."""
         return min(self.points, key=lambda point: point.relative_cost.mean)
 
     @property

@@ -60,10 +60,10 @@ class StepShares(BaseModel):
 class _File(BaseModel):
     """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
-    ``inference`` has ratios of our inference to that of other runtimes, by runtime, measured on
-    ``cpu``. ``shares`` has the parts of each model's step. ``dimensions`` has the dimensions that
-    replaced those in the spec for the comparison, by model. ``gpu`` has ratios on a GPU by model,
-    precision, batch size and mode.
+    ``inference`` has ratios of our inference time to that of other runtimes, by runtime, measured
+    on ``cpu``. ``shares`` has the parts of each model's step. ``dimensions`` has the dimensions
+    that replaced those in the spec for the comparison, by model. ``gpu`` has ratios on a GPU by
+    model, precision, batch size and mode.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -166,7 +166,7 @@ class Observation:
 
     @property
     def goals(self) -> tuple[Goal, ...]:
-        """The goals for which the workload is priced."""
+        """The goals that are priced: epoch and full training, or a million inferences."""
         return ("epoch", "full") if self.mode == "training" else ("million",)
 
     def time(self, goal: Goal) -> Time | None:

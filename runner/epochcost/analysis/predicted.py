@@ -349,7 +349,7 @@ def _questions(
 def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
-    """Yield the task of a workload in our runtime, and the one in the nearest published program."""
+    """Yield the task of a workload in our runtime, and in the nearest published program."""
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
             yield _Task(model, place, replace(work, batch=least_batch))

@@ -1,4 +1,4 @@
-"""Collect rates on CPUs and our own rates on GPUs, from which predictions learn too.
+"""Collect rates on CPUs and our own rates on GPUs, from which predictions learn.
 
 A rate is the number of examples a second. A machine without accelerators is described by its number
 of vCPUs and its CPU's name (the make). Rates on such machines come from our own results, from

@@ -54,7 +54,7 @@ class Row:
 
     @property
     def mode(self) -> Mode:
-        """Training or inference."""
+        """Whether the row is about training or inference."""
         return self.observed.mode
 
     @property

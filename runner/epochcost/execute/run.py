@@ -65,7 +65,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
     The trials of sweeps come last, without the sizes that ran out of memory. Raises CapabilityError
     before the first trial if results cannot be written or another run is writing to the same
-    folder. Raises it later if the disk is full; results stored before are kept.
+    folder. Raises CapabilityError later if the disk is full; results stored before are kept.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)

@@ -90,7 +90,7 @@ def forecasts_of(
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Yield draws for each of n predictions; predictions with equal rows of covariance share them.
+    """Yield draws for each of n predictions; equal rows of ``covariance`` have equal draws.
 
     ``covariance`` [n, n] is the covariance of the errors, as logarithms. Nine of ten errors of a
     prediction lie within ``factors`` [n] standard deviations.

@@ -50,12 +50,12 @@ class Design:
     ``roofline`` is the logarithm of a roofline's rate. ``device_features`` [n, 4] are logarithms of
     a device's peak rate, memory bandwidth, cache and power, each minus its median.
     ``work_features`` [n, 7] describe the workload's graph, NaN if unknown. ``count`` is the
-    logarithm of the number of devices, ``batch`` that of the batch size of one device.
+    logarithm of the number of devices, ``batch`` the logarithm of the batch size of one device.
 
     The other fields are labels. Two rows have the same number in a label if they agree in the facts
-    that it stands for. ``work``: the workload and all its settings. ``setting``: model, mode,
-    precision and software. ``edition``: the model in one edition of a source. ``model_mode``: model
-    and mode. ``stack``: source and mode. ``software``: source, mode, software and precision.
+    that the label stands for. ``work``: the workload and all its settings. ``setting``: model,
+    mode, precision and software. ``edition``: the model in one edition of a source. ``model_mode``:
+    model and mode. ``stack``: source and mode. ``software``: source, mode, software and precision.
     ``group``: chip and memory size. The labels for the model, the device and the chip's generation
     have these names.
     """

@@ -54,9 +54,9 @@ class RatioErrors:
 
     ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
     of the ``priced`` ratios, whose accelerators both have a price. The Brier score is the mean
-    squared error of the stated probabilities; ``base_rate_brier`` is that of one probability for
-    all choices. The regret is the extra cost of the predicted choice. ``reliability`` has a bin for
-    each twentieth of probability from one half to one, without empty bins.
+    squared error of the stated probabilities; ``base_rate_brier`` is the score of one probability
+    for all choices. The regret is the extra cost of the predicted choice. ``reliability`` has a bin
+    for each twentieth of probability from one half to one, without empty bins.
     """
 
     ratios: int

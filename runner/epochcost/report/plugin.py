@@ -179,7 +179,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links in HTML, which MkDocs does not; rank some folders lower in the search."""
+        """Resolve links in raw HTML, which MkDocs ignores, and rank some folders lower in search.
+        """
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))
@@ -297,10 +298,11 @@ def _excluded(file: File) -> bool:
 
 
 def write_pages(config_file: Path, folder: Path) -> int:
-    """Write the whole site as Markdown, with all of its files, as an mkdocs.yml configures it.
+    """Write the whole site as Markdown, with all of its files, as ``config_file`` configures it.
 
-    Other site generators can read these files. Charts are static pictures in the pages. Returns the
-    number of files. Raises InputError if the configuration, the specs or the folder are invalid.
+    ``config_file`` is an mkdocs.yml. Other site generators can read the written files. Charts are
+    static pictures in the pages. Returns the number of files. Raises InputError if the
+    configuration, the specs or ``folder`` are invalid.
     """
     try:
         config = load_config(str(config_file))

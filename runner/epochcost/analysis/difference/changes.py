@@ -2,8 +2,8 @@
 
 The installed version of epochcost computes all figures of both revisions and compares the two
 tables of figures. A site is compared with the revision that was published before it. If the
-publisher does not name that revision, it is the last tag, or else the parent commit. Each site
-stores its own revision in ``data/publication.json``, and the next publication reads that file.
+publisher names no such revision, the last tag is used, or else the parent commit. Each site stores
+its own revision in ``data/publication.json``, and the next publication reads that file.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Publication:
 
 
 def publication(project: Path, since: str) -> Publication:
-    """The project's commit, with ``since`` as the revision that was published before it."""
+    """Describe the publication of the project's current commit after the revision ``since``."""
     try:
         head = commit_id(project, "HEAD")
     except EpochcostError as error:

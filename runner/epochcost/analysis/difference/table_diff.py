@@ -83,7 +83,7 @@ class Figure:
 
     @property
     def price(self) -> str | None:
-        """Id of the price; None without one."""
+        """Id of the price plan; None without a price."""
         return self.text("price") or None
 
     @property

@@ -1,13 +1,13 @@
 """Find implausible published rows: too fast for the chip, with a program's start, or repeated.
 
-To decode a token, a device reads the weights and computes two operations for each parameter. It
-cannot exceed the bandwidth and the peak in its spec. The limits are loose on purpose. The chip's
-cache may contain a part of the weights. A server may store keys and values in eight bits. A model
-with experts reads only the experts that its (random) routing selects.
+To decode a token, a device reads the weights and computes two operations for each parameter. The
+device cannot exceed the bandwidth and the peak in its spec. The limits are loose on purpose. The
+chip's cache may contain a part of the weights. A server may store keys and values in eight bits. A
+model with experts reads only the experts that its (random) routing selects.
 
 The time of a batch grows at least in proportion to the lengths of its prompts and answers. So a
-line through the times of two lengths is not above zero at length zero. If it is, that time is the
-start of the program, such as the compilation of kernels.
+line through the times of two lengths is not above zero at length zero. If the line is above zero,
+its value there is the time of the program's start, such as the compilation of kernels.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 
 def _why(row: TokenRow) -> str | None:
-    """The reason why no device of this kind can reach a row's rate; None if one can."""
+    """The reason why no device of this kind can reach a row's rate; None if a device can."""
     device, count = row.question.device, _count(row)
     if not isinstance(device, Device):
         return None

@@ -93,10 +93,10 @@ class ServingQuestion:
     """A question for the time of a prefill or a decoding step on some devices or processors.
 
     The model runs on ``count`` devices of one kind, with weights of ``weight_bytes``. If ``kind``
-    is ``first``, the question is the time to read the prompts of ``sequences`` together. If it is
-    ``token``, the question is the time between tokens of each sequence, in answers of ``output``
-    tokens. If ``interleaved``, the server reads prompts of later requests between the tokens.
-    ``edition`` is a version of the software as published rows name it, the newest if empty.
+    is ``first``, the question is the time to read the prompts of ``sequences`` sequences together.
+    If ``kind`` is ``token``, the question is the time between tokens of each sequence, in answers
+    of ``output`` tokens. If ``interleaved``, the server reads prompts of later requests between the
+    tokens. ``edition`` is a version of the software as published rows name it, the newest if empty.
     ``cached`` tokens of each prompt need no prefill.
     """
 
@@ -121,8 +121,9 @@ class TokenRow:
     """A published serving measurement: the ``seconds`` that answer its ``question``.
 
     An ``interleaved`` time between tokens includes the time to read the prompt. It is ``(first +
-    (output - 1) * token) / output``, from the request's time to the first token and between two
-    tokens. So ``sequences / seconds`` is the throughput in tokens a second.
+    (output - 1) * token) / output``, with ``first`` the seconds to the first token of a request and
+    ``token`` the seconds between two tokens. So ``sequences / seconds`` is the throughput in tokens
+    a second.
 
     A rate at full load states neither seconds nor the number of sequences: ``seconds`` is None, and
     the question has one sequence. ``tokens_per_second`` is None for a time. Lengths are 0 if

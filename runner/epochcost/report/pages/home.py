@@ -2,7 +2,7 @@
 
 Below the answers are hourly prices of accelerators, changed prices, and the accuracy of
 predictions. If the reader chooses another model or job, the browser shows published answers
-(`home.js`); it computes nothing.
+(`home.js`) and computes nothing.
 """
 
 from __future__ import annotations

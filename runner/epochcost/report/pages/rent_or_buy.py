@@ -1,4 +1,4 @@
-"""Make the page "Rent or buy": it compares owned machines with rented ones for the same work."""
+"""Make the page "Rent or buy", which compares owned machines with rented ones for equal work."""
 
 from __future__ import annotations
 
