@@ -1,4 +1,4 @@
-"""Answers on one workload: the files they read and count, and the chosen offer."""
+"""Answers about a workload: which graphs are counted, and which offer is chosen."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def inputs_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 
 @pytest.fixture(scope="module", name="times")
 def times_fixture(inputs: Inputs) -> Times:
-    """Times of a small network, kept in the cache, without counts from before."""
+    """Times of a small network, which are then cached, without earlier counts."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(arithmetic, "_memory", {})
         return times_of(inputs, ["mnist-mlp"])
@@ -49,7 +49,7 @@ def times_fixture(inputs: Inputs) -> Times:
 
 @pytest.fixture(scope="module", autouse=True)
 def without_counts_fixture() -> Iterator[None]:
-    """Graphs without stored counts, as in a user's project."""
+    """Hide the stored counts of graphs, as in a user's project."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arithmetic, "_counts_beside", lambda _: {})
         yield
@@ -57,7 +57,7 @@ def without_counts_fixture() -> Iterator[None]:
 
 @pytest.fixture(name="counted")
 def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Files of the graphs that are counted from now on."""
+    """Record the file names of the graphs that are counted from now on."""
     counted: list[str] = []
     compute = profiling.computed_in_copies
 
@@ -73,7 +73,7 @@ def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_question_counts_no_graph_that_it_does_not_need(
     inputs: Inputs, counted: list[str]
 ) -> None:
-    """Only the model's graph and those that predict CPUs are counted."""
+    """Only the graphs of the model in question and of models with rates are counted."""
     times_of(replace(inputs, cache=None), ["gpt2-xl"])
     models = inputs.catalogue.models
     needed = {models[name].graph for name in (*models_with_rates(inputs), "gpt2-xl")}
@@ -83,7 +83,7 @@ def test_a_question_counts_no_graph_that_it_does_not_need(
 
 
 def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted: list[str]) -> None:
-    """Everything is in the cache, and the answer is the same in every draw."""
+    """All counts are in the cache, and the second answer equals the first in every draw."""
     again = times_of(inputs, ["mnist-mlp"])
     assert counted == []
     assert again == times
@@ -98,7 +98,7 @@ def _cheapest(inputs: Inputs, **terms: Any) -> CheapestAnswer:
 
 
 def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
-    """Small networks have published trainings, but no published inference."""
+    """A software stack without a time of the workload has no offers."""
     with pytest.raises(InputError, match="expected a time of a million inferences in published"):
         _cheapest(inputs, mode="inference", software="published")
     offers = _cheapest(inputs, mode="inference", software="onnxruntime")
@@ -109,7 +109,7 @@ def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
 
 
 def test_the_choice_keeps_to_the_limits(inputs: Inputs) -> None:
-    """The cheapest; in time; the fastest within a budget; else the nearest to the limits."""
+    """The choice is the cheapest within the limits; if there is none, the nearest is named."""
     candidates = _cheapest(inputs, mode="training").offers.candidates
     cheapest, fastest = candidates[0], min(candidates, key=lambda candidate: candidate.seconds)
 

@@ -21,12 +21,12 @@ from tiny_project import linear_model
 def arithmetic_of(
     path: Path, dimensions: dict[str, int], cache: Path | None = None
 ) -> Arithmetic | None:
-    """The count of one graph."""
+    """The operation counts of a single graph."""
     return arithmetic_of_graphs([Graph.of(path, dimensions)], cache)[0]
 
 
 def test_one_example_is_counted(tmp_path: Path) -> None:
-    """Sixteen inputs and three outputs; a fixed batch is divided by its size."""
+    """The counts are those of one example, also if the graph has a fixed batch size of 5."""
     model = linear_model()
     products = Profile(96, 96, 16 + 3, 0, 0, parameters=51, products=1)
     counted = Arithmetic(51, 2 * 16 * 3, profile=products)
@@ -41,7 +41,7 @@ def test_one_example_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other bytes and a damaged cache file are counted again."""
+    """A cached count is used again; a changed graph or a damaged cache file is counted again."""
     path, cache = tmp_path / "tiny.onnx", tmp_path / "kept"
     onnx.save(linear_model(), path)
     arithmetic._memory.clear()
@@ -59,7 +59,7 @@ def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
-    """A missing file, an invalid graph and an unknown dimension give no row."""
+    """A missing file, an invalid graph and an unknown dimension have no counts."""
     path = tmp_path / "tiny.onnx"
     assert arithmetic_of(path, {}) is None
     path.write_bytes(b"no graph")

@@ -1,4 +1,4 @@
-"""Budgets: met, exceeded and unknown, each with its figures and its place."""
+"""Budgets: kept, exceeded and unknown limits, each with its figures and its place."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def declare(project: Path, limit: str) -> None:
-    """Write a study with one limit."""
+    """Write a study whose budget has one limit."""
     write_spec(project, "studies/held", _STUDY.replace("{limit}", "{ " + limit + " }"))
 
 
 def verdict(project: Path, limit: str) -> Verdict:
-    """The budget's verdict."""
+    """The verdict on a budget with one limit."""
     declare(project, limit)
     inputs = read_inputs(load_catalogue(project), [project / "docs/data/results"], project / "docs")
     (outcome,) = verdicts(inputs)
@@ -71,7 +71,7 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
     ],
 )
 def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:
-    """The mean decides, conditions apply, and an unknown cost meets no budget."""
+    """The mean cost decides, conditions apply, and an unknown cost keeps no limit."""
     outcome = verdict(project, limit)
     assert outcome.state == state
     assert text in outcome.place.message
@@ -79,7 +79,7 @@ def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:
 
 
 def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
-    """The source's accuracy applies to the model's whole training."""
+    """A limit with an accuracy is kept only if the model's source states at least this accuracy."""
     path = project / "specs/models/net.toml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("[[inputs]]", "accuracy_percent = 92.5\n[[inputs]]"), "utf-8")
@@ -92,7 +92,7 @@ def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
     [(TRAINING + "1", 0), (TRAINING + "0.001", 1), (TRAINING + '1, hardware = "other"', 1)],
 )
 def test_the_exit_code(project: Path, limit: str, code: int) -> None:
-    """Only budgets that are known to be met pass."""
+    """The command succeeds only if every limit is known to be kept."""
     declare(project, limit)
     result = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
     assert result.exit_code == code
@@ -114,7 +114,7 @@ def test_the_exit_code(project: Path, limit: str, code: int) -> None:
     ],
 )
 def test_a_faulty_budget(project: Path, limit: str, text: str) -> None:
-    """A wrong declaration is a fault of the spec."""
+    """An invalid budget is a fault of the spec, which `check` reports."""
     declare(project, limit)
     result = CliRunner().invoke(app, ["check"])
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""Variants are excluded from headline figures, and compared with the plain trial."""
+"""Variants: excluded from the answers, and compared with the trial in default settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inputs_with(folder: Path, *results: Result) -> Inputs:
 
 
 def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
-    """Variants change no row, even if they are newer."""
+    """Trials of variants change no row of the trial in default settings."""
     inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU, BASIC, DISABLED)
     measured = [row for row in observe(inputs) if row.kind == "measured"]
     assert [row.variant for row in measured] == [""]
@@ -47,7 +47,7 @@ def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
 
 
 def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
-    """Half as fast, at twice the cost, with an interval that contains the ratio."""
+    """A variant that is half as fast costs twice as much, and its interval contains the ratio."""
     inputs = inputs_with(tmp_path, PLAIN, BASIC)
     (comparison,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
     plain, basic = comparison.rows
@@ -61,7 +61,7 @@ def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
 
 
 def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) -> None:
-    """16 ms on one and 11 ms on two: 1.45 times as fast, 73 % efficient, 1.375 times the cost."""
+    """16 ms on one vCPU and 11 ms on two: 1.45 times as fast, 1.375 times the cost."""
     inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU)
     (scaling,) = scalings(inputs.catalogue, observe(inputs), observe_variants(inputs))
     first, two = scaling.points
@@ -75,7 +75,7 @@ def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) ->
 
 
 def test_a_job_without_a_price_is_compared_by_vcpu_seconds(tmp_path: Path) -> None:
-    """Without a price, vCPU-seconds show that the larger instance costs more."""
+    """Without a price, costs are compared by vCPUs × seconds."""
     inputs = inputs_with(
         tmp_path,
         make_result(hardware="bare", vcpus=1, samples=(0.015, 0.016, 0.017, 0.016)),
@@ -93,7 +93,7 @@ def real_fixture() -> Catalogue:
 
 
 def test_a_part_of_a_machine_costs_its_share(tmp_path: Path, real: Catalogue) -> None:
-    """Twenty-four of 64 vCPUs cost 24/64 of the machine."""
+    """A job on 24 of 64 vCPUs costs 24/64 of the job on the whole machine."""
     (variant,) = observe_variants(inputs_with(tmp_path, make_result(vcpus=16)))
     large = replace(variant.machine, hardware="n1-highcpu-64", vcpus=64)
     observed = replace(variant, machine=large, vcpus=24)
@@ -106,7 +106,7 @@ def test_a_part_of_a_machine_costs_its_share(tmp_path: Path, real: Catalogue) ->
 
 
 def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
-    """Only the vCPU table mentions variants and their costs."""
+    """A model's page compares variants, but the list of machines for training excludes them."""
     with_variant = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)
     alone = _site(tmp_path / "alone", PLAIN)
     page = with_variant.pages["models/net.md"]

@@ -1,4 +1,4 @@
-"""Energy and emissions of a job: from a meter, declared, or unknown with the reason."""
+"""Energy and emissions of a job: metered, declared, or unknown with the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRIDS = {
 
 
 def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
-    """20 W of two owned vCPUs over the training; the power of rented machines is unknown."""
+    """The owned machine declares 20 W; the power of rented machines is unknown."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
     stated, *unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
     assert stated.least is not None
@@ -35,7 +35,7 @@ def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
 
 
 def test_without_grids_nothing_is_zero(report: Report) -> None:
-    """Unknown emissions are a state, not zero."""
+    """Without declared grids, emissions are unknown, not zero."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
     for entry in energy_by_machine(replace(report.catalogue, grids={}), rows, "full"):
         assert entry.least is None

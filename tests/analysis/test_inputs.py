@@ -1,4 +1,4 @@
-"""The measured ratio to PyTorch of a training step."""
+"""The ratios of our step times to PyTorch's, as read from their file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FILE = """{
 def trial(
     model: str, batch_size: int, threads: int, provider: str = "cpu", precision: str = "fp32"
 ) -> Trial:
-    """A trial of training."""
+    """A trial of training with these settings."""
     plain = make_result(model=model, batch_size=batch_size, precision=precision).trial
     settings = SessionSettings(threads=threads)
     return plain.model_copy(update={"provider": provider, "session": settings})
@@ -68,30 +68,30 @@ def ratios(tmp_path: Path) -> StepRatios:
 def test_the_nearest_comparison_is_told(
     ratios: StepRatios, batch_size: int, threads: int, expected: StepRatio
 ) -> None:
-    """PyTorch's faster mode at the proportionally nearest batch size, which is named."""
+    """The ratio is that to PyTorch's faster mode, at the nearest compared batch size."""
     assert ratios.of(trial("net", batch_size, threads)) == expected
 
 
 def test_the_worst_case_of_inference_counts_above_five_per_cent(ratios: StepRatios) -> None:
-    """Each model has its slowest case compared with any runtime, unless it is within 5 %."""
+    """Each model has the largest ratio of its inference to another runtime, if above 1.05."""
     worst = SlowerInference(Decimal("1.4"), "OpenVINO", 32, 2, "AMD EPYC")
     assert ratios.slower_inference == {"net": worst}
 
 
 def test_shares_of_a_step_are_read(ratios: StepRatios) -> None:
-    """They name the batch size and threads of the step."""
+    """The shares of a step are read with the step's batch size and threads."""
     read = ratios.shares["net"]
     assert (read.batch_size, read.threads, read.products) == (64, 2, Decimal("0.5"))
 
 
 @pytest.mark.parametrize("model", ["none", "unheard"])
 def test_what_was_not_compared_has_no_ratio(ratios: StepRatios, model: str) -> None:
-    """A missing and an empty entry have no ratio."""
+    """A model with a missing or empty entry in the file has no ratio."""
     assert ratios.of(trial(model, 1, 2)) is None
 
 
 def test_a_gpu_has_ratios_of_its_own(ratios: StepRatios) -> None:
-    """By precision; a comparison on CPUs says nothing about a GPU."""
+    """Ratios on GPUs are chosen by precision; ratios on CPUs are not used for a GPU."""
     assert ratios.of(trial("net", 32, 0, "cuda", "tf32")) == StepRatio(
         Decimal("2.1"), "at batch size 64"
     )

@@ -1,4 +1,4 @@
-"""Displayed names of machines."""
+"""Names of machines for readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WITH_GPU = make_result().environment.model_copy(
 def test_a_machine_is_named_by_what_did_the_work(
     hardware: Hardware, device: str, *, only_host: bool, name: str
 ) -> None:
-    """Device names, and host names if several hosts have the same device."""
+    """The name has the device that did the work, and the host if there are several."""
     assert measured_machine(hardware, WITH_GPU, device, only_host=only_host).name == name
 
 
@@ -44,6 +44,6 @@ def test_a_machine_is_named_by_what_did_the_work(
     ],
 )
 def test_cpu_names_lose_marks_and_clock(reported: str | None, expected: str) -> None:
-    """The rest still identifies the CPU."""
+    """Trade marks, the clock and the number of cores are removed from a CPU's name."""
     environment: Environment = WITH_GPU.model_copy(update={"cpu": reported})
     assert cpu_name(environment) == expected

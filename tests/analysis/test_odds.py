@@ -1,4 +1,4 @@
-"""Odds of being the cheapest: their sum, and their causes."""
+"""Odds of being the cheapest: their sum, shared errors, and draws."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _costs(levels: dict[str, float], spread: float = 0.5) -> dict[str, NDArray[n
 
 @given(_WAYS, st.floats(0, 1e6))
 def test_a_dear_machine_changes_nothing(levels: dict[str, float], more: float) -> None:
-    """An offer that is dearer in every draw does not change the other odds."""
+    """A machine that is dearer in every draw changes no odds of other machines."""
     costs, choice = _costs(levels), next(iter(levels))
     before = odds(choice, costs)
     after = odds(choice, costs | {"dear": costs[choice] * 1.01 + more})
@@ -62,7 +62,7 @@ def test_a_dear_machine_changes_nothing(levels: dict[str, float], more: float) -
 
 @given(_WAYS, st.integers(2, 5))
 def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
-    """Clouds with the same accelerator and price have equal odds, together those of one."""
+    """Equal machines have equal odds, and their sum is the odds of one of them alone."""
     costs = _costs(levels)
     name, cost = next(iter(costs.items()))
     twins = {f"twin {at}": cost.copy() for at in range(copies - 1)}
@@ -73,7 +73,7 @@ def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
 
 
 def test_what_is_shared_cancels() -> None:
-    """Costs uncertain by a factor of ten, but with a ratio known to 5 %: the cheaper wins."""
+    """If costs are uncertain by a factor of ten but their ratio by 5 %, the cheaper one wins."""
     rng = np.random.default_rng(2)
     shared = np.exp(1.4 * rng.standard_normal(DRAWS))
     spread = np.exp(0.03 * rng.standard_normal((2, DRAWS)))
@@ -87,7 +87,7 @@ def test_what_is_shared_cancels() -> None:
 def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
     level: float, spread: float, seed: int
 ) -> None:
-    """Measured at 1.0, it is cheaper in every draw of a prediction above that."""
+    """A measured cost of 1 is the cheapest in every draw with a predicted cost above 1."""
     drawn = spread * standard_normals(seed, 1)[:, 0]
     predicted, measured = _observed("predicted", drawn), _observed("measured")
     ends = [level * math.exp(end * spread) for end in (-1.645, 0, 1.645)]
@@ -101,14 +101,14 @@ def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
 
 
 def test_plans_of_one_machine_share_the_time_that_is_drawn() -> None:
-    """The cost ratio of two hourly plans of a machine is that of their prices."""
+    """In every draw, the costs of two hourly plans of a machine have the ratio of the prices."""
     time = Time.from_floats(8, 10, 13)
     costs = [draws_along(_observed("a"), time, _ends(8 * p, 10 * p, 13 * p)) for p in (1.0, 2.5)]
     np.testing.assert_allclose(costs[1] / costs[0], 2.5)
 
 
 def test_nine_of_ten_draws_lie_within_the_interval() -> None:
-    """A measured interval is 95 %; a time without interval is drawn unchanged."""
+    """95 % of draws lie within the interval of a measured time; an exact time has equal draws."""
     time = Time.from_floats(8, 10, 13)
     inside = [8 <= 10 * np.exp(ratio) <= 13 for ratio in time_draws(_observed("a"), time)]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.04)

@@ -1,4 +1,4 @@
-"""Predicted times of the project's models on its machines, and reasons without one."""
+"""Predicted times of the project's models on its machines, and reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITHOUT_KIN = ("mnist-mlp", "lstm-char-cnn", "gpt-3")
 
 @pytest.fixture(scope="module")
 def predictions(inputs: Inputs) -> Predictions:
-    """Predictions of all models in these tests, fitted once."""
+    """Predictions of all models in these tests, computed once."""
     names = ("resnet50", "mnist-cnn", *_LANGUAGE, *_WITHOUT_KIN)
     return predict_times(inputs, [inputs.catalogue.models[name] for name in names])
 
@@ -41,7 +41,7 @@ def predictions(inputs: Inputs) -> Predictions:
 def of(
     predictions: Predictions, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
 ) -> Observation:
-    """The prediction of a model, machine and mode in a stack, at the largest batch."""
+    """The prediction for a model, a machine, a mode and a stack, at the largest batch size."""
     mine = (
         row
         for row in predictions.observations
@@ -52,7 +52,7 @@ def of(
 
 
 def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, predictions: Predictions) -> None:
-    """Every machine of the catalogue has exactly one of both."""
+    """Every machine of the catalogue has either predictions or a reason for having none."""
     timed = {row.machine.hardware for row in predictions.observations}
     without = {row.id for row in predictions.without}
     assert timed | without >= set(inputs.catalogue.hardware)
@@ -61,7 +61,7 @@ def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, predictions: Predi
 
 
 def test_machines_nothing_is_known_of_are_named_with_their_reason(predictions: Predictions) -> None:
-    """TPUs, untimed Arm CPUs, and managed tiers of unknown hardware."""
+    """TPUs, Arm CPUs without timings, and machines with unknown CPUs each have a reason."""
     reasons = {row.id: row.reason for row in predictions.without}
     assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
     assert reasons["c8g.48xlarge"] == "no published time of an Arm CPU"
@@ -69,7 +69,7 @@ def test_machines_nothing_is_known_of_are_named_with_their_reason(predictions: P
 
 
 def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Predictions) -> None:
-    """In mixed precision on tensor cores, in two lists."""
+    """A GPU has a time in ONNX Runtime and one in a published program, in mixed precision."""
     ours, theirs = (
         of(predictions, "resnet50", "lambda-1x-h100-sxm5", "training", stack)
         for stack in ("onnxruntime", "published")
@@ -83,7 +83,7 @@ def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Pr
 
 
 def test_what_others_published_of_the_very_work_is_its_time(predictions: Predictions) -> None:
-    """ResNet-50 in mixed precision on eight A100s of 40 GB: 17,400 images a second."""
+    """ResNet-50 on eight A100s of 40 GB has the published 17,400 images a second."""
     row = of(predictions, "resnet50", "p4d.24xlarge", "training", "published")
     assert row.kind == "published"
     assert row.evidence.label.startswith("NVIDIA DeepLearningExamples")
@@ -93,7 +93,7 @@ def test_what_others_published_of_the_very_work_is_its_time(predictions: Predict
 
 
 def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
-    """TF32 on the GPUs that have it, and its published rate."""
+    """With TF32 requested, only GPUs that support TF32 have predictions."""
     model = inputs.catalogue.models["resnet50"]
     predictions = predict_times(inputs, [model], "tf32")
     assert {row.precision for row in predictions.observations} == {"tf32"}
@@ -104,7 +104,7 @@ def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
 
 
 def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
-    """BERT with 1.5 billion parameters and its optimizer's states on a T4."""
+    """Training BERT with 1.5 billion parameters does not fit the memory of a T4."""
     (reason,) = (
         row.reason
         for row in predictions.without
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
 
 
 def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
-    """ResNet-50 in mixed precision on a T4 trains about 400 images a second in PyTorch."""
+    """The interval for ResNet-50 on a T4 contains the known 400 images a second."""
     step = of(predictions, "resnet50", "g4dn.xlarge", "training", "published").step
     assert step is not None
     batch = of(predictions, "resnet50", "g4dn.xlarge", "training").batch_size
@@ -129,7 +129,7 @@ def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
 
 
 def test_a_prediction_gives_way_to_any_other_time(predictions: Predictions) -> None:
-    """A machine and mode with a time at any batch has no prediction."""
+    """A machine and mode with a measured time, at any batch size, has no prediction."""
     timed = of(predictions, "resnet50", "g5.xlarge", "training")
     remaining = list(predictions.missing_from([replace(timed, kind="measured", batch_size=3)]))
     assert len(remaining) == len(predictions.observations) - 1
@@ -139,7 +139,7 @@ def test_a_prediction_gives_way_to_any_other_time(predictions: Predictions) -> N
 def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(
     predictions: Predictions,
 ) -> None:
-    """A small network has a wide range on 192 vCPUs; ResNet-50 has a reason instead."""
+    """A prediction on CPUs that is uncertain by a factor of ten is replaced by a reason."""
     step = of(predictions, "mnist-cnn", "c7i.48xlarge", "training").step
     assert step is not None
     assert 2 < step.high / step.low < 100
@@ -157,7 +157,7 @@ def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(
 
 
 def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
-    """On GPUs, a tiny network, a recurrent one and models without graph."""
+    """Models without a similar published model have no prediction on GPUs, but a reason."""
     rows = [row for row in predictions.observations if row.workload.id in _WITHOUT_KIN]
     assert {row.machine.device for row in rows} == {"cpu"}
     reasons = {(row.id, re.split("[,:]", row.reason)[0]): row.reason for row in predictions.without}
@@ -169,7 +169,7 @@ def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
 def test_estimates_do_not_contradict_predictions_of_their_family(
     inputs: Inputs, predictions: Predictions
 ) -> None:
-    """For language models in 16 bits the ranges of both overlap on every machine."""
+    """For language models, the estimated and the predicted range overlap on every machine."""
     compared = 0
     for row in (row for row in predictions.observations if row.workload.id in _LANGUAGE):
         hardware = inputs.catalogue.hardware[row.machine.hardware]

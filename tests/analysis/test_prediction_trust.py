@@ -1,4 +1,4 @@
-"""Figures of trust: their content, and when they are stale."""
+"""The file of prediction errors: its content, and when it is out of date."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", name="trust")
 def trust_fixture(project: Path) -> Trust:
-    """The figures of that project, stored in its docs."""
+    """The prediction errors of that project, stored in its docs folder."""
     trust = trust_of(load_catalogue(project), lambda _: None)
     assert trust is not None
     path = project / "docs" / TRUST_FILE
@@ -48,7 +48,7 @@ def trust_fixture(project: Path) -> Trust:
 
 
 def test_the_figures_of_the_site_follow_from_what_there_is() -> None:
-    """They are stale after changes of observations, devices or predictions."""
+    """The committed file is up to date with observations, devices and the code of predictions."""
     assert (ROOT / "docs" / TRUST_FILE).is_file()
     assert stale_fault(ROOT, ROOT / "docs") is None
 
@@ -56,7 +56,7 @@ def test_the_figures_of_the_site_follow_from_what_there_is() -> None:
 def test_the_digest_covers_the_counts_of_graphs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Predictions depend on the passes of a training step."""
+    """The digest changes if the number of passes of a training step changes."""
     before, changed = digest(ROOT), tmp_path / "profile.py"
     changed.write_text("PASSES_PER_STEP = 4")
     monkeypatch.setattr(prediction_trust, "_PROFILE", changed)
@@ -64,7 +64,7 @@ def test_the_digest_covers_the_counts_of_graphs(
 
 
 def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
-    """Figures survive writing and reading, and each group's rows are part of the whole."""
+    """Errors survive writing and reading, and the groups of rows add up to all rows."""
     assert read_trust(project / "docs") == trust
     for kind, groups in trust.groups.items():
         assert sum(group.errors.rows for group in groups) == (
@@ -82,7 +82,7 @@ def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
 def test_another_observation_makes_figures_stale_and_another_price_does_not(
     project: Path, trust: Trust
 ) -> None:
-    """The fault names file and command."""
+    """A changed table of observations makes the file out of date; a changed price does not."""
     docs = project / "docs"
     assert trust.digest
     (project / "specs/prices/g4dn.xlarge-on-demand-2026-07.toml").unlink(missing_ok=True)
@@ -97,7 +97,7 @@ def test_another_observation_makes_figures_stale_and_another_price_does_not(
 
 
 def test_figures_of_another_form_are_a_fault_and_no_figures(tmp_path: Path) -> None:
-    """A damaged file is named, and gives no figures."""
+    """A damaged file is reported as a fault, and the site shows no errors of predictions."""
     path = tmp_path / TRUST_FILE
     path.parent.mkdir(parents=True)
     assert stale_fault(ROOT, tmp_path) is None

@@ -1,4 +1,4 @@
-"""Rates of CPUs: counted vCPUs and used rows."""
+"""Rates on CPUs: how vCPUs are counted and which rows are used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inputs() -> Inputs:
 
 @pytest.fixture(scope="module")
 def profiles(inputs: Inputs) -> dict[str, Profile]:
-    """Work of the graphs of two models, one of them recurrent."""
+    """Profiles of the graphs of two models, one of them recurrent."""
     profiles_by_model = {}
     for name in ("mnist-cnn", "lstm-text-generation"):
         counted = arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name])
@@ -49,7 +49,7 @@ def profiles(inputs: Inputs) -> dict[str, Profile]:
 def test_results_timings_and_tables_count_with_their_vcpus(
     inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
-    """Ours on one and two vCPUs, Woolf's on 8 to 64, and timm's on its CPU's 28."""
+    """Our results, published timings and tables give rates with their numbers of vCPUs."""
     rows, devices = cpu_rates(inputs, profiles, "ours")
     makes = Counter((row.device.chip, float(row.device.memory_gb_per_second)) for row in rows)
     assert makes["AMD EPYC (family 25, model 1)", 1]
@@ -64,7 +64,7 @@ def test_results_timings_and_tables_count_with_their_vcpus(
 def test_nothing_follows_from_one_or_two_makes(
     inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
-    """Without published timings, two measured machines predict no third."""
+    """There are no rates for predictions if only two makes of CPU were measured."""
     bare = replace(inputs.catalogue, published={}, observations={})
     two = [s for s in inputs.stored if s.result.hardware in {"epyc-vm-2", "turin-vm-2"}]
     assert two
@@ -73,7 +73,7 @@ def test_nothing_follows_from_one_or_two_makes(
 
 
 def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs) -> None:
-    """Each of Woolf's four from the other three, mostly within a half."""
+    """Each of Woolf's four machines is predicted from the other three, mostly within 50 %."""
     profiles = profiles_of(inputs, models_with_rates(inputs))
     rows, devices = cpu_rates(inputs, profiles, "ours")
     woolf = [row for row in rows if "woolf-2017" in row.rate.software]
@@ -86,6 +86,6 @@ def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs)
 
 
 def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:
-    """CPUs of a kind without timings have no time."""
+    """Arm CPUs and unknown CPUs have a reason instead of a prediction."""
     assert cpu_of(inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"
     assert cpu_of(inputs.catalogue.hardware["rescale-worker"]) == "its CPUs are not known"

@@ -1,4 +1,4 @@
-"""Measurements on a machine enter its predictions."""
+"""Measurements on a machine change the predictions for that machine."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ MACHINE = "g5.xlarge"
 
 @pytest.fixture(scope="module")
 def inputs() -> Inputs:
-    """The project's catalogue, without any result."""
+    """The project's catalogue, without results."""
     return read_inputs(load_catalogue(ROOT), [], ROOT / "docs")
 
 
 def predicted(inputs: Inputs, mode: str = "training") -> Observation:
-    """ResNet-50's prediction on the machine, at its largest batch."""
+    """The prediction for ResNet-50 on the machine, at the largest batch size."""
     predictions = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
     mine = [row for row in predictions if (row.machine.hardware, row.mode) == (MACHINE, mode)]
     return max(mine, key=lambda row: row.batch_size)
 
 
 def with_trial(inputs: Inputs, precision: str = "fp32", *, cuda_graph: bool = False) -> Inputs:
-    """ViT-S/16 inference on the machine's GPU, at a tenth of an example a second."""
+    """Add a trial of ViT-S/16 inference on the machine's GPU, at a tenth of an example a second."""
     result = make_result(
         model="vit-s16",
         mode="inference",
@@ -49,7 +49,7 @@ def with_trial(inputs: Inputs, precision: str = "fp32", *, cuda_graph: bool = Fa
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_trials_of_other_models_move_predictions(inputs: Inputs, precision: str) -> None:
-    """A far slower trial on the GPU slows its other predictions, also at another precision."""
+    """A slow trial of another model on the GPU makes ResNet-50's prediction slower."""
     plain, slowed = (
         predicted(source, "inference").step for source in (inputs, with_trial(inputs, precision))
     )
@@ -59,6 +59,6 @@ def test_trials_of_other_models_move_predictions(inputs: Inputs, precision: str)
 
 
 def test_trials_with_other_settings_move_no_prediction(inputs: Inputs) -> None:
-    """A trial with a CUDA graph differs from what is predicted."""
+    """A trial with a CUDA graph changes no prediction, since predictions are without one."""
     changed = with_trial(inputs, cuda_graph=True)
     assert predicted(changed, "inference").step == predicted(inputs, "inference").step

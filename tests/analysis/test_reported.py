@@ -1,4 +1,4 @@
-"""Costs of tokens in reported runs, compared with a published one and hand-computed sums."""
+"""Costs of tokens in imported runs, compared with a published cost and hand-computed sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tool_exports import AGGREGATE, VLLM, rack_project, write_export
 
 
 def reported(root: Path, document: object, **terms: Any) -> Inputs:
-    """The inputs of a project with an imported export."""
+    """The inputs of a project into which a tool's export was imported."""
     catalogue = rack_project(root)
     results = root / "docs/data/results"
     hardware, export = terms.pop("hardware", "rack"), write_export(root, document)
@@ -30,13 +30,13 @@ def reported(root: Path, document: object, **terms: Any) -> Inputs:
 
 
 def only_row(root: Path, document: object, **terms: Any) -> ReportedRow:
-    """The single row of an export."""
+    """The only reported row of an export."""
     (row,) = reported_rows(reported(root, document, **terms), "tiny")
     return row
 
 
 def amount(cost: Cost) -> Decimal:
-    """The amount of a cost that has one."""
+    """The amount of a cost that is known exactly."""
     assert isinstance(cost, Estimate)
     assert cost.low == cost.mean == cost.high
     return cost.mean
@@ -57,14 +57,14 @@ def test_the_published_run_is_reproduced_to_the_digit(tmp_path: Path) -> None:
 
 
 def test_whole_machines_are_paid_at_a_plan(tmp_path: Path) -> None:
-    """Two racks of $16 for 9 GPUs: seven idle ones are paid, and a doubt says so."""
+    """Two racks of 8 GPUs at $16 an hour are paid, though only 9 GPUs served; a doubt says so."""
     row = only_row(tmp_path, VLLM, gpus=9)
     assert (amount(row.hour), row.plan) == (32, "Cloud, on-demand")
     assert row.doubts == ("9 of 16 GPUs served, but the price covers all",)
 
 
 def test_rates_a_gpu_become_those_of_all(tmp_path: Path) -> None:
-    """8 GPUs of $2 an hour: 1,256 tokens a second, of which 140 are generated."""
+    """Rates per GPU are multiplied by 8 GPUs of $2 an hour: 1,256 tokens a second in all."""
     row = only_row(tmp_path, AGGREGATE, price="rack-11-01")
     assert float(amount(row.per_million)) == pytest.approx(16e6 / 3600 / 1256)
     assert float(amount(row.per_million_written)) == pytest.approx(16e6 / 3600 / 140)
@@ -72,7 +72,7 @@ def test_rates_a_gpu_become_those_of_all(tmp_path: Path) -> None:
 
 
 def test_without_a_price_or_tokens_there_is_no_cost(tmp_path: Path) -> None:
-    """A machine without a plan has an unknown cost, and so have empty prompts."""
+    """The cost is unknown without a price, and the cost of tokens read without tokens read."""
     row = only_row(tmp_path, VLLM | {"total_input_tokens": 0}, hardware="giant")
     assert isinstance(row.per_million, Unpriced)
     (tmp_path / "priced").mkdir()
@@ -90,7 +90,7 @@ def test_the_answer_on_tokens_lists_reported_runs(tmp_path: Path) -> None:
 
 
 def test_a_record_of_a_missing_price_is_a_problem(tmp_path: Path) -> None:
-    """It is omitted and named."""
+    """A record whose price has no spec is left out, and a message names the file."""
     inputs = reported(tmp_path, VLLM, price="rack-11-01")
     (path,) = inputs.reported
     path.write_text(path.read_text().replace('"rack-11-01"', '"gone"'))

@@ -1,4 +1,4 @@
-"""Achieved operations per second, and the roof."""
+"""Achieved operations a second, compared with peak rates (roofs)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GPUS = Hardware(
 
 
 def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
-    """The net computes 1.34e6 operations for an example; a training step three times that."""
+    """Inference computes 1.34e6 operations for an example; a training step three times that."""
     hardware = report.catalogue.hardware["local"]
     achieved = achieved_rates(report.inputs, hardware, _on(report, hardware))
     training = next(row for row in achieved if row.observed.mode == "training")
@@ -49,7 +49,7 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
 
 
 def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
-    """Its rate is a share of the spec's peak."""
+    """The rate of a published training is a share of the spec's peak rate below 1."""
     on_box = _on(report, report.catalogue.hardware["box"])
     (printed,) = (row for row in on_box if row.workload.id == "net")
     assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source does not give steps
@@ -61,7 +61,7 @@ def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> 
 
 @pytest.fixture(scope="module", name="with_ceilings")
 def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report with measured ceilings of its host, and of another host of its kind."""
+    """The report with measured peak rates of its host, and of another host of the same kind."""
     folder = write_project(tmp_path_factory.mktemp("ceilings"))
     environment = make_result().environment
     for host in (environment, environment.model_copy(update={"fingerprint": "beef" * 4})):
@@ -70,7 +70,7 @@ def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
-    """Shares are of this host's ceiling; another host's ceiling is only listed."""
+    """Shares refer to the peak rates of the same host; other hosts' peak rates are only listed."""
     inputs = with_ceilings.inputs
     hardware = inputs.catalogue.hardware["local"]
     achieved = achieved_rates(inputs, hardware, _on(with_ceilings, hardware))
@@ -91,7 +91,7 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
 
 
 def steps(root: Path, *, ceilings: bool = True) -> list[DecodedStep]:
-    """The decoded steps of a project whose host copies 12 GB/s."""
+    """The timed decoding steps of a project whose host copies 12 GB/s."""
     catalogue = project(root)
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
     folder = root / "docs/data/results"
@@ -103,7 +103,7 @@ def steps(root: Path, *, ceilings: bool = True) -> list[DecodedStep]:
 
 
 def test_bytes_over_the_fastest_copy_are_the_least_time(tmp_path: Path) -> None:
-    """Weights once, the cache of four sequences of 200 tokens, and the rest of 0.4 s."""
+    """The least time is that of reading all weights once and the cache of four sequences."""
     by_size = {(step.timed.sequences, step.timed.phase.tokens): step for step in steps(tmp_path)}
     assert len(by_size) == 4, "prefill is not bound by memory"
     rate = 1.2e10 / 0.98

@@ -1,4 +1,4 @@
-"""The join of timings and prices: current, newest, and separate hosts."""
+"""Rows: timings with prices, current and superseded, of separate hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from report_project import inputs_of, make_result, write_project
 
 
 def rows_of(report: Report, workload: str, kind: str) -> list[Row]:
-    """The rows of a workload and kind."""
+    """The rows of a workload with one kind of evidence."""
     return [
         row
         for row in report.rows
@@ -69,7 +69,7 @@ def test_an_interval_of_time_is_carried_into_money(report: Report) -> None:
 
 
 def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
-    """The price at that time is kept as superseded; the plan's newest is current."""
+    """A published time has a row with the superseded price of its source and one with today's."""
     rows = rows_of(report, "paper", "published")
     assert {(row.price.id, row.current) for row in rows if row.price} == {
         ("box-2016", False),
@@ -82,7 +82,7 @@ def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
 
 
 def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
-    """Its time at one machine's price would be too cheap."""
+    """A published time on several machines is no observation of a single machine."""
     many = {
         name: source.model_copy(
             update={
@@ -99,7 +99,7 @@ def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
 
 
 def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
-    """A missing price is a state with a reason, never zero."""
+    """Without a price, the cost is unknown with a reason, never zero."""
     result = make_result(hardware="bare")
     project = write_project(tmp_path, [result])
     row = next(row for row in rows_of_all(project) if row.observed.kind == "measured")
@@ -110,14 +110,14 @@ def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_result_of_a_configuration_counts(tmp_path: Path) -> None:
-    """It replaces an older version's result of the same work and host."""
+    """A new result replaces the result that an older version measured on the same host."""
     old = make_result(producer="0.0.1", day=10, samples=(0.5, 0.6))
     matches = measured(tmp_path, old, make_result(day=20))
     assert [row.date.day for row in matches] == [20]
 
 
 def in_rounds(result: Result) -> Result:
-    """The result with each sample as a round, the first warmed up."""
+    """Copy a result with each sample as a round; the first round has a warm-up step."""
     taken = result.measurement
     rounds = tuple(
         Round(
@@ -135,7 +135,7 @@ def in_rounds(result: Result) -> Result:
 
 
 def of_another_study(result: Result, revision: str | None = None) -> Result:
-    """The same work in a study with other sampling, perhaps at another revision."""
+    """Copy a result as if another study had measured it, perhaps at another revision."""
     trial = result.trial.model_copy(update={"budget_seconds": Decimal(5)})
     environment = result.environment.model_copy(update={"revision": revision})
     changed = {"trial": trial, "trial_id": trial.id, "environment": environment}
@@ -143,7 +143,7 @@ def of_another_study(result: Result, revision: str | None = None) -> Result:
 
 
 def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
-    """More rounds win over a later result with fewer."""
+    """A result with more rounds is preferred to a later result with fewer rounds."""
     thorough, brief = in_rounds(make_result(day=10)), of_another_study(make_result(day=20))
     matches = measured(tmp_path / "fewer", thorough, brief)
     assert [row.date.day for row in matches] == [10]
@@ -159,7 +159,7 @@ def test_hosts_are_never_pooled(tmp_path: Path) -> None:
 
 
 def test_one_host_is_one_row(tmp_path: Path) -> None:
-    """Results of a declared machine as "local" are its own, not a competitor's."""
+    """A later result as "local" counts for the machine that was declared for the same host."""
     older = make_result(hardware="box", day=19)
     newer = make_result(day=20)
     (row,) = measured(tmp_path / "same", older, newer)
@@ -171,7 +171,7 @@ def test_one_host_is_one_row(tmp_path: Path) -> None:
 
 
 def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
-    """Its file and the unknown model are named, and other results count."""
+    """A result of an unknown model is left out with a message, and other results count."""
     project = write_project(tmp_path, [make_result(), make_result(model="gone")])
     inputs = inputs_of(project)
     assert len(inputs.stored) == 1
@@ -181,7 +181,7 @@ def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
-    """A truncated result and wrong ratios each name their file."""
+    """Messages name a truncated result file and an invalid file of ratios."""
     project = write_project(tmp_path)
     cut = project / "docs/data/results/local/cut.json"
     cut.write_text('{"format_version": 1', encoding="utf-8")
@@ -193,7 +193,7 @@ def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
 
 
 def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
-    """Against PyTorch's faster mode; an uncompared batch size names the used one."""
+    """The larger of the ratios to PyTorch's two modes counts, also at another batch size."""
     project = write_project(tmp_path)
     ratios = '{"models": {"net": {"32": {"2": {"eager": 0.9, "compile": 1.25}}}}}'
     (project / "docs/data/step-ratio.json").write_text(ratios, encoding="utf-8")
@@ -214,7 +214,7 @@ def rows_by_workload(report: Report, workload: str) -> list[Row]:
 
 
 def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
-    """A market price is better known than an assumed one."""
+    """Rows are grouped by software stack, and the stack with the surest answer comes first."""
     rows = [
         replace(row, observed=replace(row.observed, stack="published"))
         if row.observed.kind == "published"
@@ -232,7 +232,7 @@ def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
 
 
 def test_predictions_of_published_programs_precede_those_of_our_runtime(report: Report) -> None:
-    """Even if the range of ours is narrower; the answer is that of the command and the form."""
+    """Predictions for published programs come first, even if their ranges are wider."""
     rows = [row for row in rows_by_workload(report, "net") if row.observed.kind == "published"]
     predictions = [
         replace(
@@ -251,7 +251,7 @@ def test_predictions_of_published_programs_precede_those_of_our_runtime(report: 
 
 
 def test_an_assumed_price_never_leads(report: Report) -> None:
-    """The least cost is at an assumed price; the answer is the best list price."""
+    """The answer is the best list price, even if an assumed price gives a lower cost."""
     rows = rows_by_workload(report, "net")
     best = contenders(rows, "epoch")[0]
     assert best.price is not None
@@ -264,7 +264,7 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
 
 
 def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
-    """The number of epochs at this batch size is unknown."""
+    """A batch size larger than any in the model's source is never the answer."""
     large = make_result(batch_size=256, samples=(0.011, 0.012, 0.011, 0.012))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), large])))
     rows = [row for row in rows_by_workload(report, "net") if row.assumed]
@@ -276,7 +276,7 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_nearly_as_fast_is_a_rival(tmp_path: Path) -> None:
-    """Two hosts with similar step times: each may be the cheaper."""
+    """Of two hosts with similar step times, each may be the cheaper one."""
     near = make_result(fingerprint="beef" * 4, samples=(0.0101, 0.0111, 0.0121, 0.0111))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), near])))
     assumed = [row for row in rows_by_workload(report, "net") if row.assumed]

@@ -1,4 +1,4 @@
-"""A repository with one commit, and its comparison with the working tree."""
+"""Fixtures: a repository with one commit, and its comparison with the working tree."""
 
 from __future__ import annotations
 

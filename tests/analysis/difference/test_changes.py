@@ -18,7 +18,7 @@ from revisions import STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
 
 def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
-    """The amounts before and after, if both exist."""
+    """The costs before and after a change, which must both exist."""
     assert change.before
     assert change.after
     assert change.before.cost is not None
@@ -27,7 +27,7 @@ def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
 
 
 def of_goal(changes: Difference, goal: str) -> ChangedCost:
-    """The single change of a goal."""
+    """The only change of a cost for ``goal``."""
     (change,) = (cost for cost in changes.costs if cost.figure.job.goal == goal)
     return change
 
@@ -43,7 +43,7 @@ def test_nothing_changed(compare: Compare) -> None:
 
 
 def test_an_edited_price(project: Path, compare: Compare) -> None:
-    """Each cost follows the rate exactly, and the price is the only cause."""
+    """Each cost changes in proportion to the edited price, and the price is the only cause."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     changes = compare()
     assert {cost.figure.job.goal for cost in changes.costs} == {"epoch", "full"}
@@ -59,7 +59,7 @@ def test_an_edited_price(project: Path, compare: Compare) -> None:
 
 
 def test_a_newer_price(project: Path, compare: Compare) -> None:
-    """A newer price of a plan replaces the older one."""
+    """A cost at a plan's older price is compared with the cost at the plan's newer price."""
     text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
     newer = text.replace("2025", "2026").replace("0.90", "1.08")
     write_spec(project, "prices/local-2026", newer)
@@ -71,7 +71,7 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
 
 
 def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
-    """Without a price a cost is a state, not an amount."""
+    """If a price is removed, the cost becomes unknown, and no machine is the cheapest."""
     (project / "specs/prices/local-2025.toml").unlink()
     write_spec(project, "prices/x", _price_of_other())
     changes = compare()
@@ -98,7 +98,7 @@ def _price_of_other() -> str:
 
 
 def test_a_longer_training(project: Path, compare: Compare) -> None:
-    """More epochs change only the full training, and the spec is named."""
+    """More epochs change only the cost of the full training, and the cause names the spec's key."""
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     changes = compare()
     (change,) = changes.costs
@@ -108,7 +108,7 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
 
 
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
-    """A clearly slower step changes the cost by time, with the factor's interval."""
+    """A clearly slower step changes the cost, and the cause is the time, with an interval."""
     slower = make_result(samples=[step * 1.3 for step in STEPS], day=21, rounds=3)
     store_results(project, [slower])
     changes = compare()
@@ -122,7 +122,7 @@ def test_a_slower_measurement(project: Path, compare: Compare) -> None:
 
 
 def test_a_slower_process(project: Path, compare: Compare) -> None:
-    """A step that is slower in one process only is counted as no change."""
+    """A step that is slower in a single process is not a significant change."""
     slower = make_result(samples=[step * 1.3 for step in STEPS], day=21)
     store_results(project, [slower])
     changes = compare()
@@ -130,7 +130,7 @@ def test_a_slower_process(project: Path, compare: Compare) -> None:
 
 
 def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
-    """Results of two hosts are never compared: the other host's is an added result."""
+    """Results of two hosts are never compared: the result of another host is an added result."""
     store_results(
         project, [make_result(samples=[step * 2 for step in STEPS], fingerprint="1" * 16)]
     )
@@ -140,7 +140,7 @@ def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
 
 
 def test_each_cause_is_named(project: Path, compare: Compare) -> None:
-    """Time, epochs and price are listed in this order, each with its size."""
+    """The causes time, epochs and price are listed in this order, each with its size."""
     store_results(project, [make_result(samples=[step * 1.3 for step in STEPS], day=21, rounds=3)])
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     edit(project, "prices/local-2025", "0.90", "0.45")
@@ -166,7 +166,7 @@ def test_each_cause_is_named(project: Path, compare: Compare) -> None:
 def test_a_price_of_what_nobody_timed(
     project: Path, compare: Compare, old: str, new: str, cause_text: str
 ) -> None:
-    """A price without timed work is listed with its changed fields."""
+    """A changed price of a machine without timed workloads is listed with its changed keys."""
     write_spec(project, "prices/x", _price_of_other())
     commit(project)
     text = (project / "specs/prices/x.toml").read_text("utf-8").replace(old, new)
@@ -182,7 +182,7 @@ def test_a_price_of_what_nobody_timed(
 def test_a_variant_costs_what_its_page_says(
     project: Path, compare: Compare, *, per_vcpu: bool
 ) -> None:
-    """Half of a machine's vCPUs cost their own price, or their share of the whole."""
+    """The cost of a trial on half of the vCPUs follows a price per vCPU or per machine."""
     pinned = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16, vcpus=2)
     store_results(project, [pinned])
     owned = "[owned]\nper_vcpu = true\npurchase = 100\nyears = 4\nutilisation = 0.25\n"
@@ -200,7 +200,7 @@ def test_a_variant_costs_what_its_page_says(
 
 
 def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
-    """The new and the former cheapest machine are named."""
+    """The former and the new cheapest machine are named, with odds."""
     rival = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
     store_results(project, [rival])
     write_spec(project, "prices/x", _price_of_other().replace("0.01", "5.00"))
@@ -217,7 +217,7 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
 
 
 def test_results_that_went_stale(project: Path, compare: Compare) -> None:
-    """Results of a model whose work changed are named as newly stale."""
+    """Results of a model whose training spec changed are listed as newly stale."""
     catalogue = load_catalogue(project)
     fresh = make_result(samples=STEPS, batch_size=64)
     trial = fresh.trial.model_copy(
@@ -235,7 +235,7 @@ def test_results_that_went_stale(project: Path, compare: Compare) -> None:
 
 
 def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:
-    """A file that is no result is named, and the others are compared."""
+    """A damaged result file is named, and all other results are compared."""
     (project / "docs/data/results/local/net-training-x.json").write_text("{")
     edit(project, "prices/local-2025", "0.90", "0.45")
     changes = compare()

@@ -1,4 +1,4 @@
-"""Differences of two revisions in estimated costs, for every amount of the dataset."""
+"""Differences of two revisions in estimated costs, for every amount of the table of figures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LARGE = """
 
 @pytest.fixture
 def estimating(project: Path) -> Path:
-    """The project with a model that cannot be run, and two machines that it is priced on."""
+    """The project with a model that cannot be timed, and two machines on which it is estimated."""
     write_spec(project, "models/large", LARGE)
     for name, amount in (("node", "3.60"), ("mode", "7.20")):
         write_spec(project, f"hardware/{name}", NODE.format(name=name))
@@ -54,7 +54,7 @@ def estimating(project: Path) -> Path:
 
 
 def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
-    """An estimate is compared as on its page, and the new cheapest machine is named."""
+    """The range of an estimate changes with the price, and the new cheapest machine is named."""
     edit(estimating, "prices/mode", "7.20", "1.80")
     changes = compare()
     (change,) = shown_costs(changes.costs)
@@ -75,7 +75,7 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
 
 
 def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
-    """All figures of the published table that new prices change are listed."""
+    """Every amount of the table of figures that new prices change is among the changes."""
     write_spec(estimating, "published/paper", PAPER)
     store_results(estimating, [make_result(mode="inference", batch_size=1, samples=STEPS)])
     commit(estimating)

@@ -1,4 +1,4 @@
-"""Differences of two revisions in predicted costs: ranges, one-line sums, replaced predictions."""
+"""Differences of two revisions in predicted costs: ranges, summaries, replaced predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compare(project: Path) -> Compare:
 
 
 def copy_spec(project: Path, name: str, new_name: str, *changes: tuple[str, str]) -> None:
-    """Copy a spec with some texts replaced."""
+    """Copy a spec under a new name with some texts replaced."""
     text = (project / f"specs/{name}.toml").read_text("utf-8")
     for old, new in changes:
         assert old in text
@@ -64,7 +64,7 @@ def copy_spec(project: Path, name: str, new_name: str, *changes: tuple[str, str]
 def test_another_price_changes_the_range_of_what_is_predicted(
     project: Path, compare: Compare
 ) -> None:
-    """Both ends follow the rate, the figure is marked, and nothing is predicted again."""
+    """Both ends of a predicted cost follow the price, and the price is the only cause."""
     edit(project, PRICE, "amount = 1.006", "amount = 0.503")
     changes = compare()
     rows = [cells(cost) for cost in shown_costs(changes.costs)]
@@ -80,7 +80,7 @@ def test_another_price_changes_the_range_of_what_is_predicted(
 def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     project: Path, compare: Compare
 ) -> None:
-    """One line has the count, the median and the largest; only JSON has the costs."""
+    """One line has the number of changed predictions, the median and the largest change."""
     path = project / "specs/observations/timm.csv"
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:500] + lines[520:]), "utf-8")
@@ -99,7 +99,7 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
 
 
 def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
-    """They are counted; existing predictions do not change."""
+    """Predictions for a new machine are counted; existing predictions do not change."""
     renamed = ("p4d.24xlarge", "p9d.24xlarge")
     copy_spec(project, "hardware/p4d.24xlarge", "hardware/p9d.24xlarge", renamed)
     price = PRICE.replace("g5.xlarge", "p4d.24xlarge")
@@ -112,7 +112,7 @@ def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
 
 
 def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare) -> None:
-    """The two are not compared: one is replaced, the other is an added result."""
+    """A measurement removes the prediction and is an added result; the two are not compared."""
     result = make_result(model="resnet50", hardware="g5.xlarge", batch_size=32)
     store_results(project, [result])
     changes = compare()

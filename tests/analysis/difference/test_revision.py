@@ -1,4 +1,4 @@
-"""Reading a project at a commit: files that are read, refusals, and an untouched working tree."""
+"""Reading a project at a commit: files that are read, errors, and an untouched working tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_commit_and_the_same_tree(project: Path) -> None:
-    """A clean working tree has its commit's contents, by git's ids."""
+    """A clean working tree has the files of its commit."""
     before = at_commit(project, "main")
     after = in_working_tree(project)
     assert before.files == after.files
@@ -27,7 +27,7 @@ def test_a_commit_and_the_same_tree(project: Path) -> None:
 
 
 def test_names_are_bytes_to_git(tmp_path: Path) -> None:
-    """A folder and a result may have names in no valid encoding."""
+    """Folders and results may have names that are not valid UTF-8."""
     name = os.fsdecode(b"caf\xe9")
     project = write_repository(tmp_path / "project")
     (project / name).mkdir()
@@ -61,7 +61,7 @@ def test_an_old_commit_leaves_the_tree_alone(project: Path) -> None:
 
 
 def test_new_files_count_and_ignored_ones_do_not(project: Path) -> None:
-    """The working tree has the files that a commit of everything would have."""
+    """The working tree includes new files, except those that git ignores."""
     (project / ".gitignore").write_text("docs/data/results/ignored/\n")
     for name in ("ignored", "new"):
         folder = project / "docs/data/results" / name
@@ -86,13 +86,13 @@ def test_a_project_in_a_subfolder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "--help", "HEAD:specs", ""])
 def test_a_revision_that_is_none(project: Path, name: str) -> None:
-    """A name of no commit is an error, and never an option of git."""
+    """A name that is no commit is an error and is never passed to git as an option."""
     with pytest.raises(InputError, match="expected a commit, branch or tag"):
         at_commit(project, name)
 
 
 def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
-    """Faults name the revision and the place in the file."""
+    """Errors of specs name the revision and the place in the file."""
     write_spec(project, "prices/bad", "id = 1")
     commit(project)
     with pytest.raises(InputError, match=r"HEAD \(\w+\): specs/prices/bad\.toml:1:1: "):
@@ -100,7 +100,7 @@ def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_link_in_a_commit_is_not_followed(project: Path) -> None:
-    """A committed link is not read."""
+    """A symbolic link in a commit is not read."""
     (project / "docs/data/results/local/link.json").symlink_to("/etc/passwd")
     commit(project)
     assert "docs/data/results/local/link.json" not in in_working_tree(project).files
