@@ -1,4 +1,4 @@
-"""The project of `report_project`, read once."""
+"""Fixtures: the project of `report_project`, read once for all tests."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ source = "a test"
 
 
 def _repeat(seed: int, ending: str, seconds: float, last: float) -> Repeat:
-    """Three evaluations after the first step; the last one has this accuracy."""
+    """A repeat with three evaluations after the first step; ``last`` is the final accuracy."""
     curve = tuple(
         Point(
             step=step,
@@ -87,7 +87,7 @@ def _report(folder: Path, *records: Trainings) -> Report:
 
 @pytest.fixture(scope="module", name="report")
 def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Of three repeats at batch 128 two reached 90 %, in 3600 and 7200 s."""
+    """A report with three repeats; two reached an accuracy of 90 %, in 3600 and 7200 s."""
     return _report(
         tmp_path_factory.mktemp("accuracy"),
         _record(
@@ -108,7 +108,7 @@ def page_fixture(report: Report) -> Page:
 
 
 def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -> None:
-    """5400 s on average at the machine's price; the third repeat counts for its accuracy."""
+    """Time and cost are means of the two repeats that reached the target; accuracy is of all."""
     (training,) = accuracy_trainings(report.inputs)
     assert training.seconds.mean == 5400
     assert training.cost is not None
@@ -123,7 +123,10 @@ def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -
 
 
 def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
-    """At step 50 accuracies were 50, 60 and 70 %; the first step, at time 0, is omitted."""
+    """At step 50 the band has accuracies of 50, 60 and 70 %.
+
+    The evaluation at time 0 is omitted.
+    """
     figure = page.figures["time-net-numbers"]
     assert figure is not None
     first, *_ = figure.table.rows

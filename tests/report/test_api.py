@@ -19,7 +19,7 @@ def documents_fixture(report: Report) -> dict[str, Any]:
 
 
 def test_every_document_is_valid_by_the_published_schema(documents: dict[str, Any]) -> None:
-    """By the definition that the documentation names; unknown keys are refused."""
+    """Every document is valid by its definition in the schema, which refuses unknown keys."""
     schema = documents["schema.json"]
     Draft202012Validator.check_schema(schema)
     kinds = {"index.json": "Index", "models.json": "Models", "machines.json": "Machines"}
@@ -32,7 +32,7 @@ def test_every_document_is_valid_by_the_published_schema(documents: dict[str, An
 
 
 def test_addresses_lead_somewhere(documents: dict[str, Any]) -> None:
-    """From the index to every model's answers."""
+    """The addresses in the index and in the list of models lead to documents."""
     index = documents["index.json"]
     assert {index["models"], index["machines"], index["data_schema"]} <= set(documents)
     listed = {entry["answers"] for entry in documents[index["models"]]["models"]}
@@ -40,7 +40,7 @@ def test_addresses_lead_somewhere(documents: dict[str, Any]) -> None:
 
 
 def test_answers_are_those_of_the_pages(documents: dict[str, Any], report: Report) -> None:
-    """The cheapest choice and its cost, as numbers."""
+    """The cheapest machine and its cost equal those on the pages, for every job."""
     count = 0
     for workload in report.workloads:
         uri = f"models/{'' if workload.is_model else 'published/'}{workload.id}.json"

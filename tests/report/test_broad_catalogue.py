@@ -1,4 +1,4 @@
-"""Pages of a catalogue in which most machines and models have no figure."""
+"""Pages of a catalogue in which most machines and models have no time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def broad_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 
 
 def write(project: Path, name: str, text: str) -> None:
-    """A spec of the project."""
+    """Write a spec of the project."""
     (project / "specs" / f"{name}.toml").write_text(text, encoding="utf-8")
 
 
@@ -64,7 +64,7 @@ def test_home_offers_no_model_without_a_time(site: Site) -> None:
 
 
 def test_machines_with_results_lead_the_list(site: Site) -> None:
-    """One table has every machine, unmeasured ones last."""
+    """The list of machines has measured machines first, and those without a time last."""
     names = re.findall(
         r'<tr[^>]*><td><a href="site:machines/([^"]*).md"', site.pages["machines/index.md"]
     )

@@ -1,4 +1,4 @@
-"""The calculator's data: offered work and plans."""
+"""The calculator's data: timings, price plans and programs for bills."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report) -> None:
-    """Once; rows without a price are not offered."""
+    """Each current row with a cost is offered once; rows without a price are not offered."""
     data = data_of(report)
     expected = [
         (row.observed.machine.hardware, row.observed.kind, row.price.id)
@@ -42,7 +42,7 @@ def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report)
 
 
 def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
-    """The published program gives each row's cost of the full training."""
+    """A plan's published program computes the same cost of the full training as the page."""
     plans = data_of(report)["plans"]["plans"]
     rows = [row for row in report.rows if row.current and row.estimate("full")]
     assert rows
@@ -57,7 +57,7 @@ def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
 
 
 def test_a_plan_names_its_unconfirmed_values(tmp_path: Path) -> None:
-    """As the other pages name them; empty if sources confirm all."""
+    """A plan lists the parts that no source confirms; the list is empty if all are confirmed."""
     project = write_project(tmp_path)
     with (project / "specs/prices/box-2026.toml").open("a", encoding="utf-8") as spec:
         spec.write('\nunconfirmed = ["as_of", "billing"]\n')
@@ -67,7 +67,7 @@ def test_a_plan_names_its_unconfirmed_values(tmp_path: Path) -> None:
 
 
 def test_a_spot_plan_of_unknown_rate_has_a_program_for_the_readers_rate(tmp_path: Path) -> None:
-    """It bills what the engine bills at this rate; plans on demand have no such program."""
+    """A program bills any rate of interruptions as the package does; other plans have none."""
     project = write_project(tmp_path)
     with (project / "specs/prices/box-2026.toml").open("r+", encoding="utf-8") as spec:
         text = spec.read().replace('"on-demand"', '"spot"').replace('sustained_use = "gce-n1"', "")
@@ -89,7 +89,7 @@ def test_a_spot_plan_of_unknown_rate_has_a_program_for_the_readers_rate(tmp_path
 
 
 def test_the_page_finds_the_billed_time_that_is_not_used(report: Report) -> None:
-    """It adds up the lines whose label has this end."""
+    """The script finds the bill's lines for unused time by the end of their labels."""
     script = (REPOSITORY / "site_templates/assets/calculator.js").read_text("utf-8")
     (end,) = re.findall(r'label\.endsWith\("(.+?)"\)', script)
     price = report.catalogue.prices["box-2016"]
@@ -98,7 +98,7 @@ def test_the_page_finds_the_billed_time_that_is_not_used(report: Report) -> None
 
 
 def test_draws_of_a_list_are_small(inputs: Inputs) -> None:
-    """Weights of sixty machines that are predicted together take 4 kB, with all timings 8 kB."""
+    """The weights of sixty machines take less than 4 kB compressed, all timings less than 8 kB."""
     report = Report(inputs)
     report.__dict__["rows"] = predicted_rows(inputs, 60)
     data = data_of(report)["net"]

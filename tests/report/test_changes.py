@@ -1,4 +1,4 @@
-"""The page's changes since the last publication."""
+"""The page of changes since the last publication."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
-    """Published at a commit, then a price rose: the page has the amounts, the file the commit."""
+    """After a price rose, the page has both amounts, and the site's file has the commit."""
     project = write_project(tmp_path)
     git(project, "init", "-q")
     git(project, "add", "specs", "docs/data")
@@ -44,7 +44,7 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
 
 
 def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None:
-    """Without a given revision; a tag of the commit itself does not count."""
+    """The earlier revision is the last tag before the commit, or else the parent commit."""
     project = write_project(tmp_path)
     assert earlier_revision(project) == ""
     git(project, "init", "-q")
@@ -65,7 +65,7 @@ def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None
 
 
 def test_without_an_earlier_commit_the_page_says_what_to_do(tmp_path: Path) -> None:
-    """The build succeeds, and the page has the reason."""
+    """Without an earlier revision the build succeeds, and the page gives the reason."""
     project = write_project(tmp_path)
     nowhere = publication(project, "")
     assert isinstance(Report(inputs_of(project), nowhere).changes, str)

@@ -1,4 +1,4 @@
-"""The rows of a chart in marks, tooltips, tables and files."""
+"""The rows of a chart, as shown in marks, tooltips, tables and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epochcost.report.tables import as_csv
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row with a field of each kind."""
+    """A row of a chart with a field of each kind."""
 
     name: Annotated[str, Shown("Name")]
     vcpus: Annotated[int, Shown("vCPUs", "number")]
@@ -36,7 +36,7 @@ DATA = ChartData(
 
 
 def test_files_have_a_unit_in_each_name_and_all_digits() -> None:
-    """Equal ends are no interval; times and amounts are not rounded."""
+    """Columns of files have units in their names; an interval with equal ends has empty ends."""
     assert as_csv(DATA.table()).splitlines() == [
         "name,vcpus,time_low_s,time_s,time_high_s,cost_EUR,ratio,best,note",
         "a,2,1,2,99,0.5,1.235,yes,n",
@@ -45,14 +45,14 @@ def test_files_have_a_unit_in_each_name_and_all_digits() -> None:
 
 
 def test_people_read_titles_and_what_an_end_is() -> None:
-    """An interval has three columns, unless its ends are for the chart only."""
+    """An interval has three columns with titles, unless tables show only its mean."""
     titles = [column.title for column in DATA.table().columns]
     assert titles[2:5] == ["Time, lower end", "Time", "Time, upper end"]
     assert titles.count("Ratio") == 1
 
 
 def test_marks_have_what_is_drawn_of_a_row() -> None:
-    """Extremely long bars are cut; unknown and table-only values are omitted."""
+    """Very wide intervals are shortened; unknown values and fields for tables are omitted."""
     first, second = DATA.values
     assert (first["time_low"], first["time"], first["time_high"]) == (1.0, 2.0, 10.0)
     assert first["cost"] == pytest.approx(0.5)

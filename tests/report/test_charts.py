@@ -28,13 +28,13 @@ _LINEAR = {"rent_or_buy"}
 
 @pytest.fixture(scope="session", name="drawer")
 def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Drawer:
-    """A drawer whose folder lasts for the session."""
+    """A drawer whose cache lasts for the session."""
     return Drawer(tmp_path_factory.mktemp("charts"))
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
-    """Labelled axes, log scales, the agreed width, and our colours by variable."""
+    """A chart has the agreed width, colours as CSS variables, log scales, and no script."""
     drawing = drawer.draw(CHARTS[name])
     assert f'width="{WIDTH}"' in drawing.svg
     assert ("(log scale)" in drawing.svg) == (name not in _LINEAR)
@@ -46,7 +46,7 @@ def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_static_drawing_is_that_of_the_whole_spec(name: str, drawer: Drawer) -> None:
-    """Omitted interactive parts do not change the drawing."""
+    """Leaving out tooltips and labels for screen readers does not change the drawing."""
     drawing = drawer.draw(CHARTS[name])
     whole = vl_convert.vegalite_to_svg(json.loads(drawing.spec))
     assert _without_text(drawing.svg) == _without_text(hundredths(whole))
@@ -59,7 +59,7 @@ def _without_text(svg: str) -> str:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_spec_is_valid_as_a_whole(name: str) -> None:
-    """Validated here only, since Altair's validation is slower than drawing."""
+    """Each chart's spec is valid by Vega-Lite's schema, which builds do not check."""
     spec = CHARTS[name].spec()
     # The configuration's colours are variables of the style sheet, which the schema excludes.
     del spec["config"]
@@ -67,7 +67,7 @@ def test_a_spec_is_valid_as_a_whole(name: str) -> None:
 
 
 def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:
-    """The same input gives the same file; a truncated file is replaced."""
+    """A damaged drawing in the cache is drawn again, with an equal result."""
     first = drawer.draw(CHARTS["cost_time"])
     for path in drawer.folder.glob("*.json"):
         path.write_text('{"spec": ', encoding="utf-8")
@@ -75,7 +75,7 @@ def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) ->
 
 
 def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
-    """The spec cannot close its template; a place without a figure stays."""
+    """A chart's spec cannot close its template element; a place without a figure stays."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
     figures = {"rent_or_buy": CHARTS["rent_or_buy"]}
     page = insert_charts(place.format("rent_or_buy") + place.format("unknown"), figures, drawer)
@@ -88,7 +88,7 @@ def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> No
 
 
 def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
-    """Cells are escaped, numbers right-aligned, and no chart is drawn for it."""
+    """Cells of a chart's table are escaped, numbers are aligned right, and no chart is drawn."""
     drawn = CHARTS["cost_time"]
     place = '<div class="ec-table" data-ec-table="cost_time"></div>'
     page = insert_charts(place, {"cost_time": drawn}, Drawer(tmp_path))
@@ -108,7 +108,7 @@ def _data(spec: dict[str, dict[str, list[dict[str, str]]]]) -> list[dict[str, st
 
 @given(st.floats(1e-7, 1e7), st.floats(1.0, 1e6))
 def test_ticks_are_round_few_and_inside(low: float, factor: float) -> None:
-    """Both kinds of ticks are in the domain, ascending, and few enough."""
+    """There are one to nine ticks, in ascending order, all within the axis."""
     domain = axes.log_domain([low, low * factor])
     for ticks in (axes.log_ticks(domain), axes.time_ticks(domain)):
         assert 1 <= len(ticks) <= 9
@@ -130,7 +130,7 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("variables", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
 def test_colours_stand_out_from_the_paper(variables: dict[str, str]) -> None:
-    """Marks by 3:1 and text by 4.5:1, in both palettes."""
+    """Marks have a contrast of 3:1 to the background and text of 4.5:1, in both palettes."""
     paper = variables["--ec-paper"]
     for name, colour in variables.items():
         if name.startswith("--ec-series"):
@@ -140,7 +140,7 @@ def test_colours_stand_out_from_the_paper(variables: dict[str, str]) -> None:
 
 
 def test_marks_are_those_of_the_pages() -> None:
-    """A chart has one mark for each kind of figure, hollow where the page's character is."""
+    """Each kind of evidence has its own mark, hollow if the character on pages is hollow."""
     assert theme.SHAPES.keys() == SHAPES.keys()
     hollow = {kind for kind, shape in theme.SHAPES.items() if shape.count("M") == 2}
     assert hollow == {kind for kind, character in SHAPES.items() if character in "○▷▽"}
@@ -161,7 +161,7 @@ def test_tooltips_are_readable(form: Form, expression: str) -> None:
 
 
 def test_a_picture_has_its_title_and_its_source() -> None:
-    """The file of a chart has them inside, above and below the drawing, as text."""
+    """The SVG file of a chart contains title and source as text, above and below the drawing."""
     svg = '<svg width="300" height="100" viewBox="0 0 300 100"><g/></svg>'
     picture = theme.standalone_svg(svg, title="a < b " * 20, source="Prices of 2026-11-21")
     assert picture.count("a &lt; b") == 20

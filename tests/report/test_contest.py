@@ -23,7 +23,7 @@ def predicted_fixture(inputs: Inputs) -> Contest:
 
 
 def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> None:
-    """The choice first at 1, then the lowest medians; twenty in all, with the omitted count."""
+    """The choice comes first at 1, then machines by median ratio; twenty are drawn in all."""
     figure = cost_ratios(predicted, identifier="x", job="training")
     assert figure is not None
     rows = figure.data.rows
@@ -36,7 +36,7 @@ def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> Non
 
 
 def test_the_title_is_the_finding(predicted: Contest) -> None:
-    """It names the choice with its odds, and the runner-up with its ratio and range."""
+    """The title names the choice with its odds, and the runner-up with its ratio and range."""
     figure, odds = cost_ratios(predicted, identifier="x", job="training"), predicted.odds
     assert figure is not None
     assert odds is not None
@@ -47,7 +47,7 @@ def test_the_title_is_the_finding(predicted: Contest) -> None:
 
 
 def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:
-    """The factor has its range and odds; the cheapest has none."""
+    """A machine has the range of its cost ratio and its odds; the cheapest machine has neither."""
     best, runner_up = predicted.cheapest, predicted.machines[1]
     workload = next(iter(report.workloads))
     here, itself = (

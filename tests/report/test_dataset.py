@@ -1,4 +1,4 @@
-"""The files of all figures: one table in three forms, described, and usable as documented."""
+"""The files with all figures: one table as CSV, JSON and Parquet, as documented."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 @pytest.fixture(scope="module", name="files")
 def files_fixture(report: Report) -> dict[str, str | bytes]:
-    """All files by address."""
+    """All files of the table by address."""
     return dict(data_files(report.lines))
 
 
@@ -43,7 +43,7 @@ def _read(content: bytes, folder: Path) -> Any:
 
 
 def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: Path) -> None:
-    """Equal columns and rows, with types; empty in CSV is null in Parquet."""
+    """CSV and Parquet have equal columns and rows; an empty cell in CSV is null in Parquet."""
     table = _read(_content(files, "figures.parquet"), tmp_path)
     lines = list(csv.reader(io.StringIO(_content(files, "figures.csv").decode())))
     assert table.columns == lines[0] == [entry.name for entry in ENTRIES]
@@ -59,20 +59,20 @@ def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: 
 
 
 def test_hostile_text_stays_text(files: dict[str, str | bytes], tmp_path: Path) -> None:
-    """Quotes, commas and markup of a spec survive unchanged."""
+    """Quotes, commas and markup in a spec's texts are unchanged in Parquet."""
     table = _read(_content(files, "figures.parquet"), tmp_path)
     assert HOSTILE in {row[0] for row in table.select("machine").fetchall()}
 
 
 def test_the_same_lines_are_the_same_file(report: Report) -> None:
-    """To the byte, so rebuilt sites are equal."""
+    """Equal tables give equal bytes of Parquet."""
     table = dataset_table(report.rows)
     assert as_parquet(table) == as_parquet(table)
     assert as_parquet(Table(table.columns, table.rows[:1])) != as_parquet(table)
 
 
 def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> None:
-    """Names, sizes and hashes are the files'; each column has type and meaning."""
+    """The data package states sizes and hashes of the files, and the meaning of each column."""
     package = json.loads(_content(files, "datapackage.json"))
     for resource in package["resources"]:
         content = _content(files, resource["path"])
@@ -93,7 +93,7 @@ def test_the_committed_dictionary_is_in_step() -> None:
 def test_the_documented_example_redoes_a_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page's code, run on the repository's figures, gives the chart's frontier."""
+    """The code in the how-to page, run on the repository's figures, gives the chart's frontier."""
     report = Report(inputs_of(ROOT))
     workload = next(workload for workload in report.workloads if workload.id == "mnist-cnn")
     rows = report.workloads[workload].rows

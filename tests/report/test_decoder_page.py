@@ -1,4 +1,4 @@
-"""The page of a model with predicted machines: answers, lists and jobs."""
+"""The page of a language model with predicted machines: answers, lists and jobs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def workload_fixture(report: Report) -> Workload:
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture(report: Report, workload: Workload) -> str:
-    """The page's text."""
+    """The text of the model's page."""
     model = report.catalogue.models[workload.id]
     page_of_model = decoder.page(report, about_model(report, workload), model)
     return html.unescape(render(environment(ROOT / "site_templates"), page_of_model))
 
 
 def test_answers_come_first(page: str) -> None:
-    """Serving, fine-tuning and API or self-host, each with its amount, before the chart."""
+    """Self-hosting, API and fine-tuning each have an amount, before charts and lists."""
     answer = page.partition('<div class="ec-answer">')[2].partition("</div>")[0]
     begins = [re.sub("<[^>]*>", "", part)[:9] for part in answer.split("<p>")[1:]]
     assert begins == ["Self-host", "By API, t", "Fine-tune"]
@@ -53,7 +53,7 @@ def test_answers_come_first(page: str) -> None:
 
 
 def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Workload) -> None:
-    """A row for each machine with its software; the cheapest if never idle is the contest's."""
+    """The list has each machine with its precision; the ranked machines have the least costs."""
     listed = page.partition("## Machines")[2].partition("</tbody>")[0]
     answer, contests = report.tokens[workload.id], report.contests_of(workload)
     assert listed.count("<tr") == 1 + len(answer.machines)
@@ -68,7 +68,7 @@ def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Worklo
 
 
 def test_each_method_has_its_machine(page: str) -> None:
-    """LoRA, QLoRA and all weights, with the memory of each part."""
+    """LoRA, QLoRA and training of all weights each have a row, with the memory of each part."""
     tuning = page.partition("## Fine-tuning")[2].partition("## ")[0]
     rows = re.findall("<tr><td>(LoRA|QLoRA|all weights)", tuning)
     assert rows == ["LoRA", "QLoRA", "all weights"]
@@ -76,7 +76,7 @@ def test_each_method_has_its_machine(page: str) -> None:
 
 
 def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> None:
-    """Its file has a time for each machine; the bill of all epochs is the page's cost."""
+    """The calculator has a time for each machine, and its bill equals the cost on the page."""
     assert "calculator.html?model=lora/llama-3.1-8b&examples=10000" in page
     data = data_of(report)
     job, answer = data["lora/llama-3.1-8b"], report.tuned["llama-3.1-8b"]["lora"]
@@ -93,7 +93,7 @@ def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> N
 
 
 def test_every_decoder_has_an_answer(report: Report) -> None:
-    """A machine or an API for each, and a fine-tuning for known forms."""
+    """Every decoder has an answer about tokens, and LoRA wherever fine-tuning has an answer."""
     names = {model.id for model in report.catalogue.models.values() if model.decoder}
     assert set(report.tokens) == names
     assert all("lora" in methods for methods in report.tuned.values())

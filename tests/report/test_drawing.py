@@ -13,7 +13,7 @@ from report_charts import CHARTS
 
 
 def test_what_is_drawn_is_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later build reads the drawings; unused ones are deleted."""
+    """A later build reads the cached drawings and deletes those that it does not use."""
     drawn = [Drawer(tmp_path).draw(CHARTS[name]) for name in list(CHARTS)[:2]]
     monkeypatch.setattr(drawing, "_draw", lambda figure: pytest.fail(figure.id))
     later = Drawer(tmp_path)
@@ -23,14 +23,14 @@ def test_what_is_drawn_is_not_drawn_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_library_is_a_script_of_its_version(tmp_path: Path) -> None:
-    """It has the function that pages call, and stays in the cache."""
+    """The browser's chart library has the function that pages call, and is cached."""
     assert b"vegaEmbed" in Drawer(tmp_path).library()
     (path,) = tmp_path.iterdir()
     assert path.suffix == ".js"
 
 
 def test_a_cache_that_cannot_be_written_is_an_error_with_its_folder(tmp_path: Path) -> None:
-    """A file in the folder's place, for example."""
+    """A cache folder that cannot be written is an error with the folder's name."""
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(CapabilityError, match="file"):
         Drawer(tmp_path / "file/drawings").library()

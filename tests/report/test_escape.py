@@ -24,13 +24,13 @@ def displayed(source: str) -> str:
 
 @given(st.text(min_size=1, max_size=60))
 def test_a_paragraph_shows_exactly_the_text(text: str) -> None:
-    """No text is read as Markdown or HTML, whatever its beginning."""
+    """An escaped text is shown literally, whatever its characters."""
     assert displayed(str(markdown_text(text))) == one_line(text)
 
 
 @given(st.text(alphabet="|`*_[](){}<>#!-+.:=~ ab1\n", min_size=1, max_size=40))
 def test_a_table_cell_shows_exactly_the_text(text: str) -> None:
-    """In HTML, which Markdown skips, and next to prose."""
+    """A cell of an HTML table within Markdown shows the escaped text literally."""
     row = f"<tr><td>x{markdown_text(text)}x</td> <td>end</td></tr>"
     page = markdown.markdown(f"a\n\n<table>\n{row}\n</table>\n\nb", extensions=_EXTENSIONS)
     texts = [html.unescape(cell) for cell in cells(page)]
@@ -38,30 +38,30 @@ def test_a_table_cell_shows_exactly_the_text(text: str) -> None:
 
 
 def one_line_with_ends(text: str) -> str:
-    """As `one_line`, with blanks kept at the ends."""
+    """Make a text one line as `one_line` does, but keep blanks at the ends."""
     return re.sub(r"\s+", " ", text)
 
 
 def test_hostile_text_makes_no_element() -> None:
-    """A script in a heading stays text."""
+    """A script in a heading is shown as text."""
     page = markdown.markdown(f"# {markdown_text(HOSTILE)}", extensions=_EXTENSIONS)
     assert not re.search(r"<(script|img|a|strong|code)", page)
 
 
 @pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200f", "\x00", "\x9b"])
 def test_direction_and_control_characters_are_dropped(character: str) -> None:
-    """No name can be made to look like another."""
+    """Characters that could make a name look like another name are removed."""
     assert one_line(f"a{character}b") == "ab"
 
 
 def test_titles_survive_being_unescaped() -> None:
-    """Material unescapes titles, so active entities are removed."""
+    """A title contains no markup even after Material resolves its entities."""
     title = page_title(f"{HOSTILE} &lt;script&gt;")
     assert not set('<>"&') & set(html.unescape(title))
 
 
 def test_only_web_addresses_become_links() -> None:
-    """Other schemes stay text; text around links is kept."""
+    """Addresses with http and https become links; other schemes stay text."""
     source = "see https://a.example/x_y?q=1&z=2, (http://b.example/c). javascript:hack() data:x"
     page = markdown.markdown(str(with_links(source)))
     links = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
@@ -81,12 +81,12 @@ def test_only_web_addresses_become_links() -> None:
     ],
 )
 def test_a_text_is_part_of_a_files_name(text: str, stem: str) -> None:
-    """Of letters that every file system and address allows."""
+    """File names contain only characters that every file system and address allows."""
     assert file_stem(text) == stem
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    """The digest covers the cut part."""
+    """Long names that differ only in the cut part get different digests."""
     stems = {file_stem("x" * 250 + end) for end in ("", "y", "z")}
     assert len(stems) == 3
     assert max(map(len, stems)) < 120

@@ -15,7 +15,7 @@ _ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 def _with_a_newer_price(report: Report) -> tuple[Report, str]:
-    """The report with a doubled price, on a machine of a hostile name."""
+    """The report with a doubled price, on a machine whose name contains markup."""
     catalogue = report.catalogue
     price = next(entry for entry in catalogue.prices.values() if entry.amount and not entry.assumed)
     newer = price.model_copy(
@@ -36,7 +36,7 @@ def _child(element: ElementTree.Element, name: str) -> str:
 
 
 def test_it_is_atom(report: Report) -> None:
-    """Feed and entries have one id, title and time each; ids are unique and stable."""
+    """Feed and entries each have an id, a title and a time; ids are unique and stable."""
     changed, machine = _with_a_newer_price(report)
     text = feed(changed)
     root = ElementTree.fromstring(text)  # noqa: S314  our own text

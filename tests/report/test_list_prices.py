@@ -1,4 +1,4 @@
-"""The price of an hour."""
+"""The price of an hour of a machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from price_plans import owned
 
 
 def test_an_hour_beyond_all_money_is_unknown() -> None:
-    """Each figure of an accepted plan is in bounds, but their hourly sum is not."""
+    """An hourly price beyond the largest allowed amount is unknown."""
     plan = owned(utilisation="1e-15", years="1e-15")
     assert plan.owned is not None
     dear = plan.owned.model_copy(update={"purchase": Decimal(10**15)})

@@ -12,7 +12,7 @@ from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
 
 
 def machine(name: str, hour: float, most: float) -> Way:
-    """Machines of a price that serve this many requests a second each."""
+    """A machine that costs ``hour`` and serves at most ``most`` requests a second."""
     costs = (hour * math.ceil(float(rate) / most) / float(rate) for rate in RATES)
     return Way(name, tuple(costs))
 
@@ -26,19 +26,19 @@ SMALL, LARGE, DEAR = machine("small", 1, 2), machine("large", 5, 40), machine("d
 
 
 def drawn(*ways: Way) -> Figure:
-    """The chart of some offers."""
+    """The chart of some machines and APIs."""
     figure = cost_by_load(ways, identifier="x", currency="USD", requests="Requests")
     assert figure is not None
     return figure
 
 
 def names(figure: Figure) -> list[str]:
-    """The offers that a chart draws, in order."""
+    """The machines and APIs that a chart draws, in order."""
     return list(dict.fromkeys(figure.data.values_of("way")))
 
 
 def test_only_machines_that_win_somewhere_are_drawn() -> None:
-    """A machine dearer at every load, or nearly tied with a winner, is omitted."""
+    """A machine that is dearer at every load, or nearly equal to a cheaper one, is omitted."""
     twin = machine("twin", 1.01, 2.01)
     assert set(names(drawn(DEAR, SMALL, LARGE, twin))) == {"small", "large"}
 
@@ -50,7 +50,7 @@ def test_apis_of_one_price_are_one_line() -> None:
 
 
 def test_fewer_than_two_ways_are_no_chart() -> None:
-    """One machine, and none."""
+    """There is no chart for a single machine or for none."""
     assert cost_by_load([SMALL], identifier="x", currency="USD", requests="") is None
     assert cost_by_load([], identifier="x", currency="USD", requests="") is None
 
@@ -72,12 +72,12 @@ def test_fewer_than_two_ways_are_no_chart() -> None:
     ids=["api", "once", "machines", "both"],
 )
 def test_the_title_says_what_costs_least(ways: tuple[Way, ...], title: str) -> None:
-    """At low and at full load, with the break-even load."""
+    """The title names the cheapest at low and high load, with the break-even rate."""
     assert finding(ways) == title
 
 
 def test_names_have_room() -> None:
-    """Labels do not overlap, in the order of the lines' right ends."""
+    """Labels have the order of costs at the highest load and do not overlap."""
     figure = drawn(SMALL, LARGE, *(api(name, 2.0**at) for at, name in enumerate("abc")))
     rows = [row for row in figure.data.rows if row.label_cost is not None]
     ranked = sorted(rows, key=lambda row: row.cost)

@@ -28,7 +28,7 @@ def site_fixture(inputs: Inputs) -> Site:
 
 
 def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -> None:
-    """Also those without any figure."""
+    """Every spec of a model, a machine or a source has a page, even without figures."""
     catalogue = inputs.catalogue
     sources = {source.page for source in catalogue.published.values()}
     for folder, specs in (
@@ -42,7 +42,7 @@ def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -
 
 
 def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
-    """Each measured training row and answer, but no published one."""
+    """Measured trainings without a ratio to PyTorch say so; published trainings do not."""
     section = site.pages["models/net.md"].split("training time with")[1].split("</table>")[0]
     measured = [line for line in section.splitlines() if ">result file</a>" in line]
     published = [line for line in section.splitlines() if '"site:sources/' in line]
@@ -58,7 +58,7 @@ def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
     ids=["slower", "faster"],
 )
 def test_a_slower_step_is_told_with_its_ratio(tmp_path: Path, ratio: str, text: str | None) -> None:
-    """Costs with a ratio above one have a warning; a ratio below has none."""
+    """Training costs have a caution only if our step is slower than PyTorch's."""
     project = write_project(tmp_path)
     batches = ", ".join(f'"{size}": {{"2": {{"eager": {ratio}}}}}' for size in (32, 128))
     (project / "docs/data/step-ratio.json").write_text(
@@ -88,7 +88,7 @@ def test_a_faster_runtime_is_named_with_its_ratio(tmp_path: Path) -> None:
 
 
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
-    """The page of prices has both dates of the plan."""
+    """The page of prices lists the superseded price of a plan with its date and source."""
     page = site.pages["prices.md"]
     assert page.count("superseded</small>") == 1
     assert "2016-11-01" in page
@@ -97,7 +97,7 @@ def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
 
 
 def test_old_prices_say_what_renews_them(site: Site) -> None:
-    """The page of prices names those older than 60 days by their source, in one fold."""
+    """The page lists prices older than 60 days by source, with how to renew them."""
     fold = site.pages["prices.md"].partition("Older than 60 days")[2].partition("</details>")[0]
     assert "example.org/prices" in fold
     assert "a spec with a newer source, by hand" in fold
@@ -113,7 +113,7 @@ def test_changed_prices_are_listed_where_the_first_page_links_them(site: Site) -
 
 
 def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
-    """Every chart's data is also available otherwise."""
+    """Every chart has a table, a description, and its data as CSV and JSON."""
     pages = "\n".join(site.pages.values())
     assert site.figures
     for identifier, figure in site.figures.items():
@@ -125,7 +125,7 @@ def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
 
 
 def test_tables_are_whole(site: Site) -> None:
-    """Each row has a cell for each head; no part of a table was escaped."""
+    """Each row of a table has as many cells as the header, and no cell's tag was escaped."""
     tables = [table for page in site.pages.values() for table in _TABLE.findall(page)]
     assert len(tables) > 30
     for table in tables:
@@ -135,7 +135,7 @@ def test_tables_are_whole(site: Site) -> None:
 
 
 def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: Inputs) -> None:
-    """The error names the template."""
+    """An unknown name in a template is an error that names the template."""
     for path in (REPOSITORY / "site_templates").rglob("*.jinja"):
         target = tmp_path / path.relative_to(REPOSITORY / "site_templates")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: 
 
 
 def test_the_navigation_holds_every_page_once(site: Site) -> None:
-    """Generated pages, the tutorial, pages of no kind, and the others, each overview first."""
+    """Every generated and hand-written page is in the navigation once, in the agreed order."""
     written = [
         "cuda.md",
         "decisions/0001-x.md",
@@ -174,7 +174,7 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
 
 
 def test_pages_below_more_show_the_list_of_their_section(site: Site) -> None:
-    """Pages of the leading tabs are as wide as the window."""
+    """Pages of the main sections hide the list of pages at the side; all others show it."""
     leading = {"Home", "Models", "Machines", "Prices", "Calculator"}
     for section in site.sections:
         for uri in section.pages:
@@ -193,7 +193,7 @@ def _pages(entries: object) -> Iterator[str]:
 
 
 def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
-    """Another machine and too few samples; a sound figure has neither."""
+    """A doubtful result has its doubts in its row; a sound result has none."""
     doubtful = make_result().model_copy(update={"contradictions": ("8 GPUs, not 1",)})
     calm = make_result(batch_size=128, samples=(0.030, 0.031) * 20)
     rounds = add_round(add_round(None, calm.measurement, 0.1), calm.measurement, 0.1)
@@ -223,7 +223,7 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
 
 
 def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:
-    """A million inferences are billed as a share of hours; a sole machine has no odds."""
+    """Only the training's cost mentions whole hours; a million inferences cost a share of hours."""
     project = write_project(tmp_path)
     price = project / "specs/prices/assumed-local.toml"
     rented = 'plan = "on-demand"\nbilling = "whole-hour"\namount = 0.01\n'
@@ -237,7 +237,7 @@ def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:
 
 
 def test_names_of_files_are_bounded(tmp_path: Path) -> None:
-    """For the longest provider and GPU names, and names without a letter."""
+    """File names stay below 250 characters for the longest names of providers and GPUs."""
     gpus = (Gpu(name="G" * 5000, memory_bytes=None, driver=None),)
     result = make_result()
     trial = result.trial.model_copy(update={"provider": "cuda"})
@@ -259,7 +259,7 @@ def test_names_of_files_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
-    """Virtualisation, limits, and the measuring revision."""
+    """A machine's page describes a host's virtual machine, limits and epochcost's revision."""
     result = make_result()
     environment = result.environment.model_copy(
         update={
@@ -285,7 +285,7 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
 
 
 def test_the_first_page_answers_a_known_model(site: Site) -> None:
-    """Three answers at list prices, equal ones on one card, one chart, and all models."""
+    """The home page has cards for three answers, equal answers on one card, and one chart."""
     page = html.unescape(site.pages["index.md"])
     cards = re.findall(r'<h2 data-ec="title">([^<]+)', page)
     assert cards == ["Cheapest and best trade-off", "Fastest"]
@@ -296,7 +296,7 @@ def test_the_first_page_answers_a_known_model(site: Site) -> None:
 
 
 def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
-    """Another choice shows the contest of that model's page; equal answers share a card."""
+    """The home page's script has the answers of every model and job, as on the model's page."""
     script = site.files[home.URI]
     assert isinstance(script, str)
     entries = json.loads(script.removeprefix("window.epochcostHome=").removesuffix(";\n"))
@@ -316,7 +316,7 @@ def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
 
 
 def test_an_embedding_model_begins_with_embedding(tmp_path: Path) -> None:
-    """Its machines for embedding come first, and home opens on this job."""
+    """An embedding model's page begins with machines for embedding, and so does home."""
     folder = write_project(tmp_path, [make_result(), make_result(mode="inference")])
     spec = folder / "specs/models/net.toml"
     text = re.sub(

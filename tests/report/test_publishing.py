@@ -23,7 +23,7 @@ _DOCS = Path("/docs")
 
 @pytest.fixture(name="rule")
 def rule_fixture() -> DocsFiles:
-    """One linked folder, one named style sheet, one read result."""
+    """The rule for a docs folder with a linked folder, a named style sheet and a read result."""
     return DocsFiles(
         links=frozenset({_DOCS / "linked"}),
         named={_DOCS / "own.css"},
@@ -36,7 +36,7 @@ def rule_fixture() -> DocsFiles:
     "name", ["a.md", "a/b.PNG", "schemas/a.json", "own.css", "data/results/a/1.json"]
 )
 def test_what_belongs(rule: DocsFiles, name: str) -> None:
-    """Pages, pictures, data, named files, and read results."""
+    """Pages, pictures, data, named files and read results are published."""
     assert rule.refusal(_DOCS / name) is None
 
 
@@ -55,7 +55,7 @@ def test_what_belongs(rule: DocsFiles, name: str) -> None:
     ],
 )
 def test_what_does_not(rule: DocsFiles, name: str, message: str) -> None:
-    """Other kinds, unread files among the results, and all behind a link."""
+    """Other kinds of files, unread files among results, and files behind links are refused."""
     refusal = rule.refusal(_DOCS / name)
     assert refusal is not None
     assert message in refusal
@@ -65,7 +65,7 @@ _CODE = "window.a = 1 < 2"
 
 
 def test_only_inline_scripts_that_run_have_a_hash() -> None:
-    """Files are allowed by their place; data is not run."""
+    """Hashes cover inline scripts, not scripts in files or data that does not run."""
     page = (
         '<script src="a.js"></script><script type="application/json">{}</script>'
         f"<script>{_CODE}</script><script id='x'>{_CODE}</script>"
@@ -75,7 +75,7 @@ def test_only_inline_scripts_that_run_have_a_hash() -> None:
 
 
 def test_all_pages_get_one_policy(tmp_path: Path) -> None:
-    """Each page lists the scripts of all pages in one order; a page without a policy stays."""
+    """Each page gets the hashes of all pages' scripts; a page without a policy is unchanged."""
     for name in ("a.html", "deep/b.html"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -90,7 +90,7 @@ def test_all_pages_get_one_policy(tmp_path: Path) -> None:
 
 
 def test_a_new_site_takes_the_place_of_the_former(tmp_path: Path) -> None:
-    """With the former folder's mode; nothing remains next to it."""
+    """The new site replaces the earlier one and keeps the folder's mode."""
     place = tmp_path / "site"
     place.mkdir(mode=0o750)
     (place / "former.html").touch()
@@ -106,7 +106,7 @@ def test_a_new_site_takes_the_place_of_the_former(tmp_path: Path) -> None:
 
 
 def test_two_builds_at_once_both_end(tmp_path: Path) -> None:
-    """Neither removes the other's folder; the last one's site stays."""
+    """Of two builds at once, neither removes the folder of the other; the last site stays."""
     folders = [SiteFolder(tmp_path / "site") for _ in range(2)]
     for number, folder in enumerate(folders):
         folder.new.mkdir()
@@ -118,7 +118,7 @@ def test_two_builds_at_once_both_end(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_build_left_is_removed(tmp_path: Path) -> None:
-    """No process locks it any more."""
+    """The next build removes a building folder that no process locks."""
     remains = tmp_path / ".site.building-dead"
     (remains / "new").mkdir(parents=True)
     SiteFolder(tmp_path / "site").close()

@@ -1,4 +1,4 @@
-"""Contests: machines that can win a job, and the winners."""
+"""Rankings of machines for a job, and their three answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PRICE = Price.model_validate(
 
 
 def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) -> Contender:
-    """A machine with a cost interval of a fifth."""
+    """A machine whose cost has an interval of ± 20 %."""
     cost = Decimal(dollars)
     estimate = Estimate(cost * 4 / 5, cost, cost * 6 / 5, "USD", "p", assumed=False)
     return Contender(
@@ -34,7 +34,7 @@ def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) ->
 
 
 def test_three_machines_win_in_three_ways() -> None:
-    """The least money, the least time, and the least product of both; the others lose."""
+    """The answers have the least cost, the least time, and the least product of both."""
     slow, middle, quick = contender("a", 100, 1), contender("b", 10, 3), contender("c", 5, 50)
     beaten = contender("d", 20, 4)
     job = Contest("full", (slow, middle, beaten, quick))
@@ -43,14 +43,14 @@ def test_three_machines_win_in_three_ways() -> None:
 
 
 def test_who_cannot_win_leads_only_alone() -> None:
-    """An assumed price wins only if all machines have such a reservation."""
+    """A machine at an assumed price is the cheapest only if no other machine has a list price."""
     sold, assumed = contender("a", 10, 9), contender("b", 1, 1, answers=False)
     assert Contest("full", (sold, assumed)).cheapest is sold
     assert Contest("full", (assumed,)).cheapest is assumed
 
 
 def test_an_axis_holds_its_means_and_cuts_what_reaches_beyond() -> None:
-    """Means are inside; wide intervals are cut at the edges."""
+    """Mean values lie inside the axis; values beyond it are placed at its ends."""
     axis = LogAxis.over([Time.exact(Decimal(10)), Time.exact(Decimal(1000))])
     assert 0 < float(axis.percent(Decimal(10))) < 50 < float(axis.percent(Decimal(1000))) < 100
     assert (axis.percent(Decimal("1e-9")), axis.percent(Decimal("1e9"))) == ("0.0", "100.0")

@@ -1,4 +1,4 @@
-"""The page "Rent or buy": answers, the break-even in chart and data, and missing prices."""
+"""The page "Rent or buy": answers, and the break-even point in the chart and its data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _text(page: Page) -> str:
 
 
 def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
-    """100 / (0.8 - 0.2) and 100 / (2.2 - 0.2) hours, without the superseded price of 2016."""
+    """Buying is cheaper above 167 and above 50 hours a month; a superseded price is left out."""
     text = _text(page)
     assert text.count("above 167 hours a month") == 2  # in the table and as the chart's finding
     assert text.count("above 50 hours a month") == 1
@@ -56,7 +56,7 @@ def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
 
 
 def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
-    """At 50 hours both cost 110 dollars."""
+    """At 50 hours a month, buying and renting both cost 110 dollars."""
     figure = page.figures["mine"]
     assert figure is not None
     kinds = {point.price_plan: point.machine for point in figure.data.rows}

@@ -1,4 +1,4 @@
-"""Shared charts: as files and in a frame."""
+"""Charts to share: as SVG files and as pages to embed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: Site) -> None:
-    """Each SVG has plain colours instead of variables, which viewers draw black."""
+    """Each SVG file has fixed colours and a background, since viewers do not know variables."""
     for name in site.figures:
         svg = drawn[f"data/figures/{name}.svg"].decode()
         assert "var(" not in svg
@@ -41,7 +41,7 @@ def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: 
 
 
 def test_each_chart_has_a_page_to_embed(drawn: dict[str, bytes], site: Site) -> None:
-    """The drawn chart with a link back; hostile text is text."""
+    """Each chart has a page to embed with a link back, without scripts or foreign addresses."""
     for name in site.figures:
         page = drawn[f"embed/{name}.html"].decode()
         assert '<div class="ec-static"' in page

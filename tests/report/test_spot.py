@@ -69,7 +69,7 @@ def _played(report: Report) -> Replayed:
 
 
 def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
-    """Of the 4.4 cents on demand, by the policy with the least mean in the replay."""
+    """The page states the share of the on-demand cost that the best policy saves."""
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
     played = _played(report)
     on_demand = played.job.on_demand_cost
@@ -87,7 +87,7 @@ def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
 
 
 def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
-    """The page names the folder, and plans have their table."""
+    """Without a declared trace, the page names the folder for one."""
     (page,) = spot.pages(Report(inputs_of(write_project(tmp_path))))
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
     assert "No trace of spot machines is declared." in text

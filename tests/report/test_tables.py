@@ -1,4 +1,4 @@
-"""Tables as files: complete, safe in spreadsheets, unknown never zero."""
+"""Tables as files: complete, safe in spreadsheets, with empty cells for unknown values."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_csv_keeps_exact_amounts_and_empty_unknowns() -> None:
 )
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1"])
 def test_no_cell_is_a_formula(before: str, text: str) -> None:
-    """Even behind blanks or invisible characters that a spreadsheet may skip."""
+    """A text that a spreadsheet would run as a formula gets an apostrophe, also after blanks."""
     table = Table(TABLE.columns[:1], ((before + text,),))
     # Compared as raw text: a CSV reader would change some line ends.
     assert as_csv(table).partition("\n")[2].lstrip('"').startswith("'" + before[:1])
 
 
 def test_json_says_what_columns_mean() -> None:
-    """Numbers are numbers, unknown is null; the layout is that of the standard library."""
+    """JSON has the titles of columns, numbers as numbers, and null for unknown values."""
     document = json.loads(as_json(TABLE))
     assert len(as_json(TABLE).splitlines()) == 3 + len(document["rows"])
     assert json.loads(as_json(replace(TABLE, rows=())))["rows"] == []

@@ -1,4 +1,4 @@
-"""Filters of templates in forms that no page shows."""
+"""Filters and macros of templates, in cases that no page of the tests shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from report_project import REPOSITORY
     ],
 )
 def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 61 days before the build on; the environment may set the build's date."""
+    """A price's age is shown from 61 days on, counted to the build's date."""
     built = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(built.timestamp())))
     assert price_date(dt.date.fromisoformat(day)).endswith(age)
@@ -39,7 +39,7 @@ def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.Monke
     ],
 )
 def test_a_doubted_price_is_explained(confirmed: str, above: str, sentences: list[str]) -> None:
-    """Once on a page, if a confirmed price is named below the first doubt."""
+    """A doubt is explained once on a page, with a confirmed price if there is one."""
     imported = '{% import "partials/macros.md.jinja" as m with context %}'
     template = environment(REPOSITORY / "site_templates").from_string(
         f"{imported}{{{{ m.unconfirmed(price, confirmed, above) }}}}"

@@ -1,4 +1,4 @@
-"""Colours of series are distinguishable for all kinds of vision, and machines keep theirs."""
+"""Colours of series can be told apart with all kinds of colour vision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PALETTES = {
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("name", _PALETTES)
 def test_series_differ_for_every_vision(name: str, vision: str) -> None:
-    """Any two colours, and each and its background, differ enough."""
+    """Any two colours differ enough, and so does each colour from the background."""
     series, paper = _PALETTES[name]
     for first, second in combinations(series, 2):
         distance = difference(seen(first, VISIONS[vision]), seen(second, VISIONS[vision]))
@@ -44,12 +44,12 @@ def test_series_differ_for_every_vision(name: str, vision: str) -> None:
 def test_the_difference_is_that_of_the_published_pairs(
     first: Triple, second: Triple, distance: float
 ) -> None:
-    """The metric reproduces pairs of Sharma, Wu and Dalal's table."""
+    """The colour metric reproduces published values of Sharma, Wu and Dalal."""
     assert difference(first, second) == pytest.approx(distance, abs=1e-4)
 
 
 def test_the_simulation_confuses_what_people_confuse() -> None:
-    """An orange and a green of equal lightness are close without red or green cones."""
+    """Without red or green cones, an orange and a green of equal lightness look similar."""
     orange, green = "#c04f00", "#5f7f00"
     usual = difference(seen(orange, NORMAL), seen(green, NORMAL))
     for vision in ("protan", "deutan"):

@@ -1,4 +1,4 @@
-"""The page on trust: the stored figures, or the command that computes them."""
+"""The page on errors of predictions: the stored errors, or how to compute them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from report_project import HOSTILE, REPOSITORY, cells
 
 @pytest.fixture(scope="module", name="trust")
 def trust_fixture() -> Trust:
-    """The committed figures, with a name that would be harmful as markup."""
+    """The committed errors of predictions, with markup in the name of a group."""
     trust = read_trust(REPOSITORY / "docs")
     assert trust is not None
     first, *further = trust.groups["source"]
@@ -27,12 +27,12 @@ def trust_fixture() -> Trust:
 
 @pytest.fixture(scope="module", name="site")
 def site_fixture(inputs: Inputs) -> Site:
-    """The site of the project with these figures."""
+    """The site of the project with these errors."""
     return build(replace(inputs, docs=REPOSITORY / "docs"), REPOSITORY / "site_templates")
 
 
 def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
-    """Each group has a row with its errors, and the first sentence the headline."""
+    """The page has a row for each group of errors, and the headline in its first sentence."""
     page = site.pages[URI]
     rows = {row[0]: row for line in page.splitlines() if (row := cells(unescape(line)))}
     for groups in trust.groups.values():
@@ -48,7 +48,7 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
 
 
 def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:
-    """No figure is shown."""
+    """Without the file of errors, the page shows no table and names the command."""
     assert Report(inputs).trust is None
     page = build(inputs, REPOSITORY / "site_templates").pages[URI]
     assert "epochcost trust" in page
