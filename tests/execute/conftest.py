@@ -1,4 +1,4 @@
-"""Projects that a test declares."""
+"""A fixture for tests that declare their own project."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from declared_model import Declare, declared
 
 @pytest.fixture(name="declare")
 def declare_fixture(tmp_path: Path) -> Declare:
-    """Write a project with a graph and a part of a spec; see ``declared``."""
+    """Write a project with a graph and model settings; see ``declared``."""
     return lambda graph, spec: declared(tmp_path / "project", graph, spec)

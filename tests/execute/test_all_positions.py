@@ -1,4 +1,4 @@
-"""A decoder that scores all positions learns the next token, whatever form its weights have."""
+"""A decoder with logits at all positions learns the next token, in every weight format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = {"batch_size": 2, "sequence_length": LENGTH, "total_sequence_length": LE
 
 
 def _losses(graph: onnx.ModelProto, steps: int = 12, **options: object) -> list[float]:
-    """Losses of next tokens over steps of Adam; the last position has none to predict."""
+    """Loss at each step of Adam; the last position has no next token to predict."""
     names = {dim.dim_param for v in graph.graph.input for dim in v.type.tensor_type.shape.dim}
     sizes = {**SIZES, "past_sequence_length": 0, "kv_cache_dim": 16}
     dimensions = {name: size for name, size in sizes.items() if name in names}
@@ -57,7 +57,7 @@ def _losses(graph: onnx.ModelProto, steps: int = 12, **options: object) -> list[
 
 @pytest.mark.parametrize("rotary", [True, False])
 def test_all_weights_learn(rotary: bool) -> None:
-    """Decoders as SmolLM2 and as GPT-2, from their weightless files."""
+    """Decoders with rotary and with learnt positions, from files without weights."""
     whole = with_all_positions(tiny_decoder(rotary=rotary), "logits", "input_ids")
     losses = _losses(whole)
     assert losses[-1] < losses[0] / 2
@@ -65,14 +65,14 @@ def test_all_weights_learn(rotary: bool) -> None:
 
 @pytest.mark.parametrize("four_bits", [False, True])
 def test_adapters_learn_beside_stored_weights(four_bits: bool) -> None:
-    """Files as onnxruntime-genai's builder writes them, in fp32 and in four bits."""
+    """Adapters learn on files of onnxruntime-genai's builder, in fp32 and in 4 bits."""
     adapted = with_adapters(built_decoder(four_bits=four_bits), 4, 16, ["layers.*"])
     losses = _losses(adapted, wrt=ADAPTERS)
     assert losses[-1] < losses[0] - 0.5
 
 
 def test_a_cache_with_a_past_is_refused() -> None:
-    """The message says which dimension to bind."""
+    """The message says that the length of the past must be bound to 0."""
     whole = with_all_positions(tiny_decoder(), "logits", "input_ids")
     sizes = {**SIZES, "past_sequence_length": 4, "total_sequence_length": LENGTH + 4}
     with pytest.raises(ModelError, match=r"past keys and values .* bind their length to 0"):

@@ -1,4 +1,4 @@
-"""Trials become jobs: the files for a worker fit each other."""
+"""A trial becomes a job whose files fit each other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project_fixture(tmp_path: Path) -> Path:
 
 
 def build(project: Path, mode: Mode) -> Job:
-    """The job of the project's first trial of a mode."""
+    """The job of the project's first trial in ``mode``."""
     catalogue = load_catalogue(project)
     planned = plan_run(catalogue, RunRequest(providers=("cpu",)))
     trial = next(trial for trial in planned.trials if trial.mode == mode)
@@ -37,7 +37,7 @@ def build(project: Path, mode: Mode) -> Job:
 
 
 def graph_inputs(path: Path) -> dict[str, list[int]]:
-    """The shapes of a file's inputs."""
+    """The shapes of the inputs of an ONNX file, by name."""
     graph = onnx.load(path).graph
     return {
         value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
@@ -46,7 +46,7 @@ def graph_inputs(path: Path) -> dict[str, list[int]]:
 
 
 def test_a_training_job_feeds_every_input_of_its_step(project: Path) -> None:
-    """Data, labels, learning rate and carried values are all of the graph's inputs."""
+    """The step's inputs are data, labels, the learning rate and carried values."""
     job = build(project, "training")
     inputs = graph_inputs(job.graph)
     batches = np.load(job.batches)
@@ -62,7 +62,7 @@ def test_a_training_job_feeds_every_input_of_its_step(project: Path) -> None:
 
 
 def test_held_out_batches_fit_the_evaluation_graph(project: Path) -> None:
-    """The evaluation graph is fed by held-out batches and trained parameters alone."""
+    """The evaluation graph takes held-out batches and trained parameters, and nothing else."""
     job = build(project, "training")
     assert job.evaluation is not None
     inputs = graph_inputs(job.evaluation.graph)
@@ -75,7 +75,7 @@ def test_held_out_batches_fit_the_evaluation_graph(project: Path) -> None:
 
 
 def test_an_inference_job_has_no_labels(project: Path) -> None:
-    """Serving feeds the inputs and reads the outputs; nothing is carried or evaluated."""
+    """Inference feeds inputs and reads outputs; it has no carried values and no evaluation."""
     job = build(project, "inference")
     assert list(np.load(job.batches)) == ["x"]
     assert job.outputs == ("logits",)
@@ -84,7 +84,7 @@ def test_an_inference_job_has_no_labels(project: Path) -> None:
 
 
 def test_the_same_trial_is_the_same_work(project: Path, tmp_path: Path) -> None:
-    """Building twice gives the same bytes: the data come from the trial's seed."""
+    """Building a trial twice gives the same bytes, because its seed draws the data."""
     first = build(project, "training")
     bytes_before = [path.read_bytes() for path in (first.graph, first.batches)]
     for path in (tmp_path / "job").iterdir():
@@ -94,7 +94,7 @@ def test_the_same_trial_is_the_same_work(project: Path, tmp_path: Path) -> None:
 
 
 def test_weights_in_the_file_are_where_training_starts(project: Path) -> None:
-    """An ordinary ONNX file keeps its weights: they are handed over, whatever their names."""
+    """Weights stored in an ONNX file are the first values of the training, whatever their names."""
     model = linear_model()
     weights = {"file": np.ones((3, 16), np.float32), "b": np.zeros(3, np.float32)}
     model.graph.node[0].input[1] = "file"
@@ -112,7 +112,7 @@ def test_weights_in_the_file_are_where_training_starts(project: Path) -> None:
 
 
 def test_one_thread_of_blas_draws_the_data(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other CPU is left to the worker that starts; later arithmetic has all threads again."""
+    """BLAS has one thread while the job is built, and all its threads again afterwards."""
     before, seen = _blas_threads(), []
 
     def noted(graph: onnx.ModelProto, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Files as onnxruntime-genai's model builder writes them, really planned and timed as they are."""
+"""Decoder files in the layout of onnxruntime-genai's model builder are planned and timed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def planned(catalogue: Catalogue) -> Plan:
 
 
 def trial_of(catalogue: Catalogue, name: str, precision: str, phase: str) -> Trial:
-    """The first such trial."""
+    """The first planned trial of this model, precision and phase."""
     return next(
         one
         for one in planned(catalogue).trials
@@ -76,7 +76,7 @@ def trial_of(catalogue: Catalogue, name: str, precision: str, phase: str) -> Tri
 
 
 def test_a_file_is_measured_in_what_it_stores(catalogue: Catalogue) -> None:
-    """Neither fp32 weights under the name of int4 nor the other way round; the reason is said."""
+    """A file's stored weights fix its precision; the plan says why others are left out."""
     plan = planned(catalogue)
     found = {name: {t.precision for t in plan.trials if t.model == name} for name in FILES}
     assert found == {
@@ -98,7 +98,7 @@ def test_a_file_is_measured_in_what_it_stores(catalogue: Catalogue) -> None:
 def test_a_phase_is_timed(
     catalogue: Catalogue, tmp_path: Path, name: str, precision: str, phase: str
 ) -> None:
-    """Over the cache in place; of codes the scores are near those of the numbers they stand for."""
+    """The cache is updated in place. Logits of 4-bit weights are near those of fp32."""
     trial, model = trial_of(catalogue, name, precision, phase), catalogue.model(name)
     job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
     measured = measure(job, tmp_path, lambda _: None)
@@ -110,7 +110,7 @@ def test_a_phase_is_timed(
 
 
 def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) -> None:
-    """Weights of 4 bits never stand under another precision, behind an engine neither."""
+    """A trial in fp32 or fp16 refuses weights of 4 bits, in steps and behind an engine."""
     trial, model = trial_of(catalogue, "codes", "int4", "prefill"), catalogue.model("codes")
     for precision in ("fp32", "fp16"):
         plain = trial.model_copy(update={"precision": precision})
@@ -121,7 +121,7 @@ def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) ->
 
 
 def test_parameters_are_those_of_the_weights(catalogue: Catalogue) -> None:
-    """Neither tables of angles nor scales count, and a code is a number."""
+    """Rotary tables and scales are not parameters; each 4-bit code is one parameter."""
     counts = {
         name: parameter_count(load_model(catalogue.graph_path(catalogue.model(name))))
         for name in ("stored", "codes", "drawn")

@@ -1,4 +1,4 @@
-"""Files at hand taken in: from what others publish, through the checks, to examples."""
+"""Data files are imported or fetched, checked against the spec, and read as examples."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ KNOWN = FILE.model_copy(update={"sha256": hashlib.sha256(ROWS).hexdigest(), "siz
 
 
 def idx(values: NDArray[np.uint8]) -> bytes:
-    """MNIST's format, packed."""
+    """``values`` as a gzipped file in MNIST's format."""
     sizes = b"".join(size.to_bytes(4) for size in values.shape)
     return gzip.compress(bytes([0, 0, 8, values.ndim]) + sizes + values.tobytes())
 
 
 def imported(dataset: Dataset, source: Path, folder: Path) -> list[PlacedFile]:
-    """Import, and leave nothing but whole files."""
+    """Import the files of ``source``, and check that no partial file remains."""
     held = import_files(dataset, source, folder)
     assert list(folder.rglob("*.partial")) == []
     return list(held)
@@ -59,7 +59,7 @@ def test_idx_files_become_examples(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) -> None:
-    """Another length, another hash, and what cannot be read where no hash is known."""
+    """A wrong length, a wrong hash, and an unreadable file whose spec has no hash."""
     source, folder = tmp_path / "x.csv", tmp_path / "data"
     source.write_bytes(ROWS)
     imported(dataset_of(KNOWN), source, folder)
@@ -75,7 +75,7 @@ def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) 
 
 
 def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
-    """A file, a folder without any, and a path where nothing is; none makes a folder."""
+    """The message lists the expected names, for a file, a folder and a path without a file."""
     dataset, data = dataset_of(KNOWN), tmp_path / "data"
     (tmp_path / "y.csv").write_bytes(ROWS)
     for path, words in (
@@ -90,18 +90,18 @@ def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
 
 @pytest.fixture(name="publisher")
 def publisher_fixture() -> Iterator[Publisher]:
-    """A server of this machine that offers one file."""
+    """A local server that offers one file."""
     with published({"/x.csv": ROWS}) as publisher:
         yield publisher
 
 
 def fetched(folder: Path, *files: DataFile) -> list[PlacedFile]:
-    """All files of a data set, fetched."""
+    """Fetch the files of a data set into ``folder``."""
     return list(fetch_files(dataset_of(*files), folder, lambda _: None))
 
 
 def test_a_file_is_fetched_once(publisher: Publisher, tmp_path: Path) -> None:
-    """Its address is announced; a file that is there and sound is not asked for again."""
+    """The command prints the file's address; a sound file in place is not requested again."""
     lines: list[str] = []
     (file,) = fetch_files(dataset_of(publisher.file()), tmp_path, lines.append)
     assert (file.path.read_bytes(), file.origin) == (ROWS, "fetched")
@@ -135,7 +135,7 @@ def test_a_damaged_file_in_place_is_fetched_anew(publisher: Publisher, tmp_path:
 def test_nothing_is_kept_of_another_file(
     publisher: Publisher, tmp_path: Path, changed: dict[str, Any], words: str
 ) -> None:
-    """A wrong hash or length, a file that cannot be read, and one without an address."""
+    """A wrong hash, a wrong length, an unreadable file and a spec without an address."""
     if changed.get("address"):
         publisher.offers["/text"] = b"no numbers"
         changed = {**changed, "address": f"{publisher.address}/text"}
@@ -145,7 +145,7 @@ def test_nothing_is_kept_of_another_file(
 
 
 def test_a_download_that_fails_leaves_nothing(publisher: Publisher, tmp_path: Path) -> None:
-    """A connection that breaks, a file that is not there, and a server that is gone."""
+    """The connection breaks, the file is missing, or the server is down."""
     publisher.drop_after = 5
     for file in (
         publisher.file(),

@@ -1,4 +1,4 @@
-"""Each declaration of a spec runs: built, fed and trained for some steps, the loss falls."""
+"""Each training setting of a spec is built and trained for some steps, and the loss falls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 
 
 def test_a_language_model_with_carried_state_learns(declare: Declare) -> None:
-    """Tokens in, a class at each position out, a state from step to step, a clipped gradient."""
+    """Tokens in, a class at each position, a carried state, a clipped gradient."""
     settings = (
         'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = { classes = 40 }\n'
         f"weight = 12\nclip_norm = 5\n{ADAM}"
@@ -38,7 +38,7 @@ def test_a_language_model_with_carried_state_learns(declare: Declare) -> None:
 
 
 def test_a_masked_language_model_learns(declare: Declare) -> None:
-    """Positions that are not asked for are marked, and the loss passes over them."""
+    """Ignored positions have the label -100, and the loss skips them."""
     settings = (
         'loss = "softmax_cross_entropy"\noutput = "logits"\n'
         f"target = {{ classes = 40, ignored_share = 0.8 }}\n{ADAM}"
@@ -70,7 +70,7 @@ def test_a_masked_language_model_learns(declare: Declare) -> None:
 def test_smoothed_labels_are_learnt_from_the_states_declared(
     declare: Declare, optimizer: str, first: dict[str, float]
 ) -> None:
-    """Accumulators start where they should, momentum moves, and the rate decays meanwhile."""
+    """Optimizer states start at the declared values while the learning rate decays."""
     settings = (
         'loss = "softmax_cross_entropy"\noutput = "logits"\n'
         f"target = {{ classes = 40, label_smoothing = 0.1 }}\noptimizer = {optimizer}\n"
@@ -85,7 +85,7 @@ def test_smoothed_labels_are_learnt_from_the_states_declared(
 
 
 def test_a_served_language_model_carries_its_state(declare: Declare) -> None:
-    """Inference hands the state on too, and serves what is not state."""
+    """Inference carries the state from step to step and outputs only the logits."""
     settings = (
         f'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = {{ classes = 40 }}\n{ADAM}'
     )
@@ -112,7 +112,7 @@ weight = 0.5
 
 @pytest.mark.parametrize("loss", ["mse", "l1", "huber"])
 def test_a_model_of_two_losses_learns(declare: Declare, loss: str) -> None:
-    """Classes and numbers have a target each, and training lowers their weighted sum."""
+    """A class target and a number target have a loss each; training lowers the weighted sum."""
     settings = (
         f'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = {{ classes = 5 }}\n{ADAM}'
     )
@@ -128,7 +128,7 @@ def test_a_model_of_two_losses_learns(declare: Declare, loss: str) -> None:
 
 
 def test_a_schedule_is_a_series_of_rates(declare: Declare) -> None:
-    """A thousand examples in batches of 16 are 62 steps an epoch: step 62 has a tenth."""
+    """1,000 examples in batches of 16 give 62 steps an epoch; from step 62 the rate is a tenth."""
     extra = 'schedule = { name = "step", epochs = [1], factors = [0.1], warm_up_steps = 2 }'
     job = declare(TWO_HEADS, plain(extra)).job()
     assert job.scalars == {}

@@ -1,4 +1,4 @@
-"""A declaration that contradicts the graph is refused in one line."""
+"""A training setting that contradicts the graph is refused in one line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from epochcost.errors import ModelError
 def test_a_pattern_without_a_match_is_one_line(
     declare: Declare, extra: str, optimizer: str, words: str
 ) -> None:
-    """The nearest parameter is named."""
+    """The message names a similar parameter or lists the choices."""
     with pytest.raises(ModelError, match=words) as caught:
         declare(TWO_HEADS, plain(extra, optimizer)).job()
     assert "\n" not in str(caught.value)
@@ -45,7 +45,7 @@ def test_a_pattern_without_a_match_is_one_line(
 def test_a_target_must_fit_its_output(
     declare: Declare, loss: str, target: str, words: str | None
 ) -> None:
-    """More classes than scores cannot be told; numbers go with any shape."""
+    """A target with more classes than scores is refused; numbers fit any output shape."""
     settings = f'loss = "{loss}"\noutput = "logits"\ntarget = {target}\n{ADAM}'
     declared = declare(TWO_HEADS, TWO_HEADS_SPEC + training(settings))
     if words is None:
@@ -56,7 +56,7 @@ def test_a_target_must_fit_its_output(
 
 
 def test_a_state_that_the_graph_has_not_is_one_line(declare: Declare) -> None:
-    """A carried input of another name is told with those that there are."""
+    """A ``[[carried]]`` input that the graph lacks is refused by name."""
     settings = (
         f'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = {{ classes = 40 }}\n{ADAM}'
     )

@@ -1,4 +1,4 @@
-"""The demand of a decoder's token, against sums by hand."""
+"""Memory of a decoder for weights and cache, against sums by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def catalogue() -> Catalogue:
 
 
 def test_a_decoder_holds_its_weights_twice(catalogue: Catalogue) -> None:
-    """As drawn and as kernels read them; a table is held once more, and each token has a cache."""
+    """Weights count twice, as drawn and as packed for kernels; each token adds its cache."""
     model = catalogue.model("smollm2-135m")
     bytes_of = decoder_bytes(model, load_model(catalogue.graph_path(model)))
     block = 576 * (576 + 2 * 192) + 576 * 576 + 3 * 576 * 1536
@@ -33,7 +33,7 @@ def test_a_decoder_holds_its_weights_twice(catalogue: Catalogue) -> None:
 
 
 def test_the_largest_are_counted_without_their_weights(catalogue: Catalogue) -> None:
-    """70 billion parameters, and all experts of a mixture, in fp32."""
+    """Llama 3.1 70B and all experts of Mixtral 8x7B are counted without allocating them."""
     for name, billions in (("llama-3.1-70b", 69.5), ("mixtral-8x7b", 46.5)):
         model = catalogue.model(name)
         weights, _ = decoder_weights(load_model(catalogue.graph_path(model)))

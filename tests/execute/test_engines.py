@@ -1,6 +1,6 @@
-"""Environments of engines: made whole or not at all, proved, and found until they are damaged.
+"""Environments of engines are complete or absent, proved before use, and reused.
 
-pip is real and its index a folder; after the first environment the others are copies of it.
+pip is real and its index is a folder; later environments are copies of the first one.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _install = engines._install
 
 
 def ignore(_: object) -> None:
-    """Hear nothing."""
+    """Ignore a line of progress."""
 
 
 @pytest.fixture(name="index", scope="module")
 def index_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of wheels."""
+    """A folder of wheels that serves as pip's index."""
     return write_index(tmp_path_factory.mktemp("index") / "wheels")
 
 
@@ -83,7 +83,7 @@ def made_fixture(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def copying_fixture(
     made: Path, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """An empty cache, which is returned, where an environment is made by copying the made one."""
+    """An empty cache in which each new environment is a copy of ``made``."""
 
     def copy(environment: Path, _: str) -> None:
         shutil.copytree(made, environment, symlinks=True, copy_function=os.link)
@@ -95,7 +95,7 @@ def copying_fixture(
 
 
 def test_an_environment_is_proved_and_kept(made: Path) -> None:
-    """It runs the engine of its name, and the second time it exists already."""
+    """The environment is in the cache, and a second installation finds it there."""
     assert python_of(made).is_relative_to(made)
     assert [path.name for path in environments_folder().iterdir()] == [made.name]
     heard: list[str] = []
@@ -104,7 +104,7 @@ def test_an_environment_is_proved_and_kept(made: Path) -> None:
 
 
 def test_no_runtime_measures_under_the_name_of_another(made: Path, tmp_path: Path) -> None:
-    """A worker that finds another runtime than its job demands refuses before it does anything."""
+    """A worker whose runtime is not the one of its job refuses before it reads any file."""
     nowhere = tmp_path / "not there"
     job = Job(
         mode="inference",
@@ -121,7 +121,7 @@ def test_no_runtime_measures_under_the_name_of_another(made: Path, tmp_path: Pat
 def test_what_pip_cannot_find_leaves_nothing(
     copying: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a wheel or a network: exit code 3, pip's own words, what to do, and no trace."""
+    """The error has exit code 3, pip's message and a remedy; no folder remains."""
     monkeypatch.setattr(engines, "_install", _install)
     with pytest.raises(CapabilityError, match="No matching distribution") as caught:
         install_engine(OLDER, ignore)
@@ -149,7 +149,7 @@ def test_an_incomplete_environment_is_never_used_and_is_replaced(copying: Path) 
 
 
 def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
-    """The faster one's is kept, the other finds it; neither fails."""
+    """Of two concurrent installations the first one's folder is kept, and both return it."""
     found: list[Path] = []
     makers = [
         threading.Thread(target=lambda: found.append(install_engine(FAKE, ignore))) for _ in "ab"
@@ -163,7 +163,7 @@ def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
 
 
 def test_the_remains_of_a_killed_maker_are_removed(copying: Path) -> None:
-    """Folders without a live process are removed; those of other makers stay."""
+    """Folders of dead installations are removed; those of running installations stay."""
     dead, alive = copying / ".making-dead", copying / ".making-alive"
     dead.mkdir(parents=True)
     (dead / "some").write_text("bytes")
@@ -183,7 +183,7 @@ def canonical(name: str) -> str:
 
 
 def needed(names: set[str]) -> set[str]:
-    """The packages and all that they need, by name, extras left aside."""
+    """``names`` and all packages that they require, without extras."""
     every: set[str] = set()
     waiting = set(names)
     while waiting:
@@ -200,7 +200,7 @@ def needed(names: set[str]) -> set[str]:
 
 
 def test_an_environment_has_all_that_a_worker_imports() -> None:
-    """An import of the worker that no list names would fail in every environment."""
+    """Each package that a worker imports is in ``WORKER_PACKAGES`` or required by one of them."""
     done = subprocess.run(
         [sys.executable, "-c", _LIST_IMPORTS], capture_output=True, text=True, check=True
     )
@@ -212,7 +212,7 @@ def test_an_environment_has_all_that_a_worker_imports() -> None:
 
 
 def place(engine: str) -> Path:
-    """The folder of an environment, made around this interpreter."""
+    """Create the folder of an engine's environment, with this interpreter."""
     folder = environment_folder(engine)
     python_of(folder).parent.mkdir(parents=True)
     python_of(folder).symlink_to(sys.executable)
@@ -228,7 +228,7 @@ def study(engine: str | None = None) -> Study:
 def test_an_engine_is_missing_until_it_is_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason names the command; a study without requests misses none."""
+    """The reason names the install command; a study without requests needs no engine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = [study(), study(FAKE), study(FAKE)]
     assert engines_of(asked) == (FAKE,)
@@ -238,7 +238,7 @@ def test_an_engine_is_missing_until_it_is_prepared(
 
 
 def test_a_damaged_environment_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its interpreter is gone."""
+    """An environment without its interpreter is not found."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = place(FAKE)
     assert find_environment(FAKE) == folder
@@ -249,7 +249,7 @@ def test_a_damaged_environment_is_none(tmp_path: Path, monkeypatch: pytest.Monke
 def test_requests_alone_have_an_interpreter_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Steps run in this environment; requests in their engine's, if there is one."""
+    """Steps run in this interpreter; requests need the environment of their engine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     plain: Trial = make_result().trial
     assert interpreter(plain) is None

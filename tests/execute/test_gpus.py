@@ -1,4 +1,4 @@
-"""The GPU of a run: asked for by number, counted as CUDA counts, there or not."""
+"""The GPU of a run is chosen by its CUDA number, and a missing GPU is refused."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ PAIR = (
 
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine whose CUDA shows two GPUs and works."""
+    """A machine where CUDA works and shows two GPUs."""
     show(monkeypatch, *PAIR)
 
 
 def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
-    """Have CUDA show these GPUs, and work."""
+    """Make CUDA appear to work and to show these GPUs."""
     patch.setattr(planning, "shown_gpus", lambda: shown)
     patch.setattr(planning, "require_cuda", lambda *_: None)
 
 
 def test_each_gpu_is_named_with_its_number() -> None:
-    """Unknown names are called so, and unknown memory is left out."""
+    """A GPU without a name is called "of unknown name"; unknown memory is left out."""
     unknown = Gpu(name=None, memory_bytes=None, driver=None)
     assert gpu_descriptions((*PAIR, unknown)) == [
         "GPU 0: NVIDIA H100, 80.0 GiB",
@@ -58,14 +58,14 @@ def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_a_gpu_is_not_to_be_had_without_cuda(tmp_path: Path) -> None:
-    """The message names the missing parts instead of a number of GPUs."""
+    """Without CUDA the message says what is missing, not how many GPUs there are."""
     with pytest.raises(CapabilityError, match="provider cuda: expected a usable GPU"):
         plan_run(load_catalogue(write_tiny_project(tmp_path)), RunRequest(device=0))
 
 
 @pytest.mark.usefixtures("two_gpus")
 def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
-    """All CUDA trials are on that GPU and say so; those of the CPU are the same trials as ever."""
+    """``--device 1`` applies to all CUDA trials and changes no CPU trial."""
     catalogue = load_catalogue(write_tiny_project(tmp_path))
     planned = plan_run(catalogue, RunRequest(device=1))
     assert {trial.session.device for trial in planned.trials if trial.provider == "cuda"} == {1}
@@ -79,7 +79,7 @@ def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_the_room_is_that_of_the_gpu_that_is_used() -> None:
-    """A number that nobody shows has no known room."""
+    """The room is the memory of the chosen GPU; a GPU that CUDA does not show has none."""
     assert planning.room_bytes()["cuda"] == 80 * 2**30
     assert planning.room_bytes({1})["cuda"] == 16 * 2**30
     assert planning.room_bytes({0, 1})["cuda"] == 16 * 2**30
@@ -95,9 +95,9 @@ NEWEST = "onnxruntime-gpu==1.31.1"
 def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The capability is the driver's, or the spec's before the machine is rented.
+    """The driver gives the compute capability, or the spec for a machine not yet rented.
 
-    The CPU of the same machine is still measured.
+    Without a request for CUDA, the CPU of the machine is measured.
     """
     catalogue = load_catalogue(write_tiny_project(tmp_path))
     monkeypatch.setattr(planning, "runtime_name", lambda: NEWEST)

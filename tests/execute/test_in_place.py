@@ -1,4 +1,4 @@
-"""ONNX Runtime has read what a step overwrites by the time it does."""
+"""ONNX Runtime reads the old value of a weight before a step overwrites it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MODELS = (
 
 
 def step(name: str) -> TrainingStep:
-    """The step of a model of the catalogue, at two examples."""
+    """The training step of the model ``name`` of the catalogue, for a batch of two."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model(name)
     graph = bind_model(load_model(catalogue.graph_path(model)), model, 2)
@@ -44,7 +44,7 @@ def step(name: str) -> TrainingStep:
 
 
 def late_readers(graph: onnx.GraphProto, before: str, after: str) -> Iterator[str]:
-    """Operators that read the old value and do not lead to the one that writes the new one."""
+    """Operators that read ``before`` but do not precede the operator that writes ``after``."""
     makers = {name: node for node in graph.node for name in node.output if name}
     writer, pending, leading = makers[after], [makers[after]], set[str]()
     while pending:
@@ -68,7 +68,7 @@ def late_readers(graph: onnx.GraphProto, before: str, after: str) -> Iterator[st
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_runtime_reads_before_it_overwrites(name: str, tmp_path: Path) -> None:
-    """After ONNX Runtime's fusions and layouts no reader follows the overwriting node."""
+    """In ONNX Runtime's optimized graph no operator reads a value after it is overwritten."""
     made = step(name)
     ends = {value.input: value.output for value in made.carried}
     free = in_place_updates(made.model, ends)

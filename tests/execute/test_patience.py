@@ -1,4 +1,4 @@
-"""A run waits for a calm machine and measures in more rounds, as long as patience lasts."""
+"""A run waits for a calm machine and adds rounds while its patience lasts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ BUSY = Conditions(seconds=1.0, others_cpus=1.2, steal_share=0.0)
 
 
 class Machine:
-    """A clock that sleeping and looking move, and what is seen at each look, the last for ever."""
+    """A fake clock that looking and sleeping advance, with the conditions seen at each look.
+
+    The last conditions repeat for ever.
+    """
 
     def __init__(self, *seen: Conditions) -> None:
         self.now = 0.0
@@ -33,21 +36,21 @@ class Machine:
         self._last = seen[-1]
 
     def look(self) -> Conditions:
-        """Look for a second."""
+        """Advance the clock by a second and return the next conditions."""
         self.now += 1
         return next(self._seen, self._last)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep."""
+        """Advance the clock by ``seconds``."""
         self.now += seconds
 
     def patience(self, seconds: float) -> Patience:
-        """Patience of these seconds on this machine of two CPUs."""
+        """Patience of ``seconds`` on a machine with two CPUs and this clock."""
         return Patience(seconds, 2, look=self.look, clock=lambda: self.now, sleep=self.sleep)
 
 
 def test_a_run_waits_until_others_have_ended() -> None:
-    """The run reports the reason and the longest wait, and continues when the machine is calm."""
+    """The run reports why and how long it may wait, and continues on a calm machine."""
     machine, told = Machine(BUSY, BUSY, CALM), list[tuple[str, float]]()
     patience = machine.patience(60)
     patience.wait_for_calm(lambda *why: told.append(why))
@@ -58,7 +61,7 @@ def test_a_run_waits_until_others_have_ended() -> None:
 
 
 def test_patience_ends() -> None:
-    """A machine that never calms down is measured all the same, when patience is spent."""
+    """On a machine that never calms down the wait ends when patience is spent."""
     machine = Machine(BUSY)
     patience = machine.patience(20)
     patience.wait_for_calm(lambda *_: None)
@@ -67,7 +70,7 @@ def test_patience_ends() -> None:
 
 
 def test_without_patience_nobody_looks() -> None:
-    """A run that may take no longer than its plan does not spend a second on looking."""
+    """With a patience of zero the run does not look at the machine."""
     machine = Machine(BUSY)
     machine.patience(0).wait_for_calm(lambda *_: None)
     assert machine.now == 0
@@ -86,18 +89,18 @@ def test_without_patience_nobody_looks() -> None:
     ],
 )
 def test_what_disturbs_is_told(change: Conditions, words: str | None) -> None:
-    """Other programs, the host, or nothing that the system counts."""
+    """Busy programs and a busy host are named; without counters nothing is named."""
     assert disturbance(change, 2) == words
 
 
 def test_this_host_can_be_looked_at() -> None:
-    """The real counters of a second say something that can be judged."""
+    """A look at the real host's counters takes a second."""
     assert look_at_host().seconds == pytest.approx(1, abs=0.5)
 
 
 @pytest.fixture(name="assignment")
 def assignment_fixture(tmp_path: Path) -> Assignment:
-    """Two trials of the tiny project that ask for more precision than there is."""
+    """Two trials of the tiny project that demand an unreachable precision of the mean."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
     brief: dict[str, object] = {"minimum_samples": 20, "budget_seconds": Decimal("0.2")}
@@ -110,7 +113,7 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
 def test_what_is_not_precise_is_measured_in_more_rounds(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trials that can never be precise get more rounds than planned, and each is stored."""
+    """Trials that never become precise get more rounds than planned, all of them stored."""
     monkeypatch.setattr("epochcost.execute.patience.look_at_host", lambda: CALM)
     events: list[Event] = []
     patient = replace(assignment, patience_seconds=4.0)
@@ -126,7 +129,7 @@ def test_what_is_not_precise_is_measured_in_more_rounds(
 
 
 def test_what_is_precise_is_left_as_it_is(assignment: Assignment) -> None:
-    """If every mean is as precise as its trial demands, no patience is used."""
+    """If every mean is as precise as its trial demands, no round is added."""
     found = []
     for one in run_trials(assignment, lambda _: None):
         assert isinstance(one, Finished)
@@ -136,7 +139,7 @@ def test_what_is_precise_is_left_as_it_is(assignment: Assignment) -> None:
 
 
 def test_the_least_precise_comes_first_and_each_in_its_turn(assignment: Assignment) -> None:
-    """Rounds of one trial are spread between those of others."""
+    """Added rounds alternate between the trials."""
     outcomes = run_trials(assignment, lambda _: None)
     found = [one.result for one in outcomes if isinstance(one, Finished)]
     machine = Machine(CALM)

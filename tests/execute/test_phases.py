@@ -1,4 +1,4 @@
-"""Phases of a decoder, really planned and timed: prefill and decoding, in fp32 and int4."""
+"""Phases of a decoder are planned and timed: prefill and decoding, in fp32 and int4."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def planned(catalogue: Catalogue) -> tuple[Trial, ...]:
 
 
 def test_each_phase_is_a_trial(catalogue: Catalogue) -> None:
-    """A prompt and two contexts, of one and of two sequences, in two precisions."""
+    """One prompt and two contexts, for one and two sequences, in two precisions."""
     trials = planned(catalogue)
     assert len({trial.id for trial in trials}) == len(trials) == 12
     titles = {trial.title for trial in trials}
@@ -67,7 +67,7 @@ def test_each_phase_is_a_trial(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "int4"])
 @pytest.mark.parametrize("name", ["prefill", "decode"])
 def test_a_phase_is_timed(catalogue: Catalogue, tmp_path: Path, name: str, precision: str) -> None:
-    """The worker takes steps over a cache in place, and few bits are compared with fp32."""
+    """The worker updates the cache in place, and logits in int4 are compared with fp32."""
     trial = next(
         one
         for one in planned(catalogue)
@@ -90,7 +90,7 @@ def test_a_phase_is_timed(catalogue: Catalogue, tmp_path: Path, name: str, preci
 def test_a_phase_for_a_gpu_has_its_cache_in_half(
     catalogue: Catalogue, tmp_path: Path, precision: Precision
 ) -> None:
-    """Its graph, on the CPU for want of a GPU, decodes over a cache in place and stays close."""
+    """The graph for CUDA, run here on the CPU, has an fp16 cache and logits near fp32."""
     drawn = next(one for one in planned(catalogue) if one.title == "tiny decode at 24 cpu batch 2")
     trial = drawn.model_copy(update={"provider": "cuda", "precision": precision})
     model = catalogue.model("tiny")
@@ -110,7 +110,7 @@ def test_a_phase_for_a_gpu_has_its_cache_in_half(
 
 
 def test_what_a_device_has_no_kernel_for_is_left_out(catalogue: Catalogue) -> None:
-    """CUDA's attention with a cache in fp32; other models have all their kernels."""
+    """CUDA has no attention kernel with an fp32 cache, so a decoder needs half precision."""
     plain = planned(catalogue)[0].model_copy(update={"provider": "cuda", "precision": "fp32"})
     reason = unsupported_reason(plain)
     assert reason is not None
@@ -120,7 +120,7 @@ def test_what_a_device_has_no_kernel_for_is_left_out(catalogue: Catalogue) -> No
 
 
 def test_a_spec_that_is_not_the_graph_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:
-    """A layer more than the graph has: the cache that is missing is named."""
+    """For a spec with one layer more than the graph, the message names the missing cache."""
     trial, model = planned(catalogue)[0], catalogue.model("tiny")
     assert model.decoder is not None
     more = model.decoder.model_copy(update={"layers": 3})

@@ -1,4 +1,4 @@
-"""Variants of a study run for real: pinned, at other levels, stored with what they were."""
+"""Pinned variants of a study are run, and their results store the pinning."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pins = pytest.mark.skipif(why_not_pinned() is not None, reason="this system pins
 
 
 def ignore(_: Event) -> None:
-    """Show nothing."""
+    """Ignore an event of the run."""
 
 
 def project_with(root: Path, keys: str) -> Path:
-    """The tiny project, whose study says this too, of inference alone."""
+    """The tiny project, with its study limited to inference and extended by ``keys``."""
     project = write_tiny_project(root)
     study = project / "specs/studies/brief.toml"
     lines = f'modes = ["inference"]\n{keys}\n[sampling]'
@@ -62,7 +62,7 @@ def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
 def test_a_system_that_cannot_pin_leaves_the_trial_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan has the reason; no trial runs on all CPUs instead."""
+    """The plan gives the reason, and the trial does not run on all CPUs instead."""
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     catalogue = load_catalogue(project_with(tmp_path, "vcpus = [4095]"))
     plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
@@ -73,7 +73,7 @@ def test_a_system_that_cannot_pin_leaves_the_trial_out(
 def test_the_plan_shows_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Settings are in a trial's title, and ``--vcpus`` replaces the counts."""
+    """Precision and CPU count are in a trial's title; ``--vcpus`` replaces the study's counts."""
     project = project_with(tmp_path, 'precisions = ["fp16"]')
     monkeypatch.chdir(project)
     monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu", "--vcpus", "4095"])
@@ -94,7 +94,7 @@ def test_counts_that_are_none_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The refusal is one line with the given value."""
+    """Invalid CPU counts are refused in one line that quotes them."""
     monkeypatch.chdir(write_tiny_project(tmp_path))
     monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--vcpus", counts])
     with pytest.raises(SystemExit) as ended:
@@ -111,7 +111,7 @@ def test_counts_that_are_none_are_refused(
 def test_a_run_pins_as_it_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``run --vcpus 1`` measures the variant alone, and says so in its table."""
+    """``run --vcpus 1`` measures only the variant with one CPU, and its table says so."""
     monkeypatch.chdir(project_with(tmp_path, ""))
     command = ["epochcost", "run", "--provider", "cpu", "--vcpus", "1", "--results", "kept"]
     command.append("--no-ceilings")

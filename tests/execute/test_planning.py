@@ -1,4 +1,4 @@
-"""Planning on this machine: what is asked for by name must exist and must be measured somewhere."""
+"""Planning on this machine: a model or trial that is asked for by name must be in some study."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiny_project import write_tiny_project
 
 
 def test_a_model_that_no_study_measures_is_said(tmp_path: Path) -> None:
-    """Asking for a model outside the chosen studies names them, and is not an empty plan."""
+    """Asking for a model outside the chosen studies is an error that names these studies."""
     project = write_tiny_project(tmp_path)
     tiny = (project / "specs/models/tiny.toml").read_text()
     (project / "specs/models/other.toml").write_text(tiny.replace('"tiny"', '"other"', 1))
@@ -36,7 +36,7 @@ def test_only_the_requested_trials_are_planned(tmp_path: Path) -> None:
 
 
 def test_a_plan_for_another_machine_is_that_of_the_machine(tmp_path: Path) -> None:
-    """Trials have the ids that they get there: the runtime there counts, not the one here."""
+    """A trial's id follows from the other machine's runtime, not from the runtime here."""
     catalogue = load_catalogue(write_tiny_project(tmp_path))
     request = RunRequest(providers=("cpu",))
     here = plan_run(catalogue, request)
@@ -48,7 +48,7 @@ def test_a_plan_for_another_machine_is_that_of_the_machine(tmp_path: Path) -> No
 
 
 def test_a_machine_without_an_accelerator_has_no_trials_on_cuda(tmp_path: Path) -> None:
-    """The spec of the machine decides, not the machine that plans."""
+    """The spec of the requested machine decides, not the machine that plans."""
     project = write_tiny_project(tmp_path)
     study = project / "specs/studies/brief.toml"
     study.write_text(f'hardware = ["giant"]\n{study.read_text()}')
@@ -61,7 +61,7 @@ def test_a_machine_without_an_accelerator_has_no_trials_on_cuda(tmp_path: Path) 
 def test_plan_and_run_name_the_arm_cpu_of_a_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both refuse CUDA with the same reason, since the package needs x86-64."""
+    """``plan`` and ``run`` refuse CUDA for the same reason: the package needs x86-64."""
     project = write_tiny_project(tmp_path)
     local = project / "specs/hardware/local.toml"
     chip = '[[accelerators]]\nname = "GH200"\ncompute_capability = "9.0"\n'

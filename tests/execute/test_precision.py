@@ -36,7 +36,7 @@ needs_x86 = pytest.mark.skipif(
 
 
 def weightless(nodes: list[onnx.NodeProto], weights: dict[str, Shape]) -> onnx.ModelProto:
-    """A model from x (batch, 16) to logits (batch, 3) whose weights are drawn."""
+    """A model from x (batch, 16) to logits (batch, 3) with randomly drawn weights."""
     graph = helper.make_graph(
         nodes,
         "small",
@@ -105,7 +105,7 @@ MODELS = {"perceptron": perceptron, "convolutional": convolutional, "attending":
 
 @pytest.fixture(name="job_in")
 def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
-    """The job of inference in a precision, as a study asks; tf32 and bf16 on CPUs too."""
+    """Build the inference job of a model in a precision; tf32 and bf16 also on CPUs."""
 
     def job_in(
         graph: onnx.ModelProto, precision: str, extra: str = "", provider: Provider = "cpu"
@@ -130,14 +130,14 @@ def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
 
 @pytest.fixture(name="run")
 def run_fixture(job_in: Callable[..., Job], tmp_path: Path) -> Run:
-    """Measure inference of a model in a precision."""
+    """Measure the inference of a model in a precision."""
     return lambda *asked: measure(job_in(*asked), tmp_path, lambda _: None)
 
 
 @needs_x86
 @pytest.mark.parametrize("name", MODELS)
 def test_fp16_without_kernels_is_refused(run: Run, name: str) -> None:
-    """ONNX Runtime would cast to fp32 and back in silence; the trial says so instead."""
+    """Without a refusal, ONNX Runtime would silently cast to fp32 and back."""
     with pytest.raises(CapabilityError, match=r"fp16: the CPU provider has no fp16 kernel for"):
         run(MODELS[name](), "fp16")
 
@@ -145,14 +145,14 @@ def test_fp16_without_kernels_is_refused(run: Run, name: str) -> None:
 @needs_x86
 @pytest.mark.parametrize("name", MODELS)
 def test_bf16_without_kernels_is_refused(run: Run, name: str) -> None:
-    """ONNX Runtime opens no session at all; the trial names the operator."""
+    """ONNX Runtime opens no session, and the message names the operator."""
     with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
         run(MODELS[name](), "bf16")
 
 
 @pytest.fixture(name="training_in")
 def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
-    """The job of training a model in a precision, as a study asks; tf32 and bf16 on CPUs too."""
+    """Build the training job of a model in a precision; tf32 and bf16 also on CPUs."""
 
     def training_in(graph: onnx.ModelProto, precision: str, provider: Provider = "cpu") -> Job:
         root = write_tiny_project(tmp_path / "project")
@@ -174,7 +174,7 @@ def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
 def test_a_training_step_is_compared_by_its_loss(
     training_in: Callable[..., Job], tmp_path: Path
 ) -> None:
-    """TF32 changes nothing on the CPU, so the first losses agree."""
+    """TF32 changes nothing on the CPU, so the first loss equals that of fp32."""
     found = measure(training_in(perceptron(), "tf32"), tmp_path, lambda _: None).agreement
     assert found is not None
     (loss,) = found.outputs
@@ -184,7 +184,7 @@ def test_a_training_step_is_compared_by_its_loss(
 def test_a_step_in_half_precision_carries_the_scale_of_its_loss(
     training_in: Callable[..., Job],
 ) -> None:
-    """Masters and the scale are fp32 state; the fp32 step to compare with lies beside the other."""
+    """The step carries fp32 master weights and the loss scale; the fp32 step lacks the scale."""
     job = training_in(perceptron(), "fp16")
     fills = {carried.input: carried.fill for carried in job.carried}
     assert (fills["loss_scale"], fills["loss_scale.good_steps"]) == (65536, 0)
@@ -196,7 +196,7 @@ def test_a_step_in_half_precision_carries_the_scale_of_its_loss(
 def test_the_first_loss_in_half_is_compared_with_that_of_the_fp32_step(
     training_in: Callable[..., Job],
 ) -> None:
-    """ONNX Runtime with casts of its own is no fp16 to time, but its first loss is near fp32's."""
+    """On the CPU, which casts fp16 nodes to fp32, the first loss is near that of fp32."""
     job = training_in(attending(), "fp16")
     session = open_session(job.graph, "cpu")
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
@@ -212,7 +212,7 @@ def test_the_first_loss_in_half_is_compared_with_that_of_the_fp32_step(
 def test_training_in_fp16_without_kernels_is_refused(
     training_in: Callable[..., Job], tmp_path: Path, name: str
 ) -> None:
-    """The casts that ONNX Runtime puts around its fp32 kernels are no training in fp16."""
+    """ONNX Runtime's casts around fp32 kernels do not count as training in fp16."""
     job = training_in(MODELS[name](), "fp16")
     with pytest.raises(
         CapabilityError, match=r"fp16: the CPU provider has no fp16 kernel for .*Ge"
@@ -225,7 +225,7 @@ def test_training_in_fp16_without_kernels_is_refused(
 def test_training_in_bf16_without_kernels_is_refused(
     training_in: Callable[..., Job], tmp_path: Path, name: str
 ) -> None:
-    """No session opens, and the line names the operator."""
+    """ONNX Runtime opens no session, and the message names the operator."""
     job = training_in(MODELS[name](), "bf16")
     with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
         measure(job, tmp_path, lambda _: None)
@@ -234,7 +234,7 @@ def test_training_in_bf16_without_kernels_is_refused(
 def test_what_onnx_has_no_half_form_of_is_refused_beforehand(
     training_in: Callable[..., Job],
 ) -> None:
-    """Convolution in bfloat16 begins at opset 22; a step with it in fp32 would be no bf16."""
+    """Convolution in bf16 needs opset 22, so a step at opset 18 is refused before it is built."""
     with pytest.raises(
         CapabilityError, match="half form of Conv, ConvTranspose; ONNX has none at opset 18"
     ):
@@ -245,7 +245,7 @@ def test_what_onnx_has_no_half_form_of_is_refused_beforehand(
 @pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
 @pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
 def test_a_gpu_computes_in_it(job_in: Callable[..., Job], tmp_path: Path, precision: str) -> None:
-    """Tensor cores have half precision and TF32; outputs stay near fp32."""
+    """A GPU runs fp16, bf16 and TF32, and its outputs stay near fp32."""
     job = job_in(perceptron(), precision, provider="cuda")
     found = measure(job, tmp_path, lambda _: None).agreement
     assert found is not None
@@ -260,7 +260,7 @@ def test_a_gpu_computes_in_it(job_in: Callable[..., Job], tmp_path: Path, precis
 def test_a_gpu_trains_in_it(
     training_in: Callable[..., Job], tmp_path: Path, name: str, precision: str
 ) -> None:
-    """Every node that the step has in half runs in half, and the first loss stays near fp32."""
+    """A GPU trains in fp16 and bf16, and the first loss stays near fp32."""
     job = training_in(MODELS[name](), precision, "cuda")
     found = measure(job, tmp_path, lambda _: None).agreement
     assert found is not None

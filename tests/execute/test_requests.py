@@ -1,4 +1,4 @@
-"""Requests to a decoder behind an engine: planned, built, and asked by the real LoadGen."""
+"""Requests to a decoder behind an engine are planned, built, and sent by the real LoadGen."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Plan = Callable[..., tuple[Trial, ...]]
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Catalogue:
-    """A project whose one model is a decoder that is asked for tokens."""
+    """A project whose one model is a decoder, with a study of requests."""
     return project(tmp_path, STUDY)
 
 
@@ -74,7 +74,7 @@ def project(folder: Path, study: str) -> Catalogue:
 
 @pytest.fixture
 def trial(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Trial:
-    """The trial in fp32, as if the engine had an environment."""
+    """The trial in fp32, planned as if the engine were installed."""
     monkeypatch.setattr("epochcost.execute.engines.find_environment", lambda _: object())
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
     return next(one for one in trials if one.precision == "fp32")
@@ -82,14 +82,14 @@ def trial(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Trial:
 
 @pytest.fixture
 def job(catalogue: Catalogue, trial: Trial, tmp_path: Path, monkeypatch: Any) -> Job:
-    """Its job, in a folder of its own."""
+    """The job of ``trial``."""
     monkeypatch.setattr("epochcost.execute.build.interpreter", lambda _: None)
     model = catalogue.model("tiny")
     return build_job(trial, model, catalogue.graph_path(model), tmp_path)
 
 
 def answered(job: Job, folder: Path, monkeypatch: pytest.MonkeyPatch, **engine: Any) -> Any:
-    """The measurement of a job whose engine is the stand-in."""
+    """Measure ``job`` with a fake onnxruntime-genai."""
     monkeypatch.setitem(sys.modules, "onnxruntime_genai", fake_genai(**engine))
     monkeypatch.setattr(ort, "get_available_providers", lambda: ["CPUExecutionProvider"])
     return measure(job, folder, lambda _: None)
@@ -98,7 +98,7 @@ def answered(job: Job, folder: Path, monkeypatch: pytest.MonkeyPatch, **engine: 
 def test_without_the_engine_its_command_is_named(
     catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both trials are left out, with what to do."""
+    """Both trials are left out, and the reason names the install command."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
     assert not plan.trials
@@ -107,14 +107,14 @@ def test_without_the_engine_its_command_is_named(
 
 
 def test_a_trial_is_of_the_engine(trial: Trial) -> None:
-    """Its runtime is the engine, its scenario a server, and both are told in its title."""
+    """The trial's runtime is the engine and its scenario is ``server``."""
     assert (trial.runtime, trial.work.scenario, trial.batch_size) == (ENGINE, "server", 4)
     assert trial.title == "tiny server cpu batch 4"
     assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
 
 
 def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path) -> None:
-    """An engine's precision could not be proved."""
+    """Engines answer in fp32 and int4 only."""
     found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
     plan = plan_run(found, RunRequest(providers=("cpu",)))
     (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}
@@ -134,7 +134,7 @@ def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path)
 def test_lengths_that_no_request_can_have_are_refused(
     tmp_path: Path, written: str, expected: str
 ) -> None:
-    """The file and line, and what was demanded."""
+    """The message has the file, the line and the demand."""
     study = STUDY.replace("answer = { tokens = [3, 5], counts = [3, 1] }", written)
     with pytest.raises(InputError, match=r"brief\.toml:\d+.*") as caught:
         project(tmp_path, study)
@@ -142,7 +142,7 @@ def test_lengths_that_no_request_can_have_are_refused(
 
 
 def test_lengths_are_as_declared() -> None:
-    """Half below the median, nine in ten below the 90th percentile; counts as they are given."""
+    """Drawn lengths have the declared median and 90th percentile, or the declared counts."""
     draw = np.random.default_rng(1)
     curve = draw_lengths(Lengths(median=100, p90=300, most=4000), draw)
     assert 85 < np.median(curve) < 115
@@ -153,7 +153,7 @@ def test_lengths_are_as_declared() -> None:
 
 
 def test_every_position_is_scored() -> None:
-    """A graph of the last position becomes one of all; one of all stays as it is."""
+    """A graph with logits of the last position gets logits of all; else it is unchanged."""
     model = tiny_decoder()
     whole = with_all_positions(model, "logits", "input_ids")
     (scores,) = (one for one in whole.graph.output if one.name == "logits")
@@ -166,9 +166,9 @@ def test_every_position_is_scored() -> None:
 def test_rates_are_asked_and_latencies_are_loadgens(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search, the run that counts and a share of its rate; raw latencies give its percentiles.
+    """LoadGen runs a search, the scored run and half its rate, with latencies of each request.
 
-    All requests keep the bounds of a patient asker, none those of one who cannot be served.
+    With loose bounds all requests are good; with a bound of zero none is.
     """
     served = answered(job, tmp_path, monkeypatch).served
     assert served is not None
@@ -200,7 +200,7 @@ def test_rates_are_asked_and_latencies_are_loadgens(
 def test_bounds_that_nothing_keeps_are_a_state(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No rate is reported and no share asked; the tries are kept."""
+    """If no rate keeps the bounds, no rate is reported and the runs of the search are kept."""
     assert isinstance(job.serving, AskedDecoder)
     hopeless = job.serving.requests.model_copy(update={"first_token_ms": 10, "token_ms": 1})
     serving = job.serving.model_copy(update={"requests": hopeless})
@@ -213,7 +213,7 @@ def test_bounds_that_nothing_keeps_are_a_state(
 def test_an_engine_that_gives_up_ends_the_trial_with_its_reason(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LoadGen is not left waiting."""
+    """The trial fails with the engine's error instead of waiting for answers."""
     with pytest.raises(TrialFailed, match="a request failed: OUT_OF_MEMORY"):
         answered(job, tmp_path, monkeypatch, fails_after=60)
 
@@ -221,7 +221,7 @@ def test_an_engine_that_gives_up_ends_the_trial_with_its_reason(
 def test_a_runtime_with_another_provider_is_refused(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine does not tell where its nodes run."""
+    """An engine does not report where its nodes run, so its runtime must have the CPU alone."""
     monkeypatch.setitem(sys.modules, "onnxruntime_genai", fake_genai())
     everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr(ort, "get_available_providers", lambda: everything)
@@ -248,7 +248,7 @@ print(json.dumps(ended[0].tokens))
 @pytest.mark.slow
 @pytest.mark.skipif(find_environment(ENGINE) is None, reason=f"{ENGINE} is not installed here")
 def test_greedy_tokens_are_those_of_phases_and_of_reading_all_again(tmp_path: Path) -> None:
-    """Two hundred tokens of the engine, of the cache in place, and without any cache."""
+    """The engine, the cache in place and a run without cache give the same 200 tokens."""
     study = STUDY.replace("median = 6, p90 = 12, most = 16", "tokens = [9]")
     study = study.replace("tokens = [3, 5], counts = [3, 1]", "tokens = [200]")
     found = project(tmp_path, study)

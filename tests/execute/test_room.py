@@ -1,4 +1,4 @@
-"""Trials that this machine has no memory for are planned nowhere, and said."""
+"""Trials that need more memory than this machine has are left out with the reason."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CPU = RunRequest(providers=("cpu",))
 
 
 def test_the_machine_has_room_of_its_own() -> None:
-    """The process's limit, and a GPU only where there is one."""
+    """The room on the CPU is the process's memory limit."""
     assert planning.room_bytes()["cpu"] == planning.memory_limit_bytes()
 
 
 def test_the_largest_batch_that_fits_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine with room for a batch of two, that of four is left out with its need."""
+    """A batch of 400 that needs too much memory is left out with the bytes that it needs."""
     project = write_tiny_project(tmp_path)
     spec = project / "specs/models/tiny.toml"
     spec.write_text(spec.read_text().replace("[2, 4]", "[2, 400]"))
@@ -42,7 +42,7 @@ def test_the_largest_batch_that_fits_is_run(
 
 
 def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:
-    """The model has a single reason; the rest of the plan is unchanged."""
+    """The plan lists one reason for the whole model."""
     project = write_tiny_project(tmp_path)
     (project / "models/tiny.onnx").write_bytes(b"no graph at all")
     plan = plan_run(load_catalogue(project), CPU)

@@ -1,4 +1,4 @@
-"""Running trials in this process: real models really learn, and failures stay where they are."""
+"""Trials run in this process: real models learn, and a failure ends only its own trial."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _STEPS = {"mnist-mlp": 300, "mnist-cnn": 80}
 
 
 def ignore(_: Event) -> None:
-    """Show nothing."""
+    """Ignore an event of the run."""
 
 
 @pytest.mark.parametrize("model", ["mnist-mlp", pytest.param("mnist-cnn", marks=pytest.mark.slow)])
 def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
-    """Some dozens of real training steps lower the loss on batches that were never trained on."""
+    """Real training steps lower the loss on batches that were never trained on."""
     catalogue = load_catalogue(ROOT)
     planned = plan_run(catalogue, RunRequest(models=(model,), providers=("cpu",)))
     (trial,) = (t for t in planned.trials if (t.mode, t.batch_size) == ("training", 32))
@@ -78,12 +78,12 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
 
 
 def with_changed_graph(trial: Trial) -> Trial:
-    """The trial as if it had been planned for another version of its ONNX file."""
+    """The trial with the digest of another version of its ONNX file."""
     return trial.model_copy(update={"graph_sha256": "0" * 64})
 
 
 def test_a_failed_trial_does_not_stop_the_others(assignment: Assignment) -> None:
-    """The first trial cannot be built, the second is measured and stored; resuming skips it."""
+    """The first trial fails, the second is stored, and a resumed run skips the second."""
     first, second = assignment.plan.trials
     trials = (with_changed_graph(first), second)
     events: list[Event] = []
@@ -105,7 +105,7 @@ def test_a_failed_trial_does_not_stop_the_others(assignment: Assignment) -> None
 
 
 def test_a_slip_of_ours_costs_one_trial(assignment: Assignment) -> None:
-    """A trial that ends in no expected error fails with its place, and the next is measured."""
+    """An unexpected error fails its trial with file and line; the next trial is measured."""
     first, second = assignment.plan.trials
     impossible = first.model_copy(update={"seed": "eight"})
     events: list[Event] = []
@@ -118,7 +118,7 @@ def test_a_slip_of_ours_costs_one_trial(assignment: Assignment) -> None:
 
 
 def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> None:
-    """The later measurement takes the place of the earlier one."""
+    """The later result replaces the earlier one."""
     once = Assignment(
         assignment.catalogue, Plan(assignment.plan.trials[:1]), "local", assignment.store
     )
@@ -132,7 +132,7 @@ def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> Non
 
 
 def test_a_result_says_what_surrounded_it(assignment: Assignment) -> None:
-    """The sampling phase was watched, and the files that declared the work are named by digest."""
+    """The result has the host's conditions while sampling and the digests of its specs."""
     once = Assignment(
         assignment.catalogue, Plan(assignment.plan.trials[:1]), "local", assignment.store
     )
@@ -149,7 +149,7 @@ def test_a_result_says_what_surrounded_it(assignment: Assignment) -> None:
 
 
 def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
-    """The stored result says in what it differs from the machine whose name it carries."""
+    """The stored result says how this machine differs from the named hardware."""
     once = Assignment(
         assignment.catalogue, Plan(assignment.plan.trials[:1]), "giant", assignment.store
     )
@@ -161,13 +161,13 @@ def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
 
 
 def in_rounds(assignment: Assignment, rounds: int, **changes: bool) -> Assignment:
-    """The same trials, each in so many rounds."""
+    """The assignment's trials, each in ``rounds`` rounds."""
     asked = {trial.id: rounds for trial in assignment.plan.trials}
     return replace(assignment, plan=replace(assignment.plan, rounds=asked), **changes)
 
 
 def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
-    """Every round visits every trial; the result holds the samples of all, round by round."""
+    """Every round visits every trial, and a result holds the samples of all its rounds."""
     # Two seconds a round, so that a stall of the machine does not end one after three samples.
     patient = [
         trial.model_copy(update={"budget_seconds": Decimal(6)}) for trial in assignment.plan.trials
@@ -197,7 +197,7 @@ def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
 def test_fp32_is_compared_with_once(
     assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Outputs in TF32 are as far from fp32 in every round: the first says it for the result."""
+    """Outputs in TF32 are compared with fp32 in the first round only."""
     asked: list[bool] = []
     measure = Worker.measure
 
@@ -214,7 +214,7 @@ def test_fp32_is_compared_with_once(
 
 
 def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
-    """Stored rounds come first, unchanged; then nothing is left to do."""
+    """A resumed run keeps stored rounds and measures only the missing ones."""
     once = replace(assignment, plan=Plan(assignment.plan.trials[:1]))
     (first,) = run_trials(in_rounds(once, 2), ignore)
     events: list[Event] = []
@@ -230,7 +230,7 @@ def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
 
 
 def test_resuming_measures_a_refused_result_again(assignment: Assignment) -> None:
-    """A result that `check --results` refuses, such as one of a wrong clock, is replaced."""
+    """A result that ``check --results`` refuses, here for a wrong clock, is replaced."""
     once = replace(assignment, plan=Plan(assignment.plan.trials[:1]))
     (first,) = run_trials(once, ignore)
     assert isinstance(first, Finished)
@@ -244,7 +244,7 @@ def test_resuming_measures_a_refused_result_again(assignment: Assignment) -> Non
 
 
 def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assignment) -> None:
-    """Its worker is killed in the second round: one round stays, and the other trial gets all."""
+    """After a worker is killed in round 2, its trial keeps round 1; the other has all rounds."""
     victim, other = assignment.plan.trials
     rounds_begun: list[int] = []
 
@@ -265,7 +265,7 @@ def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assig
 
 
 def workers_of_this_process() -> list[psutil.Process]:
-    """The worker of the present trial."""
+    """The running worker processes of this process."""
     return [
         child
         for child in psutil.Process().children()
@@ -275,7 +275,7 @@ def workers_of_this_process() -> list[psutil.Process]:
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_result_of_a_newer_version_is_not_replaced(assignment: Assignment, resume: bool) -> None:
-    """Its trial fails with what to do, the other is measured, and the file stays as it was."""
+    """The newer file stays as it was and its trial fails; the other trial is measured."""
     newer, other = assignment.plan.trials
     path = assignment.store.path_of(newer, "local", detect_environment().fingerprint)
     path.parent.mkdir(parents=True)

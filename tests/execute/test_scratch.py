@@ -1,4 +1,4 @@
-"""The folder for temporary files: fresh, private, and cleaned up after whoever could not."""
+"""The folder for temporary files is fresh, private, and removed after a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def temporary_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_is_private_and_gone_afterwards(tmp_path: Path) -> None:
-    """Nobody else can read a run's files, and none of them stay."""
+    """Only the owner can read the folder, and no file remains after the run."""
     with scratch_folder(tmp_path) as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "graph.onnx").write_bytes(b"x")
@@ -35,7 +35,7 @@ def test_the_folder_is_private_and_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path: Path, temporary_root: Path) -> None:
-    """The next run on the same results finds the leftovers by their name, and starts afresh."""
+    """The next run on the same results finds the old folder by name and empties it."""
     with scratch_folder(tmp_path) as folder:
         name = folder.name
     (temporary_root / name).mkdir()
@@ -46,19 +46,19 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path, temporary_root: Path)
 
 
 def test_other_results_have_another_folder(tmp_path: Path) -> None:
-    """Runs on different results do not meet."""
+    """Runs with different results folders use different temporary folders."""
     with scratch_folder(tmp_path / "a") as one, scratch_folder(tmp_path / "b") as two:
         assert one != two
 
 
 def test_letters_that_the_locale_lacks_are_no_obstacle(tmp_path: Path) -> None:
-    """A folder's name is bytes, of which Python makes no text under the plainest locale."""
+    """A results folder may have a name that is not valid text in the locale."""
     with scratch_folder(tmp_path / os.fsdecode(b"caf\xe9")) as folder:
         assert folder.is_dir()
 
 
 def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) -> None:
-    """No file is written through a foreign link."""
+    """No file is written through a symbolic link at the folder's path."""
     with scratch_folder(tmp_path) as folder:
         name = folder.name
     (tmp_path / "elsewhere").mkdir()
@@ -68,7 +68,7 @@ def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) ->
 
 
 def test_a_run_with_nothing_left_to_do_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    """Killed after its last result was stored, it left files that no later trial would find."""
+    """A run without trials also removes the temporary files of a killed run."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
     assignment = Assignment(catalogue, Plan(()), "local", ResultStore(tmp_path))
     with scratch_folder(tmp_path / "local") as folder:

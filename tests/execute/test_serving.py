@@ -29,7 +29,7 @@ serving = { server_latency_ms = 200, maximum_batch = 6 }
 
 
 def ignore(_: Event) -> None:
-    """Show nothing."""
+    """Ignore an event of the run."""
 
 
 @pytest.fixture(name="served")
@@ -43,7 +43,7 @@ def served_fixture(tmp_path: Path) -> tuple[Catalogue, Plan]:
 
 
 def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_path: Path) -> None:
-    """All of one model, bound to its batch, and different examples to ask for."""
+    """Each batch size has a graph bound to it; all 1,024 examples differ."""
     catalogue, plan = served
     (trial,) = (trial for trial in plan.trials if trial.work.scenario == "server")
     model = catalogue.models["tiny"]
@@ -63,7 +63,7 @@ def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_pat
 def test_scenarios_are_measured_stored_and_resumed(
     served: tuple[Catalogue, Plan], tmp_path: Path
 ) -> None:
-    """Results of both scenarios stand side by side and are found again."""
+    """Both scenarios have a stored result, and a resumed run measures neither again."""
     catalogue, plan = served
     store = ResultStore(tmp_path / "results")
     outcomes = run_trials(Assignment(catalogue, plan, "local", store), ignore)

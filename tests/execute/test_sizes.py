@@ -1,4 +1,4 @@
-"""Counting many models at once."""
+"""Sizes of many models are counted in several processes and cached."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tiny_project import write_tiny_project
 
 @pytest.fixture(name="catalogue")
 def catalogue_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
-    """The tiny project with five copies of its model, the fourth of them without a graph.
+    """The tiny project with five copies of its model, of which one has a damaged graph.
 
-    The cache is the test's own.
+    The cache folder belongs to the test.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     project = write_tiny_project(tmp_path / "project")
@@ -45,7 +45,7 @@ def catalogue_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalo
 def test_processes_count_what_one_counts(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Copies are counted side by side, in the order of their ids, faults included."""
+    """Several processes give the sizes that one gives, in order of ids, with errors in place."""
     few = model_sizes(catalogue, ["tiny"])["tiny"]
     monkeypatch.setattr(sizes, "_FEW_BYTES", 0)
     seen: list[tuple[int, int, str]] = []
@@ -78,7 +78,7 @@ def test_a_second_look_starts_nothing(
 
 
 def test_a_process_that_is_killed_costs_its_models_only() -> None:
-    """The kernel ends what takes too much memory: the rows say so, and the command goes on."""
+    """If the kernel kills a process for its memory, its models have an error, not a size."""
     future: Future[SizeOrError] = Future()
     future.set_exception(BrokenProcessPool(f"of {os.getpid()}"))
     answer = sizes._result(future)
@@ -104,7 +104,7 @@ def query_fixture(tmp_path: Path) -> SizeQuery:
 def test_a_size_is_counted_once(
     query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second answer is equal to the first, and nothing is counted for it."""
+    """The second call returns the cached size without counting."""
     first = cached_size(query)
     assert len(list(folder.iterdir())) == 1
 
@@ -116,7 +116,7 @@ def test_a_size_is_counted_once(
 
 
 def test_another_question_is_counted_anew(query: SizeQuery) -> None:
-    """Other batch sizes, another provider, another spec or graph: nothing is mistaken for them."""
+    """Another batch size, provider, spec or graph has no cached size."""
     cached_size(query)
     training = query.model.training
     assert training is not None
@@ -132,7 +132,7 @@ def test_another_question_is_counted_anew(query: SizeQuery) -> None:
 
 
 def test_a_damaged_file_is_counted_again(query: SizeQuery, folder: Path) -> None:
-    """And put right."""
+    """A truncated cache file is ignored, counted again and rewritten."""
     first = cached_size(query)
     (kept,) = folder.iterdir()
     kept.write_bytes(kept.read_bytes()[:-7])
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_counted_again(query: SizeQuery, folder: Path) -> None
 
 
 def test_a_graph_that_cannot_be_read_says_so(query: SizeQuery, folder: Path) -> None:
-    """Its fault is told each time, and not kept."""
+    """A missing graph is an error each time, and nothing is cached."""
     query.graph.unlink()
     with pytest.raises(ModelError, match="there is no such file"):
         cached_size(query)

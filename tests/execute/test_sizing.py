@@ -1,4 +1,4 @@
-"""The size of a model: its memory against the tensors that a run must hold."""
+"""The memory of a model, against the tensors that a run must hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tiny_project import linear_model
 
 
 def tiny(**changes: Any) -> Model:
-    """A spec of the linear model of sixteen inputs and three classes."""
+    """The spec of a linear model with 16 inputs and 3 classes."""
     training = {
         "loss": "softmax_cross_entropy",
         "output": "logits",
@@ -39,21 +39,21 @@ def tiny(**changes: Any) -> Model:
 
 
 def footprint(size: ModelSize, mode: Any, batch_size: int) -> Footprint:
-    """The footprint of a batch size, which must be there."""
+    """The footprint at ``batch_size``; the test fails if there is none."""
     found = size.footprint(mode, batch_size)
     assert found is not None
     return found
 
 
 def test_what_cannot_be_overwritten_is_held_twice() -> None:
-    """On CUDA everything that a step carries on, for nothing is written in place there."""
+    """On CUDA nothing is written in place, so all carried values are held twice."""
     size = size_of(tiny(), linear_model(), {"training": [4]}, "cuda")
     step = footprint(size, "training", 4)
     assert (step.in_place_bytes, step.second_set_bytes) == (0, step.carried_bytes)
 
 
 def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
-    """A split that is read at once has a size; what is read anywhere has none."""
+    """Parts of a split have known sizes only if they are read at constant positions."""
     shape = "g (float[batch,16] x) => (float[batch,16] logits) "
     split = "s = SplitToSequence <axis = 1> (x, eight) "
     values = "<int64 eight = {8}, int64 one = {1}, float[8,16] w = {"
@@ -73,7 +73,7 @@ def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
 
 
 def test_a_mode_that_cannot_be_built_is_said() -> None:
-    """A model that cannot be differentiated is still served, and nothing is guessed."""
+    """A model that cannot be differentiated has a size for inference and none for training."""
     stepped = model_of_text(
         "g (float[batch,16] x) => (float[batch,3] logits) <float[16,3] w = {"
         + ", ".join(["1.0"] * 48)
@@ -85,7 +85,7 @@ def test_a_mode_that_cannot_be_built_is_said() -> None:
 
 
 def test_weights_are_never_allocated() -> None:
-    """Parameters that no memory holds are counted like any other."""
+    """Parameters too large for any memory are counted."""
     graph = linear_model()
     wide = 2**33
     dims = [
@@ -100,7 +100,7 @@ def test_weights_are_never_allocated() -> None:
 
 
 def test_folded_constants_are_bytes_of_the_session() -> None:
-    """A value that a session computes from constants when it is created counts as folded."""
+    """A value that a session computes from constants at its creation counts as folded."""
     graph = model_of_text(
         "g (float[batch,16] x) => (float[batch,16] y) <float[1] one = {1}, int64[1] s = {16}> "
         "{ e = Expand(one, s) a = Sin(x) y = Add(a, e) }"

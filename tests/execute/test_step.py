@@ -1,4 +1,4 @@
-"""A spec's training step, and its carried values written in place."""
+"""A model's training step, and its carried values written in place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODELS = (
 
 
 def training_job(name: str, folder: Path) -> Job:
-    """The job of a model's training at four examples, as a run builds it."""
+    """The training job of a model at a batch of four, as a run builds it."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model(name)
     trial = Trial(
@@ -56,7 +56,7 @@ def training_job(name: str, folder: Path) -> Job:
 
 
 def carried_after(job: Job, steps: int) -> Mapping[str, NDArray[Any]]:
-    """The carried values after the steps of a job, with one thread."""
+    """The carried values after ``steps`` steps of a job with one thread."""
     session = open_session(job.graph, "cpu", job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     step = Stepper(session, "cpu", "training", inputs, job.carried)
@@ -67,7 +67,7 @@ def carried_after(job: Job, steps: int) -> Mapping[str, NDArray[Any]]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_in_place_are_the_same_steps(name: str, tmp_path: Path) -> None:
-    """To the last bit, values that are overwritten are those that two sets would have held."""
+    """Values that are overwritten equal, bit for bit, values that are kept in two sets."""
     job = training_job(name, tmp_path)
     assert any(value.in_place for value in job.carried)
     apart = tuple(value.model_copy(update={"in_place": False}) for value in job.carried)
@@ -79,7 +79,7 @@ def test_steps_in_place_are_the_same_steps(name: str, tmp_path: Path) -> None:
 
 
 def test_only_the_cpu_overwrites() -> None:
-    """On CUDA, where it was never tried, a step reads one set of values and writes another."""
+    """On CUDA, where in-place steps were never tried, a step writes a second set of values."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model("mnist-mlp")
     assert model.training is not None

@@ -1,4 +1,4 @@
-"""Sweeps on this machine: memory really ends, the end is stored, and nothing is measured twice."""
+"""Sweeps on this machine end when memory runs out, and store the limit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def brief(trial: Trial) -> Trial:
 
 
 def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assignment:
-    """A sweep of the real MLP in so much memory."""
+    """A sweep of the MNIST MLP from batch ``first``, limited to ``memory_bytes``."""
     catalogue = load_catalogue(ROOT)
     planned = plan_run(
         catalogue, RunRequest(studies=("starter",), models=("mnist-mlp",), providers=("cpu",))
@@ -64,7 +64,7 @@ def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assig
 def test_memory_ends_in_earnest(
     mode: Mode, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The MLP in 320 MiB: sizes run until one runs out, the limit lies between and is stored."""
+    """The MLP in 320 MiB: batches grow until memory runs out, and the limit is stored."""
     # On a busy machine the largest sizes may look slower.
     monkeypatch.setattr("epochcost.plan.sweep._fallen", lambda _: None)
     assignment = mnist_sweep(mode, first, tmp_path, 320 * MIB)
@@ -99,7 +99,7 @@ def test_memory_ends_in_earnest(
 
 @pytest.fixture(name="assignment")
 def assignment_fixture(tmp_path: Path) -> Assignment:
-    """The tiny project's trainings, swept from 2 to 8 in two rounds; one size is listed as well."""
+    """A sweep of the tiny training from 2 to 8 in two rounds; one size is also a listed trial."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
     listed = plan_run(catalogue, RunRequest(providers=("cpu",))).trials[1]
     sweep = Sweep(listed, 8, "an epoch", rounds=2)
@@ -108,7 +108,7 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
 
 
 def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
-    """The sweep is the first round; a listed size of it is not measured beside it."""
+    """The sweep is the first round, and a listed batch size is not measured a second time."""
     events: list[Event] = []
     outcomes = run_trials(assignment, events.append)
     assert [outcome.trial.batch_size for outcome in outcomes] == [2, 4, 8]
@@ -122,7 +122,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
 
 
 def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
-    """A resumed sweep uses stored results, and the first of two rounds."""
+    """A resumed sweep keeps the stored batch sizes and continues with the larger one."""
     begun = Sweep(assignment.plan.sweeps[0].trial, 4, "an epoch")
     run_trials(replace(assignment, plan=Plan((), sweeps=(begun,))), lambda _: None)
     events: list[Event] = []
@@ -137,7 +137,7 @@ def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
 
 
 def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None:
-    """A batch that there is no room to make is a point as well, and nothing is made of it."""
+    """A batch too large to allocate counts as a failed size of the sweep."""
     small = replace(assignment, plan=replace(assignment.plan, trials=()), memory_bytes=100)
     events: list[Event] = []
     assert run_trials(small, events.append) == ()
@@ -152,7 +152,7 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
 
 
 def test_forms_of_the_end_of_memory() -> None:
-    """Exhausted memory is recognised by its error type, or by the text of another process."""
+    """Exhausted memory is recognised by its error type, or by a worker's error text."""
     assert is_out_of_memory(OutOfMemory("killed by SIGKILL"))
     assert is_out_of_memory(TrialFailed("worker: got Cannot allocate memory: free some"))
     assert not is_out_of_memory(TrialFailed("worker: killed by SIGSEGV"))

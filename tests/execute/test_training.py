@@ -1,4 +1,4 @@
-"""A repeat of a real training: resumed bit for bit, exported, ended by its aim or its faults."""
+"""One repeat of a real training: resumed bit for bit, exported, ended by target or fault."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ run(prepared_digits(Path(sys.argv[2]), save_seconds=0.0), Path(sys.argv[2]))
 
 
 def test_a_training_that_is_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    """Stopped twice between any two steps, in the midst of an epoch: masks and order go on too."""
+    """A training stopped twice within an epoch has the losses and weights of an unstopped one."""
     whole = run(prepared_digits(tmp_path), tmp_path / "whole")
     folder, steps = tmp_path / "parts", itertools.count()
     assert run(prepared_digits(tmp_path), folder, lambda: next(steps) > 17) is None
@@ -52,7 +52,7 @@ def test_a_training_that_is_stopped_goes_on_to_the_same_weights(tmp_path: Path) 
 
 
 def test_a_killed_training_goes_on_from_its_last_saved_state(tmp_path: Path) -> None:
-    """SIGKILL at random moments costs the steps since then, and changes nothing."""
+    """After SIGKILL at random moments, the resumed training has the same final weights."""
     whole = run(prepared_digits(tmp_path), tmp_path / "whole")
     rng, killed = random.Random(0), 0
     for _ in range(3):
@@ -71,7 +71,7 @@ def test_a_killed_training_goes_on_from_its_last_saved_state(tmp_path: Path) -> 
 
 
 def test_the_exported_model_answers_as_the_training_did(tmp_path: Path) -> None:
-    """A plain session of any batch size gives the accuracy of the last evaluation."""
+    """A session of the exported file gives the accuracy of the last evaluation."""
     prepared = prepared_digits(tmp_path)
     repeat = run(prepared, tmp_path)
     assert repeat is not None
@@ -85,7 +85,7 @@ def test_the_exported_model_answers_as_the_training_did(tmp_path: Path) -> None:
 
 
 def test_a_target_ends_a_training_at_the_evaluation_that_meets_it(tmp_path: Path) -> None:
-    """No evaluation before it does, and the record says which step it was."""
+    """All earlier evaluations miss the target, and the record has the step that met it."""
     aim = parse_target("accuracy >= 85 %")
     repeat = run(prepared_digits(tmp_path, aim=aim), tmp_path)
     assert repeat is not None
@@ -97,7 +97,7 @@ def test_a_target_ends_a_training_at_the_evaluation_that_meets_it(tmp_path: Path
 
 
 def test_a_rate_that_waits_for_a_plateau_is_refused(tmp_path: Path) -> None:
-    """Its rates follow from measures and not from the step alone."""
+    """Rates of an on-plateau schedule depend on measured losses, not only on the step."""
     prepared = prepared_digits(tmp_path)
     asked = prepared.request
     schedule = OnPlateau(name="on-plateau")
@@ -116,7 +116,7 @@ def test_a_rate_that_waits_for_a_plateau_is_refused(tmp_path: Path) -> None:
 def test_a_divergence_keeps_the_state_before(
     tmp_path: Path, rate: str, every: int, words: str
 ) -> None:
-    """A loss that explodes or is no number ends the training in one line, and is never saved."""
+    """A loss that explodes or is not finite ends the training, and its state is not saved."""
     prepared = prepared_digits(tmp_path, learning_rate=Decimal(rate), save_seconds=0.0)
     prepared = replace(prepared, recipe=replace(prepared.recipe, evaluate_every=every))
     with pytest.raises(TrainingDiverged, match=f"{words}.*lower the learning rate.*kept in"):
@@ -127,7 +127,7 @@ def test_a_divergence_keeps_the_state_before(
 
 
 def test_a_full_disk_keeps_the_state_before(tmp_path: Path) -> None:
-    """A state that does not fit is dropped: the training continues from the earlier state."""
+    """A state that does not fit is dropped, and a rerun continues from the earlier state."""
     prepared = prepared_digits(tmp_path, save_seconds=0.0)
     limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.SIG_IGN
     before = signal.signal(signal.SIGXFSZ, handler)
@@ -153,7 +153,7 @@ def test_a_full_disk_keeps_the_state_before(tmp_path: Path) -> None:
 
 
 def test_another_training_does_not_go_on_from_a_state(tmp_path: Path) -> None:
-    """The folder of one recipe is refused to another, with what to do."""
+    """A training of another recipe refuses the folder, and the message says to remove it."""
     run(prepared_digits(tmp_path), tmp_path)
     with pytest.raises(InputError, match="another model, data set, seed or recipe: remove the"):
         run(prepared_digits(tmp_path, epochs=4), tmp_path)
