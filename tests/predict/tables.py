@@ -23,7 +23,7 @@ MODELS = {"dense": 0.9, "mixed": 0.6, "light": 0.4, "sparse": 0.2, "thin": 0.5, 
 
 
 def devices() -> tuple[Device, ...]:
-    """The eight of ``FACTS``."""
+    """The eight devices of ``FACTS``."""
     return tuple(
         Device(
             id=chip.lower(),
@@ -59,7 +59,7 @@ def rows(noise: float = 0.03, seed: int = 0) -> list[dict[str, str]]:
 
 
 def row(model: str, accelerator: str, value: float, **cells: str) -> dict[str, str]:
-    """One row; missing columns are empty."""
+    """A table row; columns that are not given are empty."""
     columns = {
         "source": "made up",
         "model": model,
@@ -76,7 +76,7 @@ def row(model: str, accelerator: str, value: float, **cells: str) -> dict[str, s
 
 
 def write(path: Path, table: list[dict[str, str]]) -> Path:
-    """The table as a file."""
+    """Write ``table`` as a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()

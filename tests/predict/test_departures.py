@@ -1,4 +1,4 @@
-"""Residuals of a law: shared terms, left-out groups, calibration and the law's fit."""
+"""Departures of rows from a law: shared terms, left-out groups, calibration and the fit."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def _drawn(traits: Traits, seed: int) -> np.ndarray:
 
 
 def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
-    """Rows with equal labels share a term, smaller for distant features."""
+    """Rows with equal labels share a term's variance, less of it if their features differ."""
     traits = _traits(10)
     spread = covariance(TERMS, traits, traits)
     assert spread[0, 7] == pytest.approx(0.3**2)
@@ -36,7 +36,7 @@ def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
 
 
 def test_calibration_has_the_errors_of_fits_without_each_group() -> None:
-    """Errors are in standard deviations of a prediction by the other groups, noise included."""
+    """An error is counted in standard deviations of a prediction from the other groups."""
     traits = _traits(35)
     departures = _drawn(traits, 1)
     groups = numbered([row % 7 for row in range(35)])
@@ -51,7 +51,7 @@ def test_calibration_has_the_errors_of_fits_without_each_group() -> None:
 
 
 def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
-    """For normal errors the factor of a 90 % range is 1.645 deviations."""
+    """If errors are normal, a 90 % range is 1.645 standard deviations wide on each side."""
     factors = []
     for seed in range(20):
         traits = _traits(70)
@@ -62,7 +62,7 @@ def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
 
 
 def test_calibration_counts_a_group_of_many_rows_more_than_one_of_two() -> None:
-    """A group counts as its rows, at most 25."""
+    """The weight of a group is its number of rows, at most 25."""
     traits = _traits(200)
     calibration = Departures(TERMS, NOISE, traits, _drawn(traits, 1)).calibration(
         numbered([min(row // 2, 1) for row in range(200)]), np.zeros((200, 1))
@@ -72,7 +72,7 @@ def test_calibration_counts_a_group_of_many_rows_more_than_one_of_two() -> None:
 
 
 def test_a_law_is_fitted_to_what_it_made_in_spite_of_rows_that_are_wrong() -> None:
-    """With one row in ten off by a factor of three, the fit recovers the parameters."""
+    """The fit recovers the parameters although one row in ten is three times too high."""
     place = np.linspace(0.1, 3.0, 60)
 
     def law(parameters: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ def test_a_law_is_fitted_to_what_it_made_in_spite_of_rows_that_are_wrong() -> No
 
 
 def test_a_parameter_of_which_rows_say_nothing_stays_at_its_start() -> None:
-    """The prior determines it."""
+    """A parameter without effect on the rows keeps its prior value."""
     observed = np.full(5, 2.0)
     result = fitted(
         lambda parameters: np.full(5, parameters[0]), observed, np.zeros(2), np.full(2, 5.0)

@@ -1,4 +1,4 @@
-"""Devices by all names in machines and published tables."""
+"""Devices are found by every name that machines and published tables use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def named(catalogue: Catalogue) -> dict[str, list[Device]]:
-    """The devices that a name can mean."""
+    """The devices by each name that can mean them."""
     devices: dict[str, list[Device]] = defaultdict(list)
     for device in catalogue.devices.values():
         for name in device.names:
@@ -48,7 +48,7 @@ def gpus(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
 
 
 def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
-    """Operations a byte, and gains of tensor cores, are plausible."""
+    """Peak operations per byte of bandwidth, and gains of tensor cores, are plausible."""
     for device in catalogue.devices.values():
         single, memory = device.peak_fp32_tflops, device.memory_gb_per_second
         fastest = device.peak_fp16_tflops or single
@@ -66,7 +66,7 @@ def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
 def test_every_gpu_of_a_machine_is_a_device(
     gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
 ) -> None:
-    """Each GPU of a machine has a device."""
+    """Each GPU name in the machines' specs is the name of a device."""
     assert len(gpus) >= 60
     assert {device.name for _, device in gpus if device.name.casefold() not in named} == set()
 
@@ -74,7 +74,7 @@ def test_every_gpu_of_a_machine_is_a_device(
 def test_machines_say_of_a_gpu_what_its_device_says(
     gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
 ) -> None:
-    """A machine's GPU has its device's figures, except free memory."""
+    """A GPU in a machine's spec has its device's bandwidth, peaks and power."""
     for machine, accelerator in gpus:
         (device,) = named[accelerator.name.casefold()]
         for figure in FIGURES:
@@ -85,7 +85,7 @@ def test_machines_say_of_a_gpu_what_its_device_says(
 
 
 def test_every_published_accelerator_is_a_device_or_none(named: dict[str, list[Device]]) -> None:
-    """Accelerators of all tables have a device, except listed ones."""
+    """All accelerators of the tables have a device, except those in ``WITHOUT_DEVICE``."""
     published = set()
     for table in load_catalogue(ROOT).tables_of("examples"):
         path = ROOT / "specs" / "observations" / table.table

@@ -1,4 +1,4 @@
-"""Forecasts: accurate for a known law, wide without data, independent of other questions."""
+"""Forecasts of rates: accurate for a known law, wide without data, and cached."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROFILES = {
 
 @pytest.fixture
 def forecaster(tmp_path: Path) -> Forecaster:
-    """A forecaster with all synthetic rows except a chip's."""
+    """A forecaster with all synthetic rows except those of the chip C1."""
     table = [entry for entry in rows() if entry["accelerator"] != "Maker C1"]
     rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
     return Forecaster(rows_of_table, KNOWN)
@@ -41,7 +41,7 @@ def question(model: str, chip: str, **changes: object) -> Question:
 
 
 def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Forecaster):
-    """Intervals contain nine of ten rates of the left-out chip."""
+    """All intervals of the withheld chip but at most one contain the true rate."""
     forecasts = forecaster.forecasts([question(model, "C1") for model in MODELS])
     in_range = [
         forecast.low <= true_rate(model, "C1") <= forecast.high
@@ -52,7 +52,7 @@ def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Foreca
 
 
 def test_training_takes_three_forward_passes(forecaster: Forecaster):
-    """Without training rows, the rate is a third of inference's."""
+    """Without rows of training, the training rate is about a third of the inference rate."""
     inference, training = forecaster.forecasts(
         [question("dense", "A2"), question("dense", "A2", mode="training")]
     )
@@ -60,7 +60,7 @@ def test_training_takes_three_forward_passes(forecaster: Forecaster):
 
 
 def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: Forecaster):
-    """The rate grows with the count, and so does the interval."""
+    """Eight devices have about eight times the rate of one, and a wider interval."""
     single, eight = forecaster.forecasts(
         [question("dense", "A2"), question("dense", "A2", count=8)]
     )
@@ -70,7 +70,7 @@ def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: For
 
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
-    """Three measured works correct a machine half or twice as fast; the error shrinks."""
+    """Three measured models correct the rate of a fourth on the same machine."""
     rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
     anchored = [question(model, "A2") for model in ("dense", "light", "thin")]
     base = question("wide", "A2")
@@ -101,7 +101,7 @@ def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):
 
 
 def test_errors_of_one_workload_are_those_of_its_draws(forecaster: Forecaster):
-    """Each block has the covariance of the draws; two workloads share errors on a device."""
+    """The errors of one model have the covariance of its draws; two models share errors."""
     questions = [question(model, chip) for model in ("dense", "wide") for chip in ("A2", "C1")]
     asked = [as_rate(each, 1.0) for each in questions]
     errors = forecaster.errors_of(asked)

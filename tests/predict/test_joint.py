@@ -1,4 +1,4 @@
-"""Joint draws of predictions: spread of the intervals, and correlation."""
+"""Joint draws of predictions: each draw spreads as its interval, and machines are correlated."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def _values(seed: str = "a work") -> np.ndarray:
 
 
 def test_each_rate_spreads_as_its_interval_says() -> None:
-    """Nine of ten draws stay within the factor times the standard deviation."""
+    """Nine of ten draws stay within the interval's factor times the standard deviation."""
     drawn = _values()
     half = _FACTORS * np.sqrt(np.diag(_COVARIANCE))
     assert (np.abs(drawn) <= half).mean(axis=0) == pytest.approx(0.9, abs=0.06)
 
 
 def test_equal_machines_have_equal_draws() -> None:
-    """One accelerator in two clouds has one rate."""
+    """Two machines with the same accelerator have the same draws."""
     drawn = _values()
     np.testing.assert_array_equal(drawn[:, 1], drawn[:, 2])
 
 
 def test_draws_are_the_same_every_time() -> None:
-    """A work has the same draws in every process, other works have others."""
+    """A seed gives the same draws every time, and another seed gives other draws."""
     np.testing.assert_array_equal(_values(), _values())
     assert (_values() != _values("another")).any()
 
 
 def test_draws_are_what_their_seed_and_weights_give() -> None:
-    """The published rounded weights reproduce every draw."""
+    """The seed and the rounded weights of a prediction reproduce its draws."""
     for draws in _drawn():
         normals = standard_normals(draws.seed, len(draws.weights))
         np.testing.assert_allclose(normals @ np.array(draws.weights), draws.values, atol=1e-12)
@@ -53,7 +53,7 @@ def test_draws_are_what_their_seed_and_weights_give() -> None:
 
 
 def test_no_time_is_shorter_than_its_bound() -> None:
-    """Draws are shifted, and those below the least are set to it."""
+    """``bounded`` shifts all draws and raises those below the least value to it."""
     draws = _drawn()[0]
     bounded = draws.bounded(-0.25, -0.5)
     np.testing.assert_allclose(bounded.values, np.maximum(draws.values - 0.25, -0.5))
@@ -61,7 +61,7 @@ def test_no_time_is_shorter_than_its_bound() -> None:
 
 
 def test_normals_are_normal_and_independent() -> None:
-    """Columns of one seed and of neighbouring seeds: normal moments, no correlation."""
+    """Columns of near and distant seeds have normal moments and no correlation."""
     drawn = np.concatenate([standard_normals(seed, 8) for seed in (1, 10_000, 2**32 - 1)], axis=1)
     moments = [float((drawn**power).mean()) for power in (1, 2, 4)]
     assert moments == pytest.approx([0, 1, 3], abs=0.25)

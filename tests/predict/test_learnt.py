@@ -1,4 +1,4 @@
-"""Bad rows are detected among sound ones."""
+"""Faulty rows are found among sound ones."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def sound(all_devices: Devices) -> list[Placed]:
 def test_no_more_than_two_in_a_hundred_sound_rows_are_doubted(
     sound: list[Placed], all_devices: Devices
 ) -> None:
-    """Published rows pass."""
+    """At most 2 % of the published rows are doubted."""
     assert len(doubted_rows(sound, all_devices)) <= 0.02 * len(sound)
 
 
 def test_no_row_is_no_doubt(all_devices: Devices) -> None:
-    """A table without known accelerators has no rows to doubt."""
+    """An empty table has no doubted rows."""
     assert doubted_rows([], all_devices) == {}
 
 
 def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> None:
-    """At least 14 of 16 faults, such as wrong units or names, are listed.
+    """At least 14 of 16 planted faults are found.
 
-    Five units, five tokens for samples, four repeats, two devices with two names.
+    There are five wrong units, five token counts, four repeats and two renamed devices.
     """
     drawn = random.Random(3)
     rows, planted = list(sound), set()
@@ -83,7 +83,7 @@ def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> 
 def _under_another_name(
     sound: list[Placed], name: str, all_devices: Devices, new_name: str
 ) -> Iterator[Placed]:
-    """Twenty rows of a device with another's name."""
+    """Twenty rows of the device ``name`` under the name ``new_name``."""
     device = all_devices.named(new_name)
     assert device is not None
     mine = [row for row in sound if row.rate.accelerator == name][:20]

@@ -1,4 +1,4 @@
-"""The process: closed-form leave-out equals a process without those rows."""
+"""The Gaussian process over rows of rates: its leave-out errors and its covariance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def design(tmp_path: Path) -> Design:
 
 
 def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):
-    """Mean and covariance equal the textbook's posterior for the other rows."""
+    """Left-out mean and covariance equal the posterior given the other rows."""
     scales = Scales()
     inverse = inverted(with_noise(design, scales))
     groups = held_out(inverse, centred_departures(design)[0], members(design.group))
@@ -53,7 +53,7 @@ def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design
 
 @pytest.mark.parametrize("scales", [Scales(), POOLED])
 def test_the_covariance_is_one(design: Design, scales: Scales):
-    """It is symmetric and positive semidefinite, with and without known graphs."""
+    """The covariance is symmetric and positive semidefinite, with and without graph features."""
     graphs = np.random.default_rng(0).normal(size=design.work_features.shape)
     graphs[::3] = np.nan
     for variant in (design, replace(design, work_features=graphs)):

@@ -1,4 +1,4 @@
-"""Tables of rates: meaning of rows, places of faults, and repeats."""
+"""Tables of rates: units, line numbers of faults, and repeated rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_committed_table_is_read():
-    """All tables have the required columns, numbers and modes."""
+    """All tables of the project have the required columns, numbers and modes."""
     catalogue = load_catalogue(ROOT)
     for table in catalogue.tables_of("examples"):
         folder = catalogue.files[f"observations/{table.id}"].parent
@@ -25,7 +25,7 @@ def test_every_committed_table_is_read():
 
 
 def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
-    """A latency in ms becomes examples a second; a rate stays."""
+    """Milliseconds per batch become examples a second; examples a second are unchanged."""
     table = [
         row("dense", "Maker A1", 250.0, unit="ms", batch="8"),
         row("dense", "Maker A1", 250.0, unit="samples/s", batch="8"),
@@ -53,7 +53,7 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], 
 
 
 def test_what_is_no_table_has_a_line(tmp_path: Path):
-    """A missing file, and one that is no text."""
+    """A missing file, and a file that is not UTF-8."""
     with pytest.raises(InputError, match=r"none.csv:1:1: expected a table in UTF-8, got .*No such"):
         read_rates(tmp_path / "none.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
@@ -70,7 +70,7 @@ def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
 
 
 def test_repeats_are_one_row_at_their_median(tmp_path: Path):
-    """Rows that differ only in their value are one; another count is another row."""
+    """Rows that differ only in value become one; another device count is another row."""
     table = [row("dense", "Maker A1", value) for value in (1.0, 9.0, 2.0)]
     table.append(row("dense", "Maker A1", 5.0, count="2"))
     rates = without_repeats(read_rates(write(tmp_path / "t.csv", table)))

@@ -1,4 +1,4 @@
-"""Ratios of withheld accelerators: their ranges, the stated probabilities and the regret."""
+"""Ratios of withheld accelerators: ranges, probabilities of the better choice, and regret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table_fixture(tmp_path: Path) -> list[Placed]:
 
 
 def test_ratios_of_withheld_accelerators_are_in_their_ranges(table: list[Placed]) -> None:
-    """Each kind compares pairs of accelerators; choices are right more often than not."""
+    """Most ratios are in their ranges, and choices are right more often than not."""
     by_kind = ratio_errors(table, KNOWN, PRICES)
     assert {*by_kind} == {"two accelerators", "two generations", "one source"}
     for errors in by_kind.values():
@@ -35,13 +35,13 @@ def test_ratios_of_withheld_accelerators_are_in_their_ranges(table: list[Placed]
 
 
 def test_prices_in_another_unit_change_nothing(table: list[Placed]) -> None:
-    """Only ratios of prices count."""
+    """Prices seven times as high give the same errors."""
     dearer = {device: 7 * price for device, price in PRICES.items()}
     assert ratio_errors(table, KNOWN, dearer) == ratio_errors(table, KNOWN, PRICES)
 
 
 def test_without_a_pair_of_prices_there_is_no_choice(table: list[Placed]) -> None:
-    """Ranges need no prices, but probabilities do."""
+    """Coverage of ranges needs no prices; a probability needs two priced accelerators."""
     first, *_, last = PRICES
     assert ratio_errors(table, KNOWN, {first: 1.0}) == {}
     two = ratio_errors(table, KNOWN, {first: 1.0, last: 2.0})["two accelerators"]
@@ -57,7 +57,7 @@ def test_one_accelerator_forms_no_pair(table: list[Placed]) -> None:
 
 
 def test_every_shared_work_of_a_pair_is_a_ratio(table: list[Placed]) -> None:
-    """A pair with many works keeps them all."""
+    """Each model and batch size that two accelerators share is a ratio."""
     pair = [row for row in table if row.device.name in ("A1", "B1")]
     works = [
         replace(row, rate=replace(row.rate, batch=float(batch)))

@@ -1,4 +1,4 @@
-"""Withheld rows of a name, forecast as on the site."""
+"""Rows of an accelerator, generation, model or source are withheld and then forecast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROFILES = {
 
 
 def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
-    """The synthetic rows from one source, and a tenth slower from another."""
+    """Synthetic rows of one source, and rows of another source that are a tenth slower."""
     slower = [
         row | {"source": "others", "value": repr(float(row["value"]) / 1.1)} for row in rows(seed=1)
     ]
@@ -36,7 +36,7 @@ def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
 
 
 def errors(rows: list[Placed], withheld: Withheld) -> Errors:
-    """The errors of all rows."""
+    """The errors of all rows with ``withheld`` left out in turn."""
     errors = errors_of(tried(rows, KNOWN, withheld))
     assert errors is not None
     return errors
@@ -44,7 +44,7 @@ def errors(rows: list[Placed], withheld: Withheld) -> Errors:
 
 @pytest.mark.parametrize("withheld", ["accelerator", "generation", "model", "source"])
 def test_intervals_hold_what_was_withheld(tmp_path: Path, withheld: Withheld) -> None:
-    """Rows that follow a law are all forecast, and most intervals contain them."""
+    """Every row has a forecast, and most intervals contain the row's rate."""
     rows = errors(learnt(tmp_path), withheld)
     assert (rows.rows, rows.refused) == (2 * len(FACTS) * len(MODELS), 0)
     assert rows.coverage > 0.75
@@ -53,7 +53,7 @@ def test_intervals_hold_what_was_withheld(tmp_path: Path, withheld: Withheld) ->
 
 
 def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
-    """A chip ten times as fast as its facts is forecast by its facts."""
+    """Rates of a chip that are ten times as high do not change the chip's own forecast."""
     table = learnt(tmp_path)
     chip = [at for at, entry in enumerate(table) if entry.device.name == "C1"]
     before = tried(table, KNOWN, "accelerator")
@@ -67,7 +67,7 @@ def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:
-    """Works without graph are skipped; devices are known by their facts."""
+    """Models without a graph are not forecast when withheld; accelerators still are."""
     table = learnt(tmp_path, graphs=False)
     assert tried(table, KNOWN, "model") == ()
     assert errors_of(tried(table, KNOWN, "source")) is None

@@ -1,4 +1,4 @@
-"""Batches: matched to a graph's inputs, bounded in number, separate from held-out ones."""
+"""Generated batches match the graph's inputs, are bounded, and keep held-out data apart."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_fields_are_the_graphs_data_inputs() -> None:
     ],
 )
 def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], message: str) -> None:
-    """The message names the input and the graph's inputs."""
+    """The message names the wrong or missing input."""
     with pytest.raises(ModelError, match=message):
         example_fields(bound(4), spec(*inputs), 4)
 
@@ -87,7 +87,7 @@ def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], message: s
 def test_declared_indices_stay_within_what_they_index(
     body: str, declared: dict[str, int], demand: str | None
 ) -> None:
-    """ONNX takes -1 for the last class or row, so specs may not declare it."""
+    """A spec may not declare indices outside an operator's range, nor -1 for the last one."""
     text = f"g (float[2, 4] z, int64[2] k) => (float y) <float[9, 4] table> {{ {body} }}"
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     declaration = spec(inputs=[Input(name="z"), Input.model_validate({"name": "k", **declared})])
@@ -100,14 +100,14 @@ def test_declared_indices_stay_within_what_they_index(
 
 @given(st.integers(0, 2**40))
 def test_the_pool_is_bounded(batch_bytes: int) -> None:
-    """At least two different batches, at most the allowed bytes and number."""
+    """A pool has at least two batches, and at most the allowed number and bytes."""
     count = pool_size(batch_bytes)
     assert 2 <= count <= POOL_BATCHES
     assert count == 2 or count * batch_bytes <= POOL_BYTES
 
 
 def test_held_out_batches_are_not_trained_on() -> None:
-    """No held-out example is in the pool."""
+    """No held-out example is in the training pool."""
     field = InputField("x", (64, 64), np.dtype(np.float32), 0.0, 1.0)
     teacher = Teacher([field], [TargetField("target", (), np.dtype(np.int64), classes=10)], 3)
     trained, held_out = (
@@ -119,7 +119,7 @@ def test_held_out_batches_are_not_trained_on() -> None:
 
 
 def test_what_is_held_out_is_bounded_by_its_arithmetic() -> None:
-    """A large model is evaluated on fewer batches, at least one."""
+    """A model with more FLOPs is evaluated on fewer batches, but at least one."""
     field = InputField("x", (4,), np.dtype(np.float32), 0.0, 1.0)
     counts = [
         len(held_out_pool(Teacher([field], (), 3), 64, batch_flops)["x"])
@@ -129,7 +129,7 @@ def test_what_is_held_out_is_bounded_by_its_arithmetic() -> None:
 
 
 def test_carried_inputs_are_not_data() -> None:
-    """Carried inputs have no entry in [[inputs]] and are not fed."""
+    """A carried input may not have an entry in ``[[inputs]]``."""
     carried = spec(carried=[{"input": "image", "output": "logits"}], inputs=[Input(name="other")])
     with pytest.raises(ModelError, match="got 'other'"):
         example_fields(bound(4), carried, 4)

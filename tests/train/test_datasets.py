@@ -1,4 +1,4 @@
-"""Files of examples: each published format, and damaged or false files."""
+"""Data files in each published format, and damaged ones."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ BOTH = DataFile(name="data", part="both")
 
 
 def idx(values: NDArray[np.uint8]) -> bytes:
-    """A file in MNIST's format."""
+    """``values`` as a file in MNIST's format."""
     sizes = b"".join(size.to_bytes(4) for size in values.shape)
     return bytes([0, 0, 8, values.ndim]) + sizes + values.tobytes()
 
 
 def written(folder: Path, content: bytes) -> Path:
-    """Write a file with that content."""
+    """Write a file with ``content``."""
     path = folder / "data"
     path.write_bytes(content)
     return path
 
 
 def tar(folder: Path, members: dict[str, bytes]) -> Path:
-    """A gzipped archive."""
+    """Write a gzipped tar archive of ``members``."""
     path = folder / "data"
     with tarfile.open(path, "w:gz") as archive:
         for name, content in members.items():
@@ -49,7 +49,7 @@ def tar(folder: Path, members: dict[str, bytes]) -> Path:
 
 @pytest.mark.parametrize("pack", [lambda content: content, gzip.compress])
 def test_idx_is_read_plain_and_packed(tmp_path: Path, pack: Any) -> None:
-    """Images and labels as in MNIST's four files."""
+    """Images and labels in MNIST's format, plain and gzipped."""
     path = written(tmp_path, pack(idx(IMAGES[:, 0])))
     images, nothing = read_file(path, BOTH, "idx")
     assert nothing is None
@@ -72,13 +72,13 @@ def test_idx_is_read_plain_and_packed(tmp_path: Path, pack: Any) -> None:
     ],
 )
 def test_a_damaged_idx_file_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:
-    """Truncated, too long, or a header of gigabytes, which are not allocated."""
+    """A truncated or too long file, or a header of gigabytes that are not allocated."""
     with pytest.raises(InputError, match=message):
         read_file(written(tmp_path, content), BOTH, "idx")
 
 
 def test_cifar_binary_is_read_from_its_archive(tmp_path: Path) -> None:
-    """Members in the spec's order; other members are ignored."""
+    """Archive members are read in the spec's order, and other members are ignored."""
     rows = [bytes([label]) + image.tobytes() for label, image in zip(LABELS, IMAGES, strict=True)]
     path = tar(
         tmp_path,
@@ -100,7 +100,7 @@ def test_cifar_binary_is_read_from_its_archive(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_csv_are_read_from_members_of_a_zip(tmp_path: Path) -> None:
-    """In the spec's order, by base name; a missing member and a password are errors."""
+    """Members are found by base name; a missing and an encrypted member are errors."""
     path, file = tmp_path / "data", BOTH.model_copy(update={"members": ("a.csv", "b.csv")})
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("deep/b.csv", b"2,1\n")
@@ -120,7 +120,7 @@ def test_rows_of_a_csv_are_read_from_members_of_a_zip(tmp_path: Path) -> None:
 
 
 def test_a_link_in_a_tar_is_no_member(tmp_path: Path) -> None:
-    """A link with a member's name is not followed."""
+    """A symbolic link with a member's name is not followed."""
     (tmp_path / "secret").write_bytes(b"secret")
     with tarfile.open(tmp_path / "data", "w") as archive:
         link = tarfile.TarInfo("a.csv")
@@ -131,7 +131,7 @@ def test_a_link_in_a_tar_is_no_member(tmp_path: Path) -> None:
 
 
 def test_a_text_is_its_characters(tmp_path: Path) -> None:
-    """Indices among its characters, beyond ASCII too; invalid bytes are an error."""
+    """A text becomes indices of its sorted characters; invalid UTF-8 is an error."""
     indices = read_file(written(tmp_path, "abcä a😀".encode()), BOTH, "text")[0]
     np.testing.assert_array_equal(indices, [1, 2, 3, 4, 0, 1, 5])
     with pytest.raises(InputError, match="format text, got 'utf-8' codec"):
@@ -142,13 +142,13 @@ def test_a_text_is_its_characters(tmp_path: Path) -> None:
     "content", [b"1,2\n1,x\n", b"1,2\n1\n", b"1,0.5\n", b"a,b\n1,nan\n", b"a,b\n", b""]
 )
 def test_a_damaged_csv_is_one_line(tmp_path: Path, content: bytes) -> None:
-    """Invalid numbers, rows of several lengths, and fractional labels."""
+    """A bad number, rows of unequal length, a fractional label and a file without rows."""
     with pytest.raises(InputError, match="expected a whole file in the format csv, got "):
         read_file(written(tmp_path, content), BOTH, "csv")
 
 
 def test_a_file_is_held_to_its_spec(tmp_path: Path) -> None:
-    """A wrong length, a wrong hash and a missing file, each with both values."""
+    """A wrong length or hash is reported with the expected and the found value."""
     path = written(tmp_path, b"abc")
     good = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     stated = BOTH.model_copy(update={"size_bytes": 3, "sha256": good})

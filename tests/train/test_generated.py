@@ -1,4 +1,4 @@
-"""Generated data have the properties in their spec: entropy of a text, share of wrong labels."""
+"""Generated data have their declared entropy and share of wrong labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = Generated(generator="textured-shapes", side=32, wrong_labels=Decimal("0
 
 
 def test_a_text_has_the_entropy_of_its_chain() -> None:
-    """The chain's own predictions cost the mean entropy of the text's pairs."""
+    """The loss of the Markov chain's own predictions is the entropy of the chain."""
     chain = markov_chain(TEXT)
     text = chain.draw(60_000, np.random.default_rng(5))
     predicted = chain.probabilities[text[:-2], text[1:-1]]
@@ -30,7 +30,7 @@ def test_a_text_has_the_entropy_of_its_chain() -> None:
 
 
 def test_a_share_of_labels_is_wrong() -> None:
-    """Images are the same, and this share of labels is changed."""
+    """A quarter of the labels is changed, and the images are the same."""
     images, labels = draw_images(SHAPES, 2000)
     same, right = draw_images(SHAPES.model_copy(update={"wrong_labels": Decimal(0)}), 2000)
     assert images.shape == (2000, 3, 32, 32)
@@ -40,7 +40,7 @@ def test_a_share_of_labels_is_wrong() -> None:
 
 
 def test_classes_differ_to_the_eye_of_a_plain_average() -> None:
-    """Images of a class are closer to its mean image than by chance."""
+    """The nearest class mean finds the label of an image better than chance."""
     images, labels = draw_images(SHAPES.model_copy(update={"wrong_labels": Decimal(0)}), 3000)
     grey = images.mean(axis=1).reshape(3000, -1)
     means = np.stack([grey[:2000][labels[:2000] == each].mean(axis=0) for each in range(10)])

@@ -1,4 +1,4 @@
-"""The training loop with steps that do nothing: its evaluations and rates."""
+"""The training loop with fake steps: its evaluations, progress and saved states."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ CONSTANT = Recipe(Constant(name="constant"), Decimal("0.5"), epochs=4, evaluate_
 
 
 class Steps:
-    """Steps with given losses at evaluations; records the rates."""
+    """Fake steps that record learning rates and give the losses of ``held_out``."""
 
     def __init__(self, held_out: list[float]) -> None:
         self.held_out, self.rates = iter(held_out), list[float]()
 
     def losses(self, batches: EpochBatches) -> Iterator[tuple[float, float]]:
-        """A loss of 1 at each step."""
+        """Yield a loss of 1 for each step."""
         for number in range(batches.steps):
             self.rates.append(float(batches.gather(number)["rate"]))
             yield 1.0, 0.0
 
     def evaluate(self, batches: Iterator[Mapping[str, Any]]) -> Iterator[Evaluated]:
-        """Evaluate everything as class 0."""
+        """Yield scores that put every example in class 0."""
         loss = next(self.held_out)
         for batch in batches:
             yield Evaluated(batch, loss, np.eye(10)[np.zeros(len(batch["target"]), int)])
 
     def carried_values(self) -> dict[str, Any]:
-        """Return one number."""
+        """Return a single weight."""
         return {"w": np.zeros(1, np.float32)}
 
 
 def trained(recipe: Recipe, steps: Steps, feed: Feed = FEED) -> Progress:
-    """Train to the end, without observer."""
+    """Train ``steps`` to the end without an observer."""
     watch = Watch(lambda *_: None, lambda *_: None, lambda: False)
     return train(recipe, feed, steps, Progress(), watch)
 
 
 def test_evaluations_come_every_so_many_steps_and_at_the_end() -> None:
-    """Before the first step too, independent of epochs."""
+    """Evaluations are before the first step, every 5 steps and at the end of training."""
     progress = trained(replace(CONSTANT, evaluate_every=5), Steps([1.0] * 9))
     assert [point.step for point in progress.curve] == [0, 5, 10, 12]
     assert [point.training_loss for point in progress.curve] == [None, 1, 1, 1]
@@ -59,7 +59,7 @@ def test_evaluations_come_every_so_many_steps_and_at_the_end() -> None:
 
 
 def test_whoever_watches_hears_of_every_step() -> None:
-    """The observer gets number and loss; the state is saved on schedule and at the end."""
+    """The observer is told of every step, and every state is saved."""
     heard, saved = list[int](), list[int]()
     watch = Watch(
         lambda progress, _: saved.append(progress.step),

@@ -1,4 +1,4 @@
-"""Data of a step: every example once an epoch, repeatable, augmented as declared, in range."""
+"""Batches of a real data set: each example once an epoch, repeatable, augmented, in range."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from train_feeds import DATA, FEED, FIELD, PART, TARGET
 
 
 def labels(feed: Feed, epoch: int) -> list[int]:
-    """Labels of an epoch, in the order of the steps."""
+    """The labels of ``epoch`` in the order of its steps."""
     batches = feed.batches(epoch * feed.epoch_steps, np.zeros(feed.epoch_steps, np.float32))
     return [int(x) for at in range(batches.steps) for x in batches.gather(at)["target"]]
 
 
 def test_an_epoch_has_whole_batches_of_different_examples() -> None:
-    """Shuffled by epoch and seed, repeatable, with varying leftover examples."""
+    """Epochs and seeds differ in order, and an epoch drops the examples of a partial batch."""
     assert FEED.epoch_steps == 3
     assert len(set(labels(FEED, 0))) == 9
     assert labels(FEED, 0) == labels(FEED, 0)
@@ -30,7 +30,7 @@ def test_an_epoch_has_whole_batches_of_different_examples() -> None:
 
 
 def test_a_step_is_fed_the_same_wherever_its_epoch_is_entered() -> None:
-    """Entering at the second step gives the whole epoch's batches."""
+    """Batches from the second step on equal those of the whole epoch."""
     rates = np.array([1, 2, 3], np.float32)
     varied = replace(FEED, augmentation=Augmentation(pad=1, flip=True))
     whole, later = varied.batches(3, rates), varied.batches(4, rates[1:])
@@ -43,7 +43,7 @@ def test_a_step_is_fed_the_same_wherever_its_epoch_is_entered() -> None:
 
 
 def test_held_out_examples_are_fed_in_order_to_the_last() -> None:
-    """The last batch may be smaller."""
+    """All held-out examples are fed in order, and the last batch may be smaller."""
     sizes = [len(batch["image"]) for batch in FEED.held_out_batches()]
     fed = np.concatenate([batch["target"] for batch in FEED.held_out_batches()])
     assert sizes == [4, 4, 2]
@@ -51,7 +51,7 @@ def test_held_out_examples_are_fed_in_order_to_the_last() -> None:
 
 
 def test_numbers_are_brought_into_the_inputs_range() -> None:
-    """The largest number becomes the upper end, unless all fit unchanged."""
+    """Numbers are scaled to the input's range, unless they already fit."""
     values = np.array([0, 51, 255], np.uint8)
     np.testing.assert_allclose(scaled(values, FIELD, 255), [0, 0.2, 1])
     centred = replace(FIELD, low=-1, high=1)
@@ -61,7 +61,7 @@ def test_numbers_are_brought_into_the_inputs_range() -> None:
 
 
 def test_images_are_moved_and_mirrored_within_bounds() -> None:
-    """A single bright pixel stays within its padding, and appears on both sides."""
+    """A single bright pixel moves by at most the padding, and is mirrored in some images."""
     images = np.zeros((200, 3, 9, 9), np.uint8)
     images[:, :, 4, 3] = 7
     rng = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def test_images_are_moved_and_mirrored_within_bounds() -> None:
 
 
 def test_targets_have_the_shape_that_the_graph_takes() -> None:
-    """A label each, one for each position, or batch and positions as one axis."""
+    """One label an example, one for each position, or positions merged with the batch."""
     tokens = Part(PART.examples, np.arange(20).reshape(10, 2) % 10)
     positions = replace(TARGET, shape=(2,))
     for target, part, shape in (
@@ -89,7 +89,7 @@ def test_targets_have_the_shape_that_the_graph_takes() -> None:
 
 
 def test_right_answers_are_counted_by_position() -> None:
-    """The largest score of each position, without ignored ones."""
+    """The largest score of each position is compared, and ignored positions are skipped."""
     scores = np.eye(10)[[[1, 2], [3, 4]]]
     batch = {"target": np.array([[1, 9], [-100, 4]])}
     np.testing.assert_array_equal(FEED.right_answers(batch, scores), [True, False, True])
@@ -109,13 +109,13 @@ def test_right_answers_are_counted_by_position() -> None:
     ],
 )
 def test_examples_that_do_not_fit_are_one_line(part: Part, message: str) -> None:
-    """Labels out of range, other shapes and NaN are refused before a step."""
+    """Labels out of range, wrong shapes and NaN are refused in one line."""
     with pytest.raises(InputError, match=f"data made: held-out examples.*{message}"):
         require_fitting(replace(DATA, held_out=part), FIELD, TARGET)
 
 
 def test_tokens_are_held_to_the_vocabulary() -> None:
-    """A text with more characters than the model's vocabulary is refused."""
+    """A text with a token outside the model's vocabulary is refused."""
     tokens = InputField("text", (4,), np.dtype(np.int64), 0, 39, "tokens")
     with pytest.raises(InputError, match="tokens: expected whole numbers from 0 to 38, got 39"):
         require_fitting(DATA, tokens, TARGET)

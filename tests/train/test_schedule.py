@@ -1,4 +1,4 @@
-"""Learning rates: hand-computed values of each schedule, and properties for all settings."""
+"""Learning rates of each schedule against values by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = st.sampled_from(
 
 
 def schedule(**settings: Any) -> Schedule:
-    """A schedule from a spec."""
+    """A schedule with these settings."""
     return SCHEDULE.validate_python({key: _exact(value) for key, value in settings.items()})
 
 
@@ -33,7 +33,7 @@ def _exact(value: Any) -> Any:
 
 
 def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np.ndarray:
-    """The rates of the first steps of an optimizer with rate 2."""
+    """The learning rates of the first ``count`` steps for a base rate of 2."""
     return learning_rates(declared, Decimal(2), horizon, np.arange(count))
 
 
@@ -79,7 +79,7 @@ def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np
     ],
 )
 def test_hand_computed_rates(settings: dict[str, Any], expected: dict[int, float]) -> None:
-    """Each formula at easily computed steps; after the end, the last rate."""
+    """Each schedule has the expected rates; after the last step the rate stays."""
     got = rates(schedule(**settings))
     assert got.dtype == np.float32
     assert {step: float(got[step]) for step in expected} == pytest.approx(expected, abs=1e-6)
@@ -99,7 +99,7 @@ def generated_schedule(name: str, warm_up_steps: int) -> Schedule:
 def test_a_rate_decays_at_the_steps_at_which_a_list_would(
     epoch_steps: int, interval: Decimal
 ) -> None:
-    """Listed powers of the factor with their epochs are the same schedule."""
+    """An exponential schedule equals a step schedule with the listed powers of its factor."""
     horizon = Horizon(epoch_steps, 12 * epoch_steps)
     powers = range(1, int(12 / interval) + 1)
     listed = schedule(

@@ -1,4 +1,4 @@
-"""A saved state: read as written, whole or not at all, and only by its own training."""
+"""Saved states of a training are read as written, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE = SavedState("me", PROGRESS, VALUES)
 
 
 def test_a_state_comes_back_to_the_last_bit(tmp_path: Path) -> None:
-    """Arrays of any name, and every number of the progress."""
+    """Arrays and progress are read back bit for bit."""
     path = tmp_path / "state.zip"
     assert read_state(path, "me") is None
     write_state(path, STATE)
@@ -31,7 +31,7 @@ def test_a_state_comes_back_to_the_last_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [0, 10, 200, -1])
 def test_a_damaged_state_is_one_line(tmp_path: Path, length: int) -> None:
-    """A truncated file is refused with a remedy."""
+    """A truncated file is refused in one line."""
     path = tmp_path / "state.zip"
     write_state(path, STATE)
     path.write_bytes(path.read_bytes()[:length])
@@ -40,7 +40,7 @@ def test_a_damaged_state_is_one_line(tmp_path: Path, length: int) -> None:
 
 
 def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
-    """The archive's checksums detect it."""
+    """The checksums of the archive detect a flipped bit."""
     path = tmp_path / "state.zip"
     write_state(path, STATE)
     damaged = bytearray(path.read_bytes())

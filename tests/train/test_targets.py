@@ -1,4 +1,4 @@
-"""Targets: their written form, and when an evaluation meets them."""
+"""Targets such as "accuracy >= 98 %", and when an evaluation meets them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POINT = Point(
     ],
 )
 def test_a_target_is_met_or_not(text: str, met: bool) -> None:
-    """Accuracy from below, losses from above."""
+    """An accuracy target is a lower bound, a loss target an upper bound."""
     assert parse_target(text).met([POINT]) == met
 
 
@@ -43,6 +43,6 @@ def test_a_target_is_met_or_not(text: str, met: bool) -> None:
     ],
 )
 def test_another_target_is_refused(text: str) -> None:
-    """The one-line error shows the written form."""
+    """A target in another form is refused."""
     with pytest.raises(InputError, match="--target: expected"):
         parse_target(text)

@@ -1,4 +1,4 @@
-"""The teacher: repeatable, in range, balanced, and learnable."""
+"""The teacher's data are repeatable, in range, balanced and learnable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_same_seed_gives_the_same_data() -> None:
 def test_other_seeds_streams_and_indices_give_other_data(
     name: str, seed: int, stream: int, index: int
 ) -> None:
-    """Held-out batches are not training batches."""
+    """Another seed, stream or index gives another batch, so held-out data differ."""
     reference = Teacher((IMAGE, WORDS), (classes(10),), 7).draw(0, 3, 16)
     other_batch = Teacher((IMAGE, WORDS), (classes(10),), seed).draw(stream, index, 16)
     assert not np.array_equal(reference.inputs[name], other_batch.inputs[name])
@@ -48,7 +48,7 @@ def test_other_seeds_streams_and_indices_give_other_data(
 
 @given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(1, 20))
 def test_values_and_labels_are_in_range(count: int, seed: int, size: int) -> None:
-    """Floats are in the declared range, integers below its end, labels below the classes."""
+    """Floats and integers are in the declared range, labels below the number of classes."""
     batch = Teacher((IMAGE, LEVELS, WORDS, MASK), (classes(count),), seed).draw(0, 0, size)
     image, levels, tokens = (batch.inputs[name] for name in ("image", "levels", "words"))
     labels = batch.targets["target"]
@@ -73,7 +73,7 @@ def test_values_and_labels_are_in_range(count: int, seed: int, size: int) -> Non
     st.integers(0, 2**31 - 1),
 )
 def test_tokens_and_their_classes_are_in_range(vocabulary: int, count: int, seed: int) -> None:
-    """For any vocabulary, smaller or larger than the classes."""
+    """The vocabulary may be smaller or larger than the number of classes."""
     field = replace(WORDS, high=float(vocabulary))
     batch = Teacher((field,), (classes(count, (60,)),), seed).draw(0, 0, 3)
     tokens, labels = batch.inputs["words"], batch.targets["target"]
@@ -87,7 +87,7 @@ def test_tokens_and_their_classes_are_in_range(vocabulary: int, count: int, seed
 
 @pytest.mark.parametrize("count", [2, 10, 64])
 def test_classes_are_balanced(count: int) -> None:
-    """With orthonormal readouts all classes are equally likely."""
+    """All classes are about equally frequent."""
     labels = Teacher((IMAGE,), (classes(count),), 1).draw(0, 0, 400 * count).targets["target"]
     counts = np.bincount(labels, minlength=count)
     # Five standard deviations of a binomial count of mean 400.
@@ -95,7 +95,7 @@ def test_classes_are_balanced(count: int) -> None:
 
 
 def test_some_tokens_are_frequent_and_most_are_rare() -> None:
-    """A tenth of the vocabulary makes up nearly half of the text, and all is used."""
+    """A tenth of the vocabulary makes up over 40 % of the text, and all tokens occur."""
     tokens = Teacher((WORDS,), (), 1).draw(0, 0, 1000).inputs["words"]
     counts = np.bincount(tokens.ravel(), minlength=500)
     assert np.sort(counts)[::-1][:50].sum() > 0.4 * counts.sum()
@@ -104,7 +104,7 @@ def test_some_tokens_are_frequent_and_most_are_rare() -> None:
 
 @pytest.mark.parametrize("field", [IMAGE, LEVELS, WORDS])
 def test_the_labels_can_be_learnt_from_the_inputs(field: InputField) -> None:
-    """A linear least-squares fit on one batch predicts another far better than chance."""
+    """A linear fit on one batch predicts the labels of another far better than chance."""
     teacher = Teacher((field,), (classes(10),), 5)
     learnt, held_out = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
     guesses = np.argmax(
@@ -115,7 +115,7 @@ def test_the_labels_can_be_learnt_from_the_inputs(field: InputField) -> None:
 
 @pytest.mark.parametrize("field", [IMAGE, WORDS])
 def test_binary_targets_can_be_learnt(field: InputField) -> None:
-    """Zeros and ones of type float, half each, predicted by a linear fit."""
+    """Binary targets are floats of 0 or 1, about half each, and a linear fit predicts them."""
     teacher = Teacher((field,), (BINARY,), 5)
     learnt, held_out = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
     answers = held_out.targets["target"]
@@ -128,7 +128,7 @@ def test_binary_targets_can_be_learnt(field: InputField) -> None:
 
 
 def test_numbers_can_be_learnt() -> None:
-    """Numbers in range, with at least half of the variance explained by a linear fit."""
+    """Number targets are in range, and a linear fit explains half of their variance."""
     teacher = Teacher((IMAGE,), (NUMBERS,), 5)
     learnt, held_out = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
     answers = held_out.targets["target"]
@@ -151,7 +151,7 @@ def test_numbers_can_be_learnt() -> None:
     ],
 )
 def test_each_position_has_the_class_of_its_token(fields: tuple[InputField, ...], key: str) -> None:
-    """Nine of ten positions follow from their token, in training and held out."""
+    """The token of a position gives its class in nine of ten positions."""
     teacher = Teacher(fields, (classes(300, (60,)),), 5)
     learnt, held_out = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
     guess = _majority(learnt.inputs[key], learnt.targets["target"], 300)
@@ -160,7 +160,7 @@ def test_each_position_has_the_class_of_its_token(fields: tuple[InputField, ...]
 
 
 def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
-    """As the next letter of a text; a text cannot have that many topics."""
+    """With 57 classes the label follows from the last token, like the next letter of a text."""
     teacher = Teacher((WORDS,), (classes(57),), 5)
     learnt, held_out = teacher.draw(0, 0, 20_000), teacher.draw(1, 0, 2000)
     guess = _majority(learnt.inputs["words"][:, -1], learnt.targets["target"], 57)
@@ -169,7 +169,7 @@ def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
 
 
 def test_ignored_positions_do_not_count() -> None:
-    """The requested share is ignored; a batch with all ignored by chance keeps one."""
+    """The declared share of positions is ignored, but never all positions of a batch."""
     masked = replace(classes(300, (60,)), ignored_share=0.85)
     labels = Teacher((WORDS,), (masked,), 5).draw(0, 0, 200).targets["target"]
     assert 0.83 < np.mean(labels == IGNORED) < 0.87
@@ -190,7 +190,7 @@ def _fitted(field: InputField, learnt: object, held_out: object, answers: np.nda
 
 
 def _features(field: InputField, batch: object) -> np.ndarray:
-    """The inputs; for tokens, the counts of the frequent ones."""
+    """The field's values with a constant; for tokens, the counts of the 200 first tokens."""
     values = batch.inputs[field.name].reshape(len(batch.inputs[field.name]), -1)
     if field.kind == "tokens":
         values = np.stack([np.bincount(row, minlength=500)[:200] for row in values])

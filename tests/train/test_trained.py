@@ -1,4 +1,4 @@
-"""A file with trained values stores the value of each tensor, merged ones apart."""
+"""An exported file stores trained values, with merged tensors apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Impossible rows are doubted, and sound ones are not."""
+"""Impossible rows are doubted, and nearly all published rows are not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow, ...]) -> None:
-    """Rows faster than bandwidth or peak, known by hand, are among the doubted."""
+    """Rows known to exceed the bandwidth or peak of their devices are all doubted."""
     names = names_of(catalogue)
     impossible = tuple(token_rows_of(read_lines(IMPLAUSIBLE, names, {}), names))
     doubts = doubted_token_rows((*rows, *impossible))
@@ -60,7 +60,7 @@ def test_sound_rows_are_learnt_from(rows: tuple[TokenRow, ...]) -> None:
 
 
 def test_row_that_was_entered_twice_is_doubted_once(rows: tuple[TokenRow, ...]) -> None:
-    """The doubt of the second entry names the first."""
+    """The second of two equal rows is doubted, and the reason names the first."""
     again = replace(rows[0], line=replace(rows[0].line, path=Path("own.csv"), number=7))
     doubts = doubted_token_rows((*rows[:50], again))
     assert set(doubts) == {50}
@@ -69,7 +69,7 @@ def test_row_that_was_entered_twice_is_doubted_once(rows: tuple[TokenRow, ...]) 
 
 
 def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...]) -> None:
-    """A large model's time that is a thousand times too short is impossible."""
+    """Times of large models that are a thousand times too short are doubted."""
     large = [
         row
         for row in rows
@@ -85,7 +85,7 @@ def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...])
 def test_runs_that_include_a_start_are_doubted(
     rows: tuple[TokenRow, ...], start: float, doubted: set[int]
 ) -> None:
-    """A start of 18 s is most of the three shorter runs, and a small part of the longest."""
+    """A program start of 18 s dominates the three shorter runs, but not the longest."""
     sound = next(row for row in rows if row.question.interleaved and row.seconds)
     runs = [
         replace(
@@ -100,7 +100,7 @@ def test_runs_that_include_a_start_are_doubted(
 
 
 def test_a_clean_run_is_not_doubted_for_another_with_a_start(rows: tuple[TokenRow, ...]) -> None:
-    """The Max 1550 has both: of the same question, the run nine times as fast is learnt from."""
+    """Of two runs of one question on a Max 1550, only the slow one is doubted."""
     doubts = doubted_token_rows(rows)
     both = [
         at
@@ -115,7 +115,7 @@ def test_a_clean_run_is_not_doubted_for_another_with_a_start(rows: tuple[TokenRo
 
 
 def test_training_near_the_peak_is_doubted(catalogue: Catalogue) -> None:
-    """Torchtune's rows on one RTX A6000 need nine tenths of its peak; most others are sound."""
+    """Only rows on the RTX A6000, which need nine tenths of its peak, are doubted."""
     rows = training_rows(catalogue)
     doubts = doubted_training_rows(rows)
     assert {rows[at].line.cells["chip"] for at in doubts} == {"rtx-a6000"}

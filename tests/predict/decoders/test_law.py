@@ -1,4 +1,4 @@
-"""The law of decoders: monotony of step times, for all efficiencies."""
+"""The law of decoders: how step time follows bandwidth, sequences and devices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _seconds(
 def test_more_bandwidth_takes_no_longer(
     form: DecoderForm, deviations: list[float], kind: Kind, split: int, faster: float
 ) -> None:
-    """Neither phase takes longer on a device with more bandwidth."""
+    """Prefill and decoding take no longer on a device with more bandwidth."""
     work = replace(_QUESTION, kind=kind, count=split)
     quick = replace(_CHIP, bandwidth=faster * _CHIP.bandwidth)
     slow = _seconds(form, _CHIP, work, deviations)
@@ -65,7 +65,7 @@ def test_more_bandwidth_takes_no_longer(
 def test_more_sequences_take_no_less_time(
     form: DecoderForm, deviations: list[float], sequences: float, more: float, interleaved: bool
 ) -> None:
-    """A step of more sequences takes at least as long, within the memory and in waves."""
+    """A step of more sequences takes at least as long, even beyond the memory."""
     work = replace(_QUESTION, sequences=sequences, interleaved=interleaved)
     fewer = _seconds(form, _CHIP, work, deviations)
     many = _seconds(form, _CHIP, replace(work, sequences=more * sequences), deviations)
@@ -73,7 +73,7 @@ def test_more_sequences_take_no_less_time(
 
 
 def test_sequences_beyond_the_memory_run_in_waves() -> None:
-    """Twice as many sequences as fit take twice as long."""
+    """Beyond the memory, twice as many sequences take twice as long."""
     small = replace(_CHIP, memory=20 * 2.0**30)
     many = replace(_QUESTION, sequences=10_000)
     ratio = _seconds(_DENSE, small, replace(many, sequences=20_000), [0.0] * 17) / _seconds(
@@ -83,7 +83,7 @@ def test_sequences_beyond_the_memory_run_in_waves() -> None:
 
 
 def test_experts_are_read_that_the_tokens_touch() -> None:
-    """One token of a mixture reads few experts; many tokens read nearly all weights."""
+    """One token of a mixture of experts reads few experts; many tokens read nearly all."""
     plain = replace(_QUESTION, interleaved=False, prompt=1, output=1, weight_bytes=60e9)
     single = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), [0.0] * 17)
     many = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=256), [0.0] * 17)
@@ -91,7 +91,7 @@ def test_experts_are_read_that_the_tokens_touch() -> None:
 
 
 def test_layers_of_llama_cpp_take_turns() -> None:
-    """A stream decodes on one device at a time, so more devices do not help."""
+    """In llama.cpp one sequence decodes on one device at a time, so four are no faster."""
     work = replace(_QUESTION, software="llama.cpp", sequences=1, interleaved=False)
     four = replace(work, count=4)
     assert _seconds(_DENSE, _CHIP, work, [0.0] * 17) == pytest.approx(

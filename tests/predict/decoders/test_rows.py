@@ -1,4 +1,4 @@
-"""Published serving figures become seconds of one of two kinds."""
+"""Published serving figures become seconds until the first token or per token."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def names(catalogue: Catalogue) -> Names:
-    """Names that the project's rows use."""
+    """The names of models and chips in the project's rows."""
     return names_of(catalogue)
 
 
@@ -74,7 +74,7 @@ def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
-    """The rows of a one-line file; ``cells`` override its defaults."""
+    """The rows of a file with one line; ``cells`` replaces default cells."""
     path = folder / "own.csv"
     row = _COLUMNS | cells
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -85,7 +85,7 @@ def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
 
 
 def test_tables_of_tokens_give_rows_of_both_kinds(rows: tuple[TokenRow, ...]) -> None:
-    """Thousands of rows of both kinds, on accelerators and on processors."""
+    """Both kinds of seconds have over 1,000 rows on accelerators and on processors."""
     kinds = Counter((row.question.kind, isinstance(row.question.device, CpuForm)) for row in rows)
     assert len(kinds) == 4
     assert min(kinds.values()) > 1000
@@ -106,14 +106,14 @@ def test_prefill_rate_is_seconds_of_its_prompt(tmp_path: Path, names: Names) -> 
 
 
 def test_decode_rate_is_seconds_between_tokens(tmp_path: Path, names: Names) -> None:
-    """Eight sequences with 400 tokens a second together have 20 ms between tokens."""
+    """Eight sequences with 400 tokens a second together have 20 ms per token."""
     (row,) = _read(tmp_path, names, metric="decode throughput", value="400", batch="8")
     assert (row.question.kind, row.seconds, row.question.sequences) == ("token", 0.02, 8.0)
     assert not row.question.interleaved
 
 
 def test_rate_at_load_is_seconds_with_prompts(tmp_path: Path, names: Names) -> None:
-    """Output of 16 users at once is sequences over seconds."""
+    """The output rate of 16 concurrent users is sequences over seconds per token."""
     (row,) = _read(tmp_path, names, value="800", concurrency="16")
     assert row.question.interleaved
     assert row.seconds is not None
@@ -121,7 +121,7 @@ def test_rate_at_load_is_seconds_with_prompts(tmp_path: Path, names: Names) -> N
 
 
 def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: Names) -> None:
-    """Of 900 tokens a second, two thirds were read: 300 are output."""
+    """Two thirds of 900 tokens a second are prompt tokens, so 300 are output."""
     (row,) = _read(
         tmp_path, names, metric="total throughput", task="one batch, static lengths", value="900",
         batch="4",
@@ -131,7 +131,7 @@ def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: 
 
 
 def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
-    """A source that sends all requests at once does not state the batch."""
+    """A row in which all requests are sent at once has no batch size and no seconds."""
     (row,) = _read(tmp_path, names, task="maximum load", value="5000", request_rate="inf")
     assert (row.seconds, row.tokens_per_second) == (None, 5000)
 
@@ -151,7 +151,7 @@ def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
 def test_figures_of_no_kind_are_left_out(
     tmp_path: Path, names: Names, cells: dict[str, str]
 ) -> None:
-    """Times with waiting, duplicates, unknown models and chips, and trainings."""
+    """Times that include waiting, unknown metrics, models and chips, and trainings."""
     assert _read(tmp_path, names, **cells) == ()
 
 
@@ -168,12 +168,12 @@ def test_figures_of_no_kind_are_left_out(
     ],
 )
 def test_precision_is_of_the_weights(text: str, precision: str) -> None:
-    """Texts of sources map to one of six precisions."""
+    """A source's text of a precision maps to the precision of the weights."""
     assert precision_of(text) == precision
 
 
 def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
-    """A file's bytes, else bits by precision: 16 for each parameter in bf16."""
+    """A stated size of the weights is used, else two bytes per parameter in bf16."""
     (stated,) = _read(tmp_path, names, value="8", concurrency="4", weight_bytes="5000000000")
     (usual,) = _read(tmp_path, names, value="8", concurrency="4")
     assert stated.question.weight_bytes == 5e9
@@ -181,7 +181,7 @@ def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
 
 
 def test_software_is_a_family_without_its_version() -> None:
-    """Ollama runs llama.cpp, Vulkan has kernels of its own; an unlisted program keeps its name."""
+    """Ollama is llama.cpp, Vulkan is kept apart, and an unlisted program keeps its name."""
     assert software_of("llama.cpp b6918 (Vulkan)") == "llama.cpp Vulkan"
     assert software_of("Ollama (llama.cpp)") == "llama.cpp"
     assert software_of("vllm (June 2026)") == "vLLM"
@@ -189,13 +189,13 @@ def test_software_is_a_family_without_its_version() -> None:
 
 
 def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
-    """A rate that is no number is a fault with its line."""
+    """A rate that is not a number is reported with file and line."""
     with pytest.raises(SpecError, match=r"own\.csv:2:.*value"):
         _read(tmp_path, names, value="fast")
 
 
 def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
-    """A project's own table names chips and models of its specs."""
+    """A project's own table uses the chips and models of the project's specs."""
     observations = tmp_path / "specs" / "observations"
     observations.mkdir(parents=True)
     for spec in ("devices/l4.toml", "models/llama-3.1-8b.toml"):
@@ -218,7 +218,7 @@ def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
 def test_row_of_a_machine_that_nobody_described_keeps_its_chip(
     tmp_path: Path, names: Names
 ) -> None:
-    """An unlisted processor is known by its name, its cores by the note."""
+    """An unlisted processor keeps its name, and the note gives its cores."""
     (row,) = _read(
         tmp_path, names, chip="xeon-9999z", machine="aws z9.metal", metric="decode throughput",
         note="12 threads; spread 3 %",

@@ -1,4 +1,4 @@
-"""Forecasts of serving from published rows."""
+"""Forecasts of serving, learnt from published rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def forecaster(rows: tuple[TokenRow, ...]) -> ServingForecaster:
 
 @pytest.fixture(scope="module")
 def question(catalogue: Catalogue) -> ServingQuestion:
-    """Llama 3.1 8B in vLLM on one L4, a token of each of four sequences."""
+    """Time per token of Llama 3.1 8B in vLLM on one L4, for four sequences."""
     decoder = catalogue.models["llama-3.1-8b"].decoder
     assert decoder is not None
     form = form_of(decoder)
@@ -56,7 +56,7 @@ def question(catalogue: Catalogue) -> ServingQuestion:
 def test_rows_that_were_learnt_from_lie_in_their_ranges(
     forecaster: ServingForecaster, rows: tuple[TokenRow, ...]
 ) -> None:
-    """Most ranges contain their row, even if few chips are known."""
+    """At least 85 % of the learnt rows lie in the range of their forecast."""
     timed = [row for row in rows if row.seconds is not None]
     forecasts = forecaster.forecasts([row.question for row in timed])
     in_range = [
@@ -69,7 +69,7 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
 def test_a_device_without_rows_has_a_wider_range(
     forecaster: ServingForecaster, question: ServingQuestion, catalogue: Catalogue
 ) -> None:
-    """Its range is wider than that of a device with rows."""
+    """The range of a device without rows is wider than that of a device with rows."""
     with_rows, unknown = forecaster.forecasts(
         [question, replace(question, device=catalogue.devices["tesla-t4"])]
     )
@@ -93,7 +93,7 @@ def test_more_bandwidth_never_decodes_slower(
     sequences: int,
     count: int,
 ) -> None:
-    """A device that differs only by more bandwidth decodes at least as fast."""
+    """Of two devices that differ in bandwidth only, the faster memory is never slower."""
     device = question.device
     assert not isinstance(device, CpuForm)
     devices = [
@@ -124,7 +124,7 @@ def test_more_sequences_never_take_less_time(
 def test_draws_of_one_model_belong_together(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
-    """Two loads of a machine share errors; two kinds share less."""
+    """Two batch sizes of a machine share their draws; prefill and decoding share less."""
     low, high, first = forecaster.forecasts(
         [question, replace(question, sequences=64), replace(question, kind="first")]
     )
@@ -133,7 +133,7 @@ def test_draws_of_one_model_belong_together(
 
 
 def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
-    """Without rows the law's priors are the answer, within a wide range."""
+    """A forecaster without rows uses the law's priors and gives a wide range."""
     (forecast,) = ServingForecaster(()).forecasts([question])
     assert forecast.high / forecast.low > 4
 
@@ -141,7 +141,7 @@ def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
 def test_processors_are_forecast_from_their_names(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
-    """A later generation of a processor reads faster."""
+    """A processor of a later generation decodes faster."""
     old, new = forecaster.forecasts(
         [
             replace(question, device=CpuForm(chip), sequences=1)
@@ -165,7 +165,7 @@ def test_what_is_fitted_is_kept(
 def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
-    """One token reads few of the experts."""
+    """Each token of a mixture of experts reads only a few of the experts."""
     dense: DecoderForm = replace(question.form, parameters=30 * 10**9, active_parameters=30 * 10**9)
     mixture = replace(dense, active_parameters=3 * 10**9, experts=128, experts_per_token=8)
     changed = replace(question, sequences=1, weight_bytes=15e9)
@@ -178,7 +178,7 @@ def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
 def test_rates_at_full_load_are_learnt_from(
     forecaster: ServingForecaster, rows: tuple[TokenRow, ...], question: ServingQuestion
 ) -> None:
-    """A rate without a batch counts as that of all sequences that fit into memory."""
+    """A slow row without a batch size makes the forecast of its device slower."""
     (now,) = forecaster.forecasts([question])
     alike = next(row for row in rows if row.question.device == question.device)
     loaded = replace(question, prompt=128, output=128, sequences=1, edition=alike.question.edition)

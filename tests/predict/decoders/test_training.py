@@ -1,4 +1,4 @@
-"""Forecasts of training from published trainings, each chip without its own rows."""
+"""Forecasts of decoder training, learnt from published trainings."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def rows(catalogue: Catalogue) -> list[TrainingRow]:
-    """Published trainings for learning."""
+    """Published trainings that a forecaster can learn from."""
     return [row for row in training_rows(catalogue) if learnable(row)]
 
 
 @pytest.fixture(scope="module")
 def forecaster(rows: list[TrainingRow]) -> TrainingForecaster:
-    """A forecaster that learnt from all of them."""
+    """A forecaster that learnt from all ``rows``."""
     return TrainingForecaster(rows)
 
 
 @pytest.fixture(scope="module")
 def question(catalogue: Catalogue) -> TrainingQuestion:
-    """LoRA of Llama 3.1 8B on one A10G, four sequences of 512 tokens at once."""
+    """LoRA of Llama 3.1 8B on one A10G, with four sequences of 512 tokens in a batch."""
     decoder = catalogue.models["llama-3.1-8b"].decoder
     form = form_of(decoder) if decoder else None
     assert form is not None
@@ -53,7 +53,7 @@ def question(catalogue: Catalogue) -> TrainingQuestion:
 
 
 def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
-    """Each chip from the others: median and 90th percentile of errors, coverage."""
+    """With each chip withheld, errors are small and ranges contain about nine in ten rows."""
     errors, in_range = [], []
     for chip in {row.device.chip for row in rows if row.device}:
         forecaster = TrainingForecaster(
@@ -84,7 +84,7 @@ def test_faster_devices_never_train_slower(
     forecaster: TrainingForecaster,
     question: TrainingQuestion,
 ) -> None:
-    """Twice the peak or the bandwidth trains faster."""
+    """A device with twice the peak or twice the bandwidth trains faster."""
     better = question.device.model_copy(update=faster(question.device))
     slow, fast = forecaster.forecasts([question, replace(question, device=better)])
     assert fast.seconds < slow.seconds
@@ -93,7 +93,7 @@ def test_faster_devices_never_train_slower(
 def test_methods_differ_by_what_they_compute(
     forecaster: TrainingForecaster, question: TrainingQuestion
 ) -> None:
-    """4-bit weights are unpacked; full training and checkpointing cost a pass more."""
+    """QLoRA also unpacks weights; full training and checkpointing add about half a LoRA step."""
     seconds = forecaster.law_seconds(
         [
             question,
@@ -111,7 +111,7 @@ def test_methods_differ_by_what_they_compute(
 
 
 def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:
-    """Equal questions have one forecast and one draw; its spread fits the range."""
+    """Two equal questions have the same forecast, draws and range."""
     first, second = forecaster.forecasts([question, question])
     assert first == second
     assert np.allclose(first.draws.values, second.draws.values, atol=0.01)

@@ -1,4 +1,4 @@
-"""Published trainings become tokens a second of all devices, or bytes of a device."""
+"""Published trainings become tokens a second of all devices, or bytes per device."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> Trainin
 
 
 def test_every_method_has_rows(catalogue: Catalogue) -> None:
-    """The project's tables have trainings of each method with tokens, and some with memory."""
+    """Each method has rows with tokens a second, and some rows have memory."""
     rows = training_rows(catalogue)
     with_tokens = {row.method for row in rows if row.tokens_per_second}
     assert with_tokens == {"pretraining", "full", "lora", "qlora"}
@@ -46,7 +46,7 @@ def test_every_method_has_rows(catalogue: Catalogue) -> None:
 
 
 def test_rate_of_a_device_is_of_all(tmp_path: Path, catalogue: Catalogue) -> None:
-    """Four devices with 1,000 tokens a second each train 4,000."""
+    """Four devices with 1,000 tokens a second each train 4,000 tokens a second."""
     row = _read(
         tmp_path, catalogue, "task,precision,metric,value,unit",
         "LoRA fine-tuning (rank 8),bf16,training throughput per GPU,1000,tokens/s",
@@ -55,7 +55,7 @@ def test_rate_of_a_device_is_of_all(tmp_path: Path, catalogue: Catalogue) -> Non
 
 
 def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
-    """8 micro batches of a sequence on each of 4 devices are 32 sequences."""
+    """8 micro batches of one sequence on each of 4 devices are 32 sequences an iteration."""
     row = _read(
         tmp_path, catalogue, "task,precision,metric,value,unit,note",
         "full fine-tuning,bf16,time of one iteration,2,s,"
@@ -65,7 +65,7 @@ def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
 
 
 def test_adapters_on_quantised_weights_are_qlora(tmp_path: Path, catalogue: Catalogue) -> None:
-    """Memory of all devices together is divided evenly."""
+    """LoRA on int4 weights is QLoRA; memory of all GPUs is divided by their number."""
     row = _read(
         tmp_path, catalogue, "task,precision,metric,value,unit",
         'LoRA fine-tuning,"bf16, int4 weights","memory, all GPUs",80,GB',
