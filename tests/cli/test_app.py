@@ -1,4 +1,4 @@
-"""The program around its commands: unwritable output and all kinds of terminals."""
+"""The program around its commands: unwritable output, terminals and imports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUOTE = (PROGRAM, "quote", "--rate", "0.9", "--billing", "whole-hour", "--durati
 
 
 def test_a_full_disk_takes_no_output() -> None:
-    """One line says that the output cannot be written, with the machine's exit code."""
+    """One line says that the output cannot be written, and the exit code is 3."""
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with Path("/dev/full").open("w") as full:
@@ -49,7 +49,7 @@ def test_an_encoding_without_our_signs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80])
 def test_a_narrow_terminal_loses_no_cell(width: int) -> None:
-    """A table fits the terminal: cells are wrapped, none is cut."""
+    """A table fits a narrow terminal, because its cells are wrapped and not cut."""
     narrow = os.environ | {"COLUMNS": str(width)}
     process = subprocess.run(QUOTE, env=narrow, capture_output=True, text=True, check=False)
     table = process.stdout.partition("\n\n")[2].splitlines()
@@ -89,7 +89,7 @@ _HEAVY = {*_SITE, *_RUN, "numpy", "onnx"}
 def imported(
     arguments: str, missing: Sequence[str] = (), folder: Path = ROOT
 ) -> tuple[subprocess.CompletedProcess[str], set[str]]:
-    """Exit of the program, and its imported packages."""
+    """Run the program with ``missing`` packages, and return its process and imports."""
     process = subprocess.run(
         [sys.executable, "-c", _IMPORTS, *missing, "--", *arguments.split()],
         cwd=folder,
@@ -101,7 +101,7 @@ def imported(
 
 
 def test_help_imports_no_command() -> None:
-    """The list of commands needs neither their modules nor pydantic."""
+    """The list of commands imports neither the commands' modules nor pydantic."""
     process, names = imported("--help")
     assert "cheapest" in process.stdout
     assert not names & {*_HEAVY, "pydantic"}
@@ -112,7 +112,7 @@ def test_help_imports_no_command() -> None:
 
 
 def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None:
-    """It imports only its module, and packages that read specs."""
+    """A quote imports its own module and packages that read specs, and nothing heavy."""
     process, names = imported("quote --price p2.xlarge-on-demand-2016-11 --duration 428s")
     assert process.returncode == 0, process.stderr
     assert "epochcost.cli.quote" in names
@@ -134,7 +134,7 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
     ],
 )
 def test_what_neither_measures_nor_builds_needs_no_package_for_it(arguments: str) -> None:
-    """It works without the packages of the site and the runtime."""
+    """These commands work without the packages of the site and the runtime."""
     process, names = imported(arguments, (*_SITE, *_RUN))
     assert process.returncode == 0, process.stderr
     assert not names & {*_SITE, *_RUN}
@@ -142,7 +142,7 @@ def test_what_neither_measures_nor_builds_needs_no_package_for_it(arguments: str
 
 @pytest.mark.parametrize("arguments", ["plan", "run", "ceilings", "new hardware --detect"])
 def test_what_measures_names_the_packages_that_it_lacks(arguments: str) -> None:
-    """Exit code 3, and the command that installs them."""
+    """The exit code is 3, and the message names the command that installs the packages."""
     process, _ = imported(arguments, _RUN)
     assert process.returncode == 3
     assert "expected the packages that measure; " in process.stderr

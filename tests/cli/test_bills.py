@@ -1,4 +1,4 @@
-"""Bills as providers write them, by the commands that a person types."""
+"""Bills in the forms of real providers, through the commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ output_per_million = 12
 def ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Any]:
-    """A command's JSON in a project with a machine and the plans above."""
+    """A command's JSON in a project with a machine and ``PRICES``."""
     write(
         tmp_path / "specs/hardware/box.toml",
         'id = "box"\nname = "Box"\nprovider = "A"\nsource = "a test"\n',
@@ -74,19 +74,19 @@ def ask(
 
 
 def write(path: Path, text: str) -> None:
-    """A file of the project."""
+    """Write a file and its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
 def total(answer: Any) -> Decimal:
-    """The total of a quote."""
+    """The total of a quote's JSON."""
     return Decimal(answer["total"])
 
 
 @pytest.mark.parametrize(("hours", "cost"), [(365, "186.33"), (400, "198.24"), (730, "289.84")])
 def test_sustained_use(ask: Callable[..., Any], hours: int, cost: str) -> None:
-    """Google's discount of an n1-highcpu-16 for the hours of a month."""
+    """Google's sustained-use discount of an n1-highcpu-16 for hours of a month."""
     assert round(total(ask("quote", "--price", "n1", "--duration", f"{hours}h")), 2) == Decimal(
         cost
     )
@@ -95,12 +95,12 @@ def test_sustained_use(ask: Callable[..., Any], hours: int, cost: str) -> None:
 def test_a_spot_machine_that_is_taken_back_in_its_first_hour_is_free(
     ask: Callable[..., Any],
 ) -> None:
-    """One interruption an hour, two hours of work without a save: 4.4366 of 6.3891 are paid."""
+    """At one interruption an hour, two hours without a checkpoint cost 4.4366 of 6.3891 dollars."""
     assert round(total(ask("quote", "--price", "spot", "--duration", "2h")), 4) == Decimal("4.4366")
 
 
 def test_usage_above_a_commitment_costs_the_price_on_demand(ask: Callable[..., Any]) -> None:
-    """Of two machines for a day one is covered at 24.20 an hour, one costs 36.30 (FOCUS)."""
+    """Of two machines for a day one costs the committed 24.20 an hour, the other 36.30."""
     bill = ask("quote", "--price", "plan", "--duration", "24h", "--count", "2")
     amounts = {line["label"]: Decimal(line["amount"]) for line in bill["lines"]}
     assert amounts == {
@@ -110,10 +110,9 @@ def test_usage_above_a_commitment_costs_the_price_on_demand(ask: Callable[..., A
 
 
 def test_a_part_has_an_increment_of_its_own(ask: Callable[..., Any]) -> None:
-    """A worker of 2.3 s: three seconds of an H100 at $0.00116, 20 GB in steps of 5 minutes.
+    """2.3 s are billed as three seconds of an H100 and five minutes of a 20 GB disk.
 
-    A GB costs $0.000011574 for five minutes, of which a month has 8,760 (docs.runpod.io,
-    Serverless, Pricing).
+    The prices are RunPod's for serverless workers (docs.runpod.io, Serverless, Pricing).
     """
     assert total(ask("quote", "--price", "worker", "--duration", "2300ms")) == Decimal("0.00371148")
 
@@ -131,7 +130,7 @@ def test_a_part_has_an_increment_of_its_own(ask: Callable[..., Any]) -> None:
 def test_a_price_by_context_with_cached_input_and_batches(
     tmp_path: Path, ask: Callable[..., Any], options: tuple[str, ...], cost: str
 ) -> None:
-    """2, 6 and 0.30 dollars a million below 200,000 tokens, twice as much from there on."""
+    """Prices per million tokens double for prompts of 200,000 tokens and more."""
     project(tmp_path)
     write(tmp_path / "specs/models/tiny.toml", DECODER_SPEC.replace("= 256", "= 300000"))
     write(tmp_path / "specs/apis/theirs.toml", API)
@@ -143,7 +142,7 @@ def test_a_price_by_context_with_cached_input_and_batches(
 
 
 def test_rent_or_buy_counts_sustained_use(tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """At 150 dollars a month, buying is cheaper above 285 hours, and without discount above 264."""
+    """At 150 dollars a month buying wins above 285 hours, or 264 without the rent's discount."""
     owned = "purchase = 1800\nyears = 1\nutilisation = 0.5\npower_watts = 1\n"
     text = f'id = "own"\nhardware = "box"\nplan = "owned"\n{HEAD}[owned]\n{owned}'
     write(tmp_path / "specs/prices/own.toml", f"{text}electricity_per_kwh = 0\n")

@@ -1,4 +1,4 @@
-"""`epochcost break-even`: an answer, exact JSON, one line for each error."""
+"""`epochcost break-even`: text, exact JSON, and one line for each error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRICES = {
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
-    """The command in a folder with an owned machine, a rented one of its kind, and another."""
+    """The command, in a folder with an owned machine, a rented one of its kind and another kind."""
     for name, more in {"desk": GPU, "cloud": GPU, "plain": ""}.items():
         text = f'id = "{name}"\nname = "{name}"\nprovider = "A"\nvcpus = 8\nsource = "a test"\n'
         _write(tmp_path / f"specs/hardware/{name}.toml", text + more)
@@ -51,7 +51,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def test_an_answer_in_words(run: Callable[..., str]) -> None:
-    """100 dollars a month unused, 20 cents an hour of energy, 70 cents rented: 200 hours."""
+    """100 dollars a month owned and 0.50 an hour saved on rent cross at 200 hours a month."""
     text = run("--own", "mine")
     assert "mine (me, 2026-01-01, assumed): the whole machine costs $100.00 a month unused" in text
     assert "bills.md#owned-machines" in text
@@ -63,7 +63,7 @@ def test_an_answer_in_words(run: Callable[..., str]) -> None:
 
 
 def test_exact_json(run: Callable[..., str]) -> None:
-    """The figures as decimal strings, the hours of use as given."""
+    """JSON has decimal strings, and the hours of use as given."""
     answer = json.loads(run("--own", "mine", "--hours-per-month", "400", "--format", "json"))
     assert (answer["owned"], answer["hours"], answer["month"]["fixed"]) == ("mine", "400", "100")
     (rented,) = answer["alternatives"]
@@ -75,7 +75,7 @@ def test_exact_json(run: Callable[..., str]) -> None:
 def test_plans_of_other_numbers_of_the_accelerators_are_named(
     run: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Without a machine of the same kind, the options compare the nearest numbers of its GPUs."""
+    """Without a rented machine of its kind, one with fewer GPUs needs --rent and --speed."""
     desk = tmp_path / "specs/hardware/desk.toml"
     desk.write_text(desk.read_text().replace('"H9"\n', '"H9"\ncount = 2\n'))
     assert run("--own", "mine").endswith(
@@ -103,7 +103,7 @@ def test_plans_of_other_numbers_of_the_accelerators_are_named(
 def test_a_mistake_is_one_line(
     run: Callable[..., str], arguments: tuple[str, ...], message: str
 ) -> None:
-    """The expected and the given value, without a traceback."""
+    """The line says what was expected, without a traceback."""
     printed = run(*arguments)
     assert printed.startswith(message)
     assert printed.count("\n") == 1

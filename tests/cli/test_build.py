@@ -1,4 +1,4 @@
-"""`epochcost build` and `serve`: refusals and their messages."""
+"""Refusals of `epochcost build` and `serve`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def epochcost(folder: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the program in a folder, after some Python code of the test."""
+    """Run the program in ``folder``, after the Python code ``before``."""
     code = f"{before}\nfrom epochcost.cli.app import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -31,7 +31,7 @@ importlib.util.find_spec = lambda name, *rest: None if name == "altair" else fin
 
 @pytest.mark.parametrize("command", ["build", "serve"])
 def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command: str) -> None:
-    """Exit code 3, the package, and the command that installs it."""
+    """The exit code is 3; the message names the package and the command that installs it."""
     process = epochcost(tmp_path, command, before=_WITHOUT_ALTAIR)
     assert process.returncode == 3
     assert "missing: altair" in process.stderr
@@ -43,7 +43,7 @@ def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command:
 def test_without_a_configuration_the_command_says_where_to_run(
     tmp_path: Path, command: str
 ) -> None:
-    """Exit code 1 and the name of the file, in a project with specs."""
+    """The exit code is 1, and the message names mkdocs.yml."""
     (tmp_path / "specs").mkdir()
     process = epochcost(tmp_path, command)
     assert process.returncode == 1
@@ -51,7 +51,7 @@ def test_without_a_configuration_the_command_says_where_to_run(
 
 
 def test_a_folder_with_other_files_is_never_emptied(tmp_path: Path) -> None:
-    """MkDocs would delete the files in the site's folder."""
+    """MkDocs empties its output folder, so a folder with other files is refused."""
     (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
     user_file = tmp_path / "work/thesis.txt"
     user_file.parent.mkdir()

@@ -1,4 +1,4 @@
-"""`epochcost ceilings`, and the ceilings at the end of a run."""
+"""`epochcost ceilings`, and the ceilings that a run measures at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESULTS = Path("docs/data/results")
 
 @pytest.fixture(name="measured_threads", autouse=True)
 def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A tiny project, and runs without trials; records the thread counts of measured ceilings."""
+    """A tiny project with fake ceilings; the list has the thread counts of each measurement."""
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
     measured_threads: list[int] = []
 
@@ -45,7 +45,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_a_run_takes_them_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:
-    """At its end, if this host has none; a resumed run measures none."""
+    """The first run measures the ceilings of this host; later runs do not."""
     command = ("run", "--provider", "cpu", "--resume")
     assert call(monkeypatch, *command, "--no-ceilings") == 0
     assert not measured_threads
@@ -61,7 +61,7 @@ def test_a_run_takes_them_once(
 def test_ceilings_of_an_older_form_are_measured_once_more(
     monkeypatch: pytest.MonkeyPatch, measured_threads: list[int]
 ) -> None:
-    """An older version's record of this host stays until a run replaces it."""
+    """A run replaces the stored ceilings of an older version."""
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
     ((path, record),) = load_sidecars(RESULTS, Ceilings).records.items()
     write_sidecar(RESULTS, record.model_copy(update={"ceilings_version": 1}))
@@ -75,7 +75,7 @@ def test_ceilings_of_an_older_form_are_measured_once_more(
 def test_a_run_whose_ceilings_fail_keeps_its_results(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The failure is reported, and the run succeeds."""
+    """A failed measurement of ceilings is reported, and the run succeeds."""
 
     def refuse(*_: object) -> None:
         raise CapabilityError("expected the ceilings of this machine, found no memory")
@@ -90,7 +90,7 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
 def test_the_command_measures_again_and_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:
-    """The table has the spread; a second call measures again."""
+    """The table shows the spread, and each call measures again."""
     assert call(monkeypatch, "ceilings") == 0
     output = capsys.readouterr().out
     assert "100 (95.24 to 102)" in output

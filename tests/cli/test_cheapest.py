@@ -1,4 +1,4 @@
-"""`epochcost cheapest`: the choice, its reasons, and one line if there is none."""
+"""`epochcost cheapest`: the choice and its reasons, and one line if there is no choice."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def flat(candidate: Any) -> dict[str, Any]:
 
 
 def read_answer(text: str) -> Any:
-    """The parsed JSON, with a flat choice and flat candidates."""
+    """The parsed JSON, with the choice and the candidates reduced by ``flat``."""
     answer = json.loads(text)
     candidates = [flat(candidate) for candidate in answer["offers"]["candidates"]]
     return answer | {"choice": flat(answer["choice"]), "candidates": candidates}
 
 
 class Shell:
-    """Runs the command in this process, in a project, and stores its output."""
+    """Runs `epochcost cheapest` in this process and project, and returns its output."""
 
     def __init__(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -80,13 +80,13 @@ class Shell:
         self._rows = ""
 
     def spec(self, kind: str, name: str, text: str) -> None:
-        """Write a spec."""
+        """Write a spec file."""
         path = self.root / "specs" / kind / f"{name}.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
     def machine(self, name: str, amount: str | None = None) -> None:
-        """Write a machine and, with an amount, its hourly price; a vCPU costs the same on all."""
+        """Write a machine and, with ``amount``, its hourly price; every vCPU costs the same."""
         vcpus = max(1, int(8 * Decimal(amount or "1")))
         self.spec("hardware", name, BOX.format(name=name, vcpus=vcpus))
         if amount is not None:
@@ -94,7 +94,7 @@ class Shell:
             self.spec("prices", f"{name}-11-01", price)
 
     def timing(self, machine: str, seconds: int, batch: int = 4, accuracy: str = "90") -> None:
-        """Publish a full training."""
+        """Add a published full training on ``machine``."""
         self._rows += ROW.format(machine=machine, seconds=seconds, batch=batch, accuracy=accuracy)
         self.spec("published", "paper", PAPER.format(rows=self._rows))
 
@@ -103,7 +103,7 @@ class Shell:
         self._monkeypatch.setenv("COLUMNS", width)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Run it; returns exit code, output and errors."""
+        """Run the command, and return exit code, output and errors."""
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -111,20 +111,20 @@ class Shell:
         return int(ended.value.code or 0), output.out, output.err
 
     def json(self, *arguments: str) -> Any:
-        """The parsed JSON of an answer."""
+        """The parsed JSON of a successful command."""
         code, out, err = self.run("--model", "tiny", *arguments, "--format", "json")
         assert (code, err) == (0, "")
         return read_answer(out)
 
     def chosen(self, *arguments: str) -> str:
-        """The hardware of the choice."""
+        """The id of the chosen hardware."""
         got = self.json(*arguments)
         hardware = got["choice"]["hardware"]
         assert isinstance(hardware, str)
         return hardware
 
     def refusal(self, *arguments: str) -> str:
-        """The message without an answer."""
+        """The error message of a command without a choice."""
         code, out, err = self.run("--model", "tiny", *arguments)
         assert (code, out) == (1, "")
         return err
@@ -142,7 +142,7 @@ def shell_fixture(
 
 @pytest.fixture(name="priced")
 def priced_fixture(shell: Shell) -> Shell:
-    """Ten hours at 1 dollar, two at 6, one at 20; and one machine without a price."""
+    """Machines that cost 10, 12 and 20 dollars for a training, and a machine without a price."""
     for name, amount, hours in (("slow", "1", 10), ("quick", "6", 2), ("rapid", "20", 1)):
         shell.machine(name, amount)
         shell.timing(name, hours * 3600)
@@ -152,7 +152,7 @@ def priced_fixture(shell: Shell) -> Shell:
 
 
 def test_the_cheapest_of_all(priced: Shell) -> None:
-    """Ten dollars against twelve and twenty; the machine without a price has a reason."""
+    """The costs are 10, 12 and 20 dollars; the machine without a price has a reason."""
     got = priced.json()
     assert [candidate["cost"] for candidate in got["candidates"]] == ["10", "12", "20"]
     assert got["choice"] == got["candidates"][0]
@@ -174,7 +174,7 @@ def test_the_cheapest_of_all(priced: Shell) -> None:
     ],
 )
 def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardware: str) -> None:
-    """A deadline selects the cheapest in time, a budget alone the fastest within it."""
+    """A deadline selects the cheapest machine in time; a budget alone the fastest within it."""
     assert priced.chosen(*arguments) == hardware
 
 
@@ -204,14 +204,14 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
 def test_one_line_where_there_is_no_answer(
     priced: Shell, arguments: tuple[str, ...], message: str
 ) -> None:
-    """The expectation and the nearest offer."""
+    """The line says what was expected and, for a limit, names the nearest machine."""
     said = priced.refusal(*arguments)
     assert message in said
     assert said.count("\n") == 1
 
 
 def test_no_price_at_all(shell: Shell) -> None:
-    """Times without prices are no answer, and each has a reason."""
+    """Timings without a price give an error with the reason for each machine."""
     shell.machine("bare")
     shell.timing("bare", 60)
     assert shell.refusal() == (
@@ -220,14 +220,14 @@ def test_no_price_at_all(shell: Shell) -> None:
 
 
 def test_nothing_was_timed(shell: Shell) -> None:
-    """The error names the measuring command; unknown models have another error."""
+    """The error names the command that measures; an unknown model has a suggestion."""
     assert "measure it with `epochcost run --model tiny`" in shell.refusal()
     code, _, err = shell.run("--model", "tny")
     assert (code, 'did you mean "tiny"' in err) == (1, True)
 
 
 def test_the_ten_best(shell: Shell) -> None:
-    """Of twelve machines in two programs ten are shown, all on demand, in 60 columns too."""
+    """Ten of 24 candidates are shown, in tables that fit 60, 80 and 200 columns."""
     for number in range(12):
         shell.machine(f"box{number:02}", "1")
         shell.timing(f"box{number:02}", 3600 + number)
@@ -247,7 +247,7 @@ def test_the_ten_best(shell: Shell) -> None:
 
 
 def test_measured_and_assumed(shell: Shell) -> None:
-    """A stored result at an assumed price: its interval, and its utilisation."""
+    """A stored result at an assumed price has an interval, mostly from its utilisation."""
     shell.spec("prices", "own", OWNED_PRICE)
     store_results(shell.root, [make_result(model="tiny", batch_size=4)])
     (got,) = shell.json("--mode", "epoch")["candidates"]
@@ -260,7 +260,7 @@ def test_measured_and_assumed(shell: Shell) -> None:
 
 
 def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
-    """Limits at the mean hold in half of the scenarios and loose ones in all."""
+    """Limits at the mean hold in half of the scenarios, and loose limits in all."""
     shell.machine("slow", "1")
     shell.timing("slow", 60, batch=8)
     samples = (0.0105, 0.011, 0.0115, 0.011) * 4
@@ -281,7 +281,7 @@ def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
 
 
 def test_the_odds_of_the_fastest_include_starts(shell: Shell) -> None:
-    """The rival's factor and odds are of the same bills as the times: with an hour's start."""
+    """A machine that starts for an hour is slower than one that trains longer."""
     for name, duration in (("quick", 600), ("rapid", 60)):
         shell.machine(name, "1")
         shell.timing(name, duration)
@@ -295,7 +295,7 @@ def test_the_odds_of_the_fastest_include_starts(shell: Shell) -> None:
 
 
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
-    """Such a plan is separate; with a rate, interruptions dominate its uncertainty."""
+    """A spot price without an interruption rate is no candidate; with a rate it is uncertain."""
     cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
     assert "slow-11-20" not in {candidate["price"] for candidate in priced.json()["candidates"]}
@@ -313,7 +313,7 @@ def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> Non
 
 
 def test_inference(shell: Shell) -> None:
-    """A million inferences cost their share of a running machine."""
+    """The cost of inferences is proportional to their number."""
     shell.spec("prices", "own", OWNED_PRICE)
     store_results(shell.root, [make_result(model="tiny", mode="inference", batch_size=1)])
     (got,) = shell.json("--mode", "inference")["candidates"]
@@ -329,7 +329,7 @@ def test_inference(shell: Shell) -> None:
 def test_documents_of_another_length(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ten million texts of 200 tokens take as long as 15.6 million of MiniLM's 128."""
+    """Ten million texts of 200 tokens cost as much as 15.6 million of 128 tokens."""
     answers = []
     for question in (("--mode", "inference"), ("--count", "10M", "--tokens", "200")):
         options = ("--model", "minilm-l6", *question, "--format", "json")
@@ -340,7 +340,7 @@ def test_documents_of_another_length(
 
 
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
-    """The largest is the cheapest but misses the accuracy; the next one is named."""
+    """The cheapest batch size misses the accuracy, so the next cheapest is named."""
     shell.machine("slow", "1")
     for batch, seconds, accuracy in ((32, 3600, "91.4"), (64, 3000, "91.6"), (512, 2000, "89.7")):
         shell.timing("slow", seconds, batch, accuracy)
@@ -353,7 +353,7 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
 def of_this_project(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *options: str
 ) -> str:
-    """Output of `cheapest` with this project's specs and results, by default of ResNet-50."""
+    """The output of `cheapest` with this project's specs and results, by default for ResNet-50."""
     monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *options])
     with pytest.raises(SystemExit) as ended:
@@ -365,7 +365,7 @@ def of_this_project(
 def test_machines_that_nobody_measured_are_priced_by_predictions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """ResNet-50 within a day: a machine with a list price, an interval and a mark."""
+    """ResNet-50 within a day: the choice is predicted, with a list price and an interval."""
     printed = of_this_project(monkeypatch, capsys, "--deadline", "24h", "--format", "json")
     answer = read_answer(printed)
     assert {"predicted", "published"} <= {candidate["kind"] for candidate in answer["candidates"]}
@@ -384,7 +384,7 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
 def test_a_price_that_nobody_confirms_never_stands_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The cheapest confirmed price and other software are listed too."""
+    """The output adds the cheapest confirmed price and the cheapest other software."""
     printed = of_this_project(monkeypatch, capsys)
     assert "no source confirms the date and billing of its price" in printed
     assert "At a confirmed price: $" in printed

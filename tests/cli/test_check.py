@@ -1,4 +1,4 @@
-"""`epochcost check`: lines, JSON and exit codes, in a folder without git or site."""
+"""`epochcost check`: lines, JSON and exit codes, in a folder with specs only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
+    """Run `epochcost check` in ``folder``."""
     command = [sys.executable, "-c", "from epochcost.cli.app import main; main()", "check"]
     return subprocess.run(
         [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
@@ -41,7 +41,7 @@ def test_valid_specs(project: Path) -> None:
 
 
 def test_doubts_are_no_faults(project: Path) -> None:
-    """A price at a hundredth, and a zone of a trace twice: each a line, and the exit code 0."""
+    """A price at 1/100 and a repeated zone are doubts, and the exit code stays 0."""
     price = project / "specs/prices/p5.48xlarge-on-demand-2026-07.toml"
     price.write_text(price.read_text("utf-8").replace("amount = 55.04", "amount = 0.5504"), "utf-8")
     trace = project / "specs/replays/made-three-zones.csv"
@@ -70,7 +70,7 @@ def test_faults_as_lines(project: Path) -> None:
 
 
 def test_faults_as_json(project: Path) -> None:
-    """JSON has the same faults as objects."""
+    """JSON has each fault as an object."""
     (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
     result = check(project, "--format", "json", "specs/hardware/x.toml")
     message = "invalid TOML: invalid value, got the end of the line"
@@ -88,7 +88,7 @@ def test_no_specs_here(tmp_path: Path) -> None:
 
 
 def test_name_that_is_not_utf8(project: Path) -> None:
-    """A file name of arbitrary bytes is shown on one line."""
+    """A file name with a line break and invalid UTF-8 is shown on one line."""
     (project / "specs/prices" / "a\nb\udcff.toml").write_text("", encoding="utf-8")
     result = check(project, "specs/prices")
     assert result.returncode == 1
@@ -97,7 +97,7 @@ def test_name_that_is_not_utf8(project: Path) -> None:
 
 
 def test_observations_are_read_to_the_last_row(project: Path) -> None:
-    """A missing table, and each unreadable row, has a line."""
+    """A missing table has a line, and so has each unreadable row."""
     folder = project / "specs" / "observations"
     spec = folder / "others.toml"
     spec.write_text(

@@ -1,4 +1,4 @@
-"""`epochcost data`: lines, exit codes, and a spec that they complete."""
+"""`epochcost data`: fetched, imported and listed files, and exit codes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ characters = 2
 
 @pytest.fixture(name="publisher")
 def publisher_fixture() -> Iterator[Publisher]:
-    """A server with the project's data file."""
+    """A local server with the project's data file."""
     with published({"/x.csv": ROWS}) as publisher:
         yield publisher
 
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path, publisher: Publisher) -> Path:
-    """Two data sets: one on the server, one generated."""
+    """A project with two data sets, one on the server and one generated."""
     folder = tmp_path / "project/specs/datasets"
     folder.mkdir(parents=True)
     (folder / "made.toml").write_text(SPEC.format(address=publisher.address))
@@ -62,7 +62,7 @@ def project_fixture(tmp_path: Path, publisher: Publisher) -> Path:
 
 
 def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
-    """The command's output and errors."""
+    """The output and errors of `epochcost data`, which must end with ``code``."""
     process = subprocess.run(
         [PROGRAM, "data", *arguments], cwd=project, capture_output=True, text=True, check=False
     )
@@ -72,7 +72,7 @@ def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
 
 
 def test_a_data_set_without_a_hash_gets_one(project: Path, publisher: Publisher) -> None:
-    """The printed line, added to the spec, is checked by the next command."""
+    """The printed hash is added to the spec, and the next fetch checks it."""
     out, err = run(project, "fetch", "made")
     assert out.startswith("data/made/x.csv: fetched, 148,890 bytes; its spec has no SHA-256.")
     assert "Made up, licence: CC0" in err
@@ -85,7 +85,7 @@ def test_a_data_set_without_a_hash_gets_one(project: Path, publisher: Publisher)
 
 
 def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:
-    """Before and after an import; another folder has its own data."""
+    """The list counts files before and after an import into another folder."""
     (tmp_path / "x.csv").write_bytes(ROWS)
     assert run(project, "list")[0].splitlines()[1:] == [
         "chain     generated from a seed                  ",
@@ -98,7 +98,7 @@ def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_fetched_is_one_line(project: Path, publisher: Publisher) -> None:
-    """An unknown name with its nearest, and a wrong file; generated data is no error."""
+    """An unknown name has a suggestion; a wrong file is refused; generated data need no file."""
     assert run(project, "fetch", "maed", code=1)[1] == (
         'unknown data set "maed"; did you mean "made"?\n'
     )

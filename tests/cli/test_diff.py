@@ -1,4 +1,4 @@
-"""`epochcost diff`: no output, a table, a comment within the limit, and JSON."""
+"""`epochcost diff` as a table, as JSON and as a comment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from revisions import edit, write_repository
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with one commit, as the working folder."""
+    """A Git repository with one commit, as the working folder."""
     folder = write_repository(tmp_path / "project")
     monkeypatch.chdir(folder)
     return folder
 
 
 def run(*arguments: str) -> str:
-    """The output of a successful diff."""
+    """The output of a successful `epochcost diff`."""
     result = CliRunner().invoke(app, ["diff", *arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -31,14 +31,14 @@ def run(*arguments: str) -> str:
 
 @pytest.mark.usefixtures("project")
 def test_json_of_no_change() -> None:
-    """The document has empty lists."""
+    """Without a change the JSON lists are empty."""
     document = json.loads(run("HEAD", "--format", "json"))
     assert (document["costs"], document["winners"]) == ([], [])
     assert not any(document["results"].values())
 
 
 def test_a_table(project: Path) -> None:
-    """One line for the changed training, which implies the epoch's change."""
+    """The full training has a line; the epoch, whose change follows from it, has none."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     summary, _, header, row = run("HEAD").splitlines()
     assert summary.endswith(" → working tree: 1 cost changes (1 down)")
@@ -55,7 +55,7 @@ def test_a_table(project: Path) -> None:
 
 
 def test_json_has_exact_amounts(project: Path) -> None:
-    """Amounts are decimal strings of the published table."""
+    """Amounts before and after are exact decimal strings."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     costs = json.loads(run("HEAD", "--format", "json"))["costs"]
     assert [cost["after"]["job"]["goal"] for cost in costs] == ["epoch", "full"]
@@ -65,7 +65,7 @@ def test_json_has_exact_amounts(project: Path) -> None:
 
 
 def test_the_data_of_the_comment(project: Path) -> None:
-    """The stored data renders to the same comment."""
+    """The comment that is read back from its data has the same Markdown."""
     assert read_comment(run("HEAD", "--format", "comment").encode()) == Comment()
     edit(project, "prices/local-2025", "0.90", "0.45")
     comment = read_comment(run("HEAD", "--format", "comment").encode())
@@ -73,7 +73,7 @@ def test_the_data_of_the_comment(project: Path) -> None:
 
 
 def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
-    """Control characters in file names are printed as numbers."""
+    """A control character in a file name is not printed as such."""
     path = project / "docs/data/results/lo\x1b[32mcal/x.json"
     path.parent.mkdir()
     path.write_text("{}", "utf-8")

@@ -1,4 +1,4 @@
-"""`epochcost engine`; other tests build the environment."""
+"""`epochcost engine` without a package index; other tests build the environment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def project_fixture(tmp_path: Path) -> Path:
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program with no index and an empty cache."""
+    """Run the program without a package index and with an empty cache."""
     settings = {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_NO_INDEX": "1",
@@ -50,7 +50,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
-    """Without a name the studies' engine is fetched; the failure has no traceback."""
+    """Without an argument the engine of the studies is fetched; the error has no traceback."""
     result = run(project, "engine")
     assert result.returncode == 3
     assert "onnxruntime-genai==0.0.1: expected this package" in result.stderr
@@ -58,7 +58,7 @@ def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
 
 
 def test_a_name_that_is_no_engine_is_refused(project: Path) -> None:
-    """Only engines can be installed."""
+    """A package that is not an engine is refused."""
     result = run(project, "engine", "numpy==2.4.6")
     assert result.returncode == 1
     assert "numpy==2.4.6: expected an engine and its version as onnxruntime-genai" in result.stderr

@@ -1,4 +1,4 @@
-"""The example at the end of each command's help, run in a project."""
+"""The example at the end of each command's help runs in a project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tool_exports import VLLM, write_export
 
 
 def _examples() -> Iterator[tuple[str, str]]:
-    """Name of every command with the last line of its help."""
+    """Each command's name with the example at the end of its help."""
     for name in COMMANDS:
         command = load_command(name)
         members = getattr(command, "commands", None)
@@ -47,7 +47,7 @@ ANSWERS = b"\nmade up for a test\n" * 9
 
 @pytest.fixture(scope="module", name="project")
 def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Our machines and prices with three of our models, in a repository, and a short study."""
+    """A Git repository with this project's machines and prices, a few models and a short study."""
     project = tmp_path_factory.mktemp("examples") / "project"
     for kind in SPECS:
         shutil.copytree(ROOT / "specs" / kind, project / "specs" / kind)
@@ -96,7 +96,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _digits() -> Path:
-    """The file of a data set in the form of scikit-learn."""
+    """The path of scikit-learn's digits data."""
     package = find_spec("sklearn")
     assert package is not None, "an extra of development"
     assert package.origin is not None
@@ -116,7 +116,7 @@ def _copy(project: Path, name: str) -> None:
     ],
 )
 def test_example_runs(project: Path, name: str) -> None:
-    """At a terminal, with answers to the prompts."""
+    """The example succeeds at a terminal, with answers to its prompts."""
     ours, terminal = os.openpty()
     os.write(ours, ANSWERS)
     try:

@@ -1,4 +1,4 @@
-"""External faults of `epochcost run`: real processes, stopped, out of memory or disk, disturbed.
+"""External faults of `epochcost run`: signals, full memory or disk, a jumping clock.
 
 The table in docs/reference/faults.md names these tests.
 """
@@ -38,7 +38,7 @@ def project_fixture(tmp_path: Path) -> Path:
 
 
 def environment(project: Path, **more: str) -> dict[str, str]:
-    """Variables with temporary files in the project's folder."""
+    """Environment variables with temporary files in the test's folder."""
     return os.environ | {"TMPDIR": str(project.parent / "tmp")} | more
 
 
@@ -56,7 +56,7 @@ def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
 
 
 def script(project: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in a separate mount namespace; ``$0`` is the program."""
+    """Run a shell script in its own mount namespace; ``$0`` is the program."""
     if shutil.which("unshare") is None or _no_namespace():
         pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
     return subprocess.run(
@@ -77,7 +77,7 @@ def _no_namespace() -> bool:
 
 @pytest.fixture(name="begin")
 def begin_fixture(project: Path) -> Iterator[object]:
-    """Start a run with these arguments and wait for a line with this beginning."""
+    """Start a run, and wait until a line of progress contains ``until``."""
     running: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, until: str) -> subprocess.Popen[str]:
@@ -115,7 +115,7 @@ def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
 
 
 def rounds_stored(project: Path) -> list[int]:
-    """Number of rounds of each stored result."""
+    """The number of rounds of each stored result, sorted."""
     stored = sound_results(project / RESULTS)
     return sorted(len(result.measurement.samples_by_round) for result in stored)
 
@@ -126,7 +126,7 @@ def rounds_stored(project: Path) -> list[int]:
 def test_an_end_between_rounds_keeps_the_rounds_before(
     project: Path, begin: object, number: signal.Signals
 ) -> None:
-    """Ended in the second round, all first ones are stored; resuming measures the others."""
+    """A run ended in round 2 keeps all first rounds; --resume measures the missing rounds."""
     assert callable(begin)
     process = begin("--rounds", "2", until="[5/6]")
     process.send_signal(number)
@@ -147,7 +147,7 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
 
 
 def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) -> None:
-    """SIGHUP acts like Ctrl-C, and the worker ends within a spot machine's notice."""
+    """SIGHUP acts like Ctrl-C, and the worker ends within 30 s."""
     assert callable(begin)
     process = begin(until="[2/3]")
     worker = worker_of(process)
@@ -161,7 +161,7 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
 
 @pytest.mark.slow
 def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: object) -> None:
-    """Two real runs on one folder: the later one ends at once, the earlier one succeeds."""
+    """Of two runs on one results folder the later ends at once; the earlier succeeds."""
     assert callable(begin)
     # Longer than the second takes to start on any machine.
     first = begin("--rounds", "3", until="[1/9]")
@@ -174,7 +174,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: 
 
 
 def test_a_worker_without_memory_fails_its_trial_alone(project: Path, begin: object) -> None:
-    """A worker out of memory fails its trial with a message; other trials are measured."""
+    """A worker out of memory fails its trial with a message; the other trials are stored."""
     assert callable(begin)
     process = begin(until="[2/3]")
     worker = worker_of(process)
@@ -205,7 +205,7 @@ echo "writable: $?"
 
 @pytest.mark.slow
 def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -> None:
-    """Exit 3 with a remedy; earlier results stay and count afterwards."""
+    """A read-only results folder gives exit code 3 with a remedy; earlier results stay."""
     process = script(project, _READ_ONLY)
     assert "read-only: 3" in process.stdout, process.stderr
     assert "change the folder's rights, or name another folder with --results" in process.stderr
@@ -229,7 +229,7 @@ echo "elsewhere: $?"
 
 @pytest.mark.slow
 def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> None:
-    """Failures name the full folder; with room elsewhere all is measured."""
+    """The failures name TMPDIR; with another temporary folder all trials are measured."""
     process = script(project, _FULL_SCRATCH)
     assert process.stdout.count("full: 3") == 2, process.stderr
     failures = process.stderr.split("trials failed:")
@@ -241,7 +241,7 @@ def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> Non
 
 
 def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
-    """Unwritable progress does not stop the run."""
+    """A run whose progress cannot be written continues."""
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
             [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
@@ -275,7 +275,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 
 
 def test_a_wall_clock_that_jumps_changes_no_time(project: Path) -> None:
-    """Only the monotonic clock times steps: no sample is negative or longer than the run."""
+    """Steps are timed by the monotonic clock, so a jumping wall clock changes no sample."""
     compiler = shutil.which("cc") or pytest.skip("no C compiler for the library that moves clocks")
     source, library = project.parent / "jump.c", project.parent / "jump.so"
     source.write_text(_JUMPING_CLOCK)

@@ -1,4 +1,4 @@
-"""Help, completion and documents agree with the commands: each example parses."""
+"""Help, shell completion and documents agree with the commands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NAMES = tuple(_names())
 
 
 def _parse(line: str) -> None:
-    """Parse a line like the program, without values; an unknown option raises."""
+    """Parse a command line without converting values; an unknown option raises."""
     arguments = shlex.split(line, comments=True)
     arguments = arguments[
         arguments.index(next(word for word in arguments if Path(word).name == "epochcost")) + 1 :
@@ -86,7 +86,7 @@ def test_help_ends_with_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documents_use_commands_that_exist(path: Path) -> None:
-    """Each line of the program in a document has existing commands and options."""
+    """Each command line in a document has existing commands and options."""
     for line in _lines(path):
         _parse(line)
 
@@ -101,7 +101,7 @@ def test_documents_use_commands_that_exist(path: Path) -> None:
     ],
 )
 def test_a_wrong_line_would_be_found(line: str) -> None:
-    """An unknown option or command, an extra word and a missing value fail."""
+    """An unknown option or command, an extra word and a missing value are errors."""
     with pytest.raises(Exception, match=r"modle|plam|left over|requires an argument"):
         _parse(line)
 
@@ -149,6 +149,6 @@ def test_shells_are_given_their_script(shell: str) -> None:
 
 
 def test_the_reference_of_commands_is_current() -> None:
-    """The committed page is the one that the program generates."""
+    """The committed page equals the page that the program generates."""
     committed = (ROOT / "docs/reference/commands.md").read_text("utf-8")
     assert committed == commands_page(), "run: make schemas"

@@ -1,4 +1,4 @@
-"""Signals that meet a run where Python swallows exceptions, as in a library's conversion."""
+"""Signals end a run even where Python or a library swallows the exception."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ main()
     [("typer", "SIGINT"), ("pydantic", "SIGTERM"), ("epochcost.specs.loader", "SIGHUP")],
 )
 def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> None:
-    """Before a command begins, and while a command imports its packages."""
+    """A signal before the command begins, and one while the command imports packages."""
     with heeded_signals():
         process = subprocess.run(
             [sys.executable, "-c", _SIGNALLED.format(module=module, number=number)],
@@ -54,7 +54,7 @@ def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> N
 
 
 def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
-    """`nohup` ignores SIGHUP."""
+    """Where `nohup` ignores SIGHUP, the command continues."""
     script = _SIGNALLED.format(module="typer", number="SIGHUP")
     ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}"
     command = [sys.executable, "-c", ignored]
@@ -95,7 +95,7 @@ except KeyboardInterrupt:
     ],
 )
 def test_a_library_that_never_returns_is_ended(tmp_path: Path, number: signal.Signals) -> None:
-    """The loop runs in a copy of the process, which is ended too."""
+    """Shape inference that never returns runs in a child process, which is ended too."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[2,3] y) "
         '{ y = Einsum <equation = "......ij,j->ij"> (x, w) }'
@@ -123,7 +123,7 @@ class Swallowing:
 
 
 def test_a_lost_signal_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
-    """At the next check and at the end, without a traceback."""
+    """A lost signal is raised at the next check and at the end, without a traceback."""
     with pytest.raises(KeyboardInterrupt):
         _interrupted_twice()
     assert capfd.readouterr().err == ""
@@ -140,7 +140,7 @@ def _interrupted_twice() -> None:
 def test_other_errors_of_destructors_are_shown(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the interruption is hidden, since it is raised again."""
+    """Errors in destructors are printed; only the interruption is not."""
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     monkeypatch.setattr(Swallowing, "__del__", lambda _: 1 / 0)
     with interrupted_by_signals():
@@ -149,7 +149,7 @@ def test_other_errors_of_destructors_are_shown(
 
 
 def test_signals_do_what_they_did_before() -> None:
-    """Handlers are restored afterwards."""
+    """The earlier handlers are restored afterwards."""
     before = signal.getsignal(signal.SIGTERM), sys.unraisablehook
     with contextlib.suppress(KeyboardInterrupt), interrupted_by_signals():
         signal.raise_signal(signal.SIGTERM)
@@ -159,7 +159,7 @@ def test_signals_do_what_they_did_before() -> None:
 def test_a_signal_lost_while_a_result_is_read_costs_no_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file seems damaged then: its rounds are not replaced, and the run ends."""
+    """A result that the signal made unreadable is not replaced, and the run ends."""
     project = write_tiny_project(tmp_path / "project")
     monkeypatch.chdir(project)
     monkeypatch.setenv("TMPDIR", str(tmp_path))

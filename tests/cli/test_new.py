@@ -1,4 +1,4 @@
-"""`epochcost new`: specs from options, from the machine and from a graph."""
+"""`epochcost new`: specs from options, from this machine and from a graph."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _refusal(*arguments: str) -> EpochcostError:
 
 
 def test_a_price_by_flags(project: Path) -> None:
-    """The file contains its id, its machine's provider and today, and is valid."""
+    """The new price is valid and has its machine's provider."""
     result = _run(*TRADE, "--as-of", "2026-11-20")
     assert result.exit_code == 0, result.output
     path = project / "specs/prices/giant-on-demand-2026-11.toml"
@@ -56,7 +56,7 @@ def test_a_price_by_flags(project: Path) -> None:
 
 
 def test_a_price_needs_the_region_of_its_plan(project: Path) -> None:
-    """Without a region, it would be a second current price; another plan may have none."""
+    """A price without a region is refused if the plan's current price has a region."""
     _run(*TRADE, "--as-of", "2026-10-20", "--region", "us-east-1")
     refusal = str(_refusal(*TRADE, "--as-of", "2026-11-20"))
     assert "giant-on-demand-2026-10 is the current price of this plan, for --region us" in refusal
@@ -66,7 +66,7 @@ def test_a_price_needs_the_region_of_its_plan(project: Path) -> None:
 
 
 def test_another_currency_is_not_compared(project: Path) -> None:
-    """The price is written; a line says what its costs lack."""
+    """A price in euros is written, and a line says that currencies are not compared."""
     result = _run(*TRADE, "--as-of", "2026-11-20", "--currency", "EUR")
     assert result.exit_code == 0
     assert result.stderr.startswith("EUR: costs in different currencies are not compared: convert")
@@ -74,7 +74,7 @@ def test_another_currency_is_not_compared(project: Path) -> None:
 
 
 def test_nothing_is_overwritten(project: Path) -> None:
-    """A second price of the same name is refused."""
+    """A second price with the name of an existing file is refused."""
     _run(*TRADE, "--as-of", "2026-11-20")
     path = project / "specs/prices/giant-on-demand-2026-11.toml"
     before = path.read_bytes()
@@ -110,14 +110,14 @@ def test_nothing_is_overwritten(project: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
-    """A wrong value, reference or missing option is named, and no file is written."""
+    """A wrong value or reference or a missing option is named, and no file is written."""
     before = sorted(path for path in project.rglob("*") if path.is_file())
     assert message in str(_refusal("new", *arguments))
     assert sorted(path for path in project.rglob("*") if path.is_file()) == before
 
 
 def test_an_owned_machine(project: Path) -> None:
-    """An owned machine's costs are given by separate keys."""
+    """Each cost of an owned machine is given as ``--owned KEY=VALUE``."""
     keys = ("purchase=3000", "years=4", "utilisation=30%", "power_watts=350")
     options = [word for key in (*keys, "electricity_per_kwh=0.15") for word in ("--owned", key)]
     result = _run("new", "price", "--hardware", "giant", "--plan", "owned", *options, *SOURCE)
@@ -127,7 +127,7 @@ def test_an_owned_machine(project: Path) -> None:
 
 
 def test_the_machine_at_hand(project: Path) -> None:
-    """--detect describes this machine; flags add to it."""
+    """``--detect`` describes this machine, and other options add to the description."""
     result = _run("new", "hardware", "--detect", "--id", "mine", "--provider", "Us")
     assert result.exit_code == 0, result.exception
     machine = load_catalogue(project).machine("mine")
@@ -137,7 +137,7 @@ def test_the_machine_at_hand(project: Path) -> None:
 
 
 def test_a_machine_with_gpus(project: Path) -> None:
-    """A known GPU is filled in from specs/devices/; an unknown one gives a line."""
+    """A known GPU gets the figures of specs/devices/; an unknown one gives a line."""
     folder = project / "specs/devices"
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "specs/devices/geforce-rtx-4090.toml", folder)
@@ -154,7 +154,7 @@ def test_a_machine_with_gpus(project: Path) -> None:
 
 @pytest.fixture
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph with token indices, a symbolic length and weights of its own."""
+    """An ONNX file with token inputs, a symbolic length and stored weights."""
     graph_proto = helper.make_graph(
         [
             helper.make_node("Gather", ["table", "tokens"], ["vectors"]),
@@ -176,7 +176,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
-    """Inputs, length and classes come from the graph; the file is copied into models/."""
+    """Inputs, length and classes come from the graph, and its file is copied into models/."""
     options = ("--task", "tests", "--example", "a few words", *SOURCE)
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5", "--loss", "softmax_cross_entropy")
     result = _run("new", "model", "--graph", str(graph), *options, *sizes)
@@ -194,7 +194,7 @@ def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
 
 
 def _keep_weights_in(name: str, graph: Path) -> None:
-    """Save a model with its tensors in a separate file, as PyTorch does."""
+    """Save the graph with its tensors in the file ``name``, as PyTorch does."""
     model = onnx.load(graph)
     for tensor in model.graph.initializer:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
@@ -202,7 +202,7 @@ def _keep_weights_in(name: str, graph: Path) -> None:
 
 
 def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
-    """External weights are copied too; checks and plans report missing ones."""
+    """External weights are copied too; `check` and `plan` report a missing file."""
     data_file = graph.with_name("word_bag.onnx.data")
     _keep_weights_in(data_file.name, graph)
     options = ("--task", "tests", "--example", "a few words", "--source", "x")
@@ -230,7 +230,7 @@ def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
 
 
 def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) -> None:
-    """Weights with an existing name are refused, and nothing is copied."""
+    """External weights with the name of an existing file are refused, and nothing is copied."""
     data_file = project / "models/weights.bin"
     data_file.write_bytes(b"others")
     _keep_weights_in(data_file.name, graph)

@@ -1,4 +1,4 @@
-"""Messages at the end of a run: rates under load, doubts."""
+"""Messages at the end of a run: rates under load, and doubts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from served_results import served, under_load
 
 
 def test_a_rate_is_told_with_its_latency_and_bound() -> None:
-    """One line has all three."""
+    """One line has the rate, the latency and the bound."""
     trial = under_load(make_result()).trial
     assert served_words(trial, served()) == (
         "500 samples/s keeps 0.99 of answers within 15 ms, latency 51 ms (p99 100 ms)"
@@ -26,7 +26,7 @@ def test_a_rate_is_told_with_its_latency_and_bound() -> None:
 
 
 def test_a_bound_that_nothing_keeps_is_told() -> None:
-    """With the number of tries."""
+    """The line says how many runs of LoadGen failed the bound."""
     trial = under_load(make_result()).trial
     lost = served(kept=False)
     assert served_words(trial, lost) == (
@@ -45,7 +45,7 @@ def twice(result: Result) -> Result:
 
 
 def disturbed(batch_size: int, others_cpus: float) -> Result:
-    """A result of two CPUs with steal time."""
+    """A result of two rounds in which other programs used ``others_cpus`` of two CPUs."""
     result = make_result(batch_size=batch_size, samples=STEADY)
     conditions = Conditions(seconds=1.0, others_cpus=others_cpus)
     measurement = result.measurement.model_copy(update={"conditions": conditions})
@@ -53,7 +53,7 @@ def disturbed(batch_size: int, others_cpus: float) -> Result:
 
 
 def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each result is listed with its figure."""
+    """Each disturbed result has a line; their remedy is printed once."""
     show_doubts([disturbed(32, 1.0), disturbed(64, 0.5), disturbed(128, 0.0)])
     output = capsys.readouterr()
     assert output.out == ""

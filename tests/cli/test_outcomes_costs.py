@@ -1,4 +1,4 @@
-"""Costs at the end of a run."""
+"""Costs that a run prints at its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def project_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def printed(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 0.51)) -> str:
-    """Output for a training and an inference on the local machine."""
+    """What is printed for a training and an inference of this machine."""
     mine = [
         make_result(model="tiny", mode="training", batch_size=4, samples=samples),
         make_result(model="tiny", mode="inference", batch_size=1, samples=samples),
@@ -35,7 +35,7 @@ def printed(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.
 
 
 def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
-    """The time is printed, and that nothing has a list price."""
+    """Times are printed, with a line that no machine with a list price has a time."""
     text = printed(capsys)
     assert "full training, here: " in text
     assert "a million inferences, here: " in text
@@ -45,7 +45,7 @@ def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An assumed price is marked; the cheapest rentable machine is named with its plan."""
+    """An assumed price is marked; the cheapest listed machine has its cost and plan."""
     (project / "specs/prices").mkdir(exist_ok=True)
     (project / "specs/prices/own.toml").write_text(OWNED_PRICE)
     (project / "specs/prices/giant.toml").write_text(price_text("giant", "3600"))
@@ -63,7 +63,7 @@ def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFix
 def test_a_host_that_is_declared_under_another_name(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Results as "local" are reported for the declared host."""
+    """A result of "local" is found under the name that this host has in stored results."""
     mine = make_result(model="tiny", mode="inference", batch_size=1, hardware="local")
     store_results(project, [mine.model_copy(update={"hardware": "giant"})])
     show_costs(load_catalogue(project), RESULTS, [Skipped(mine.trial, mine)])
@@ -71,7 +71,7 @@ def test_a_host_that_is_declared_under_another_name(
 
 
 def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -> None:
-    """For a decoder the output names the command for token costs."""
+    """For a decoder the output names `epochcost tokens`."""
     decoder = make_result(model="smollm2-135m", mode="inference", batch_size=1)
     show_costs(load_catalogue(ROOT), RESULTS, [Skipped(decoder.trial, decoder)])
     assert "What it costs:\n  by the token: `epochcost tokens --model smollm2-135m" in (

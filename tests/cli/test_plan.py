@@ -26,14 +26,14 @@ def in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(*arguments: str) -> str:
-    """Output of `epochcost plan`."""
+    """The output of `epochcost plan` with these arguments."""
     result = CliRunner().invoke(app, ["plan", *arguments], catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 
 
 def test_the_trials_are_listed_in_order() -> None:
-    """A line for each trial, with its id, cheapest first."""
+    """Each trial has a line, with the cheapest first."""
     lines = plan("--provider", "cpu").splitlines()
     assert lines[0] == "3 trials on local, at most 1.5 s of timing"
     assert [line[:26].rstrip() for line in lines[2:]] == [
@@ -44,7 +44,7 @@ def test_the_trials_are_listed_in_order() -> None:
 
 
 def test_json_holds_everything_that_defines_a_trial() -> None:
-    """JSON has the same trials, with the digests of their work."""
+    """JSON lists the trials of the text, with ids and digests of their graphs."""
     document = json.loads(plan("--provider", "cpu", "--format", "json"))
     assert document["hardware"] == "local"
     assert [trial["batch_size"] for trial in document["trials"]] == [1, 2, 4]
@@ -67,7 +67,7 @@ def test_what_is_left_out_has_its_reason() -> None:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_cuda_kernels_are_checked_without_a_gpu() -> None:
-    """The command ends with code 3, after it has said which nodes would not run on a GPU."""
+    """Without a GPU the command lists nodes without a CUDA kernel, then ends with exit code 3."""
     result = CliRunner().invoke(app, ["plan", "--provider", "cuda"])
     assert isinstance(result.exception, CapabilityError)
     assert result.stdout.startswith("CUDA kernels: all ")
@@ -80,7 +80,7 @@ def test_cuda_kernels_are_checked_without_a_gpu() -> None:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_nodes_without_a_cuda_kernel_are_named(tmp_path: Path) -> None:
-    """A product of integers stays on the CPU; its types and bytes are printed."""
+    """A bitwise operation on integers stays on the CPU; its types and bytes are printed."""
     path = tmp_path / "project" / "models" / "tiny.onnx"
     model = onnx.load(path)
     cast = onnx.helper.make_node("Cast", ["x"], ["whole"], to=TensorProto.INT32)
@@ -96,7 +96,7 @@ def test_nodes_without_a_cuda_kernel_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_a_graph_that_cannot_be_built_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A precision that the model's opset does not allow is no failure of the others."""
+    """A graph that cannot be built in bf16 is left out, and the others are checked."""
     checks = [
         CheckedGraph("tiny training fp32", KernelCheck(2, ())),
         CheckedGraph("tiny training bf16", CapabilityError("bf16: expected a half form")),
@@ -109,14 +109,14 @@ def test_a_graph_that_cannot_be_built_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 
 def test_verbose_shows_the_memory_of_models() -> None:
-    """The memory of each batch size, in lines that fit a page."""
+    """The memory of each batch size is printed in lines of at most 100 columns."""
     lines = plan("--provider", "cpu", "--verbose").splitlines()
     assert max(map(len, lines)) <= 100
     assert any(line.startswith("tiny training cpu: 2: ") and "4: " in line for line in lines)
 
 
 def test_verbose_says_why_a_model_is_not_counted() -> None:
-    """An invalid graph has no figures, and the others have theirs."""
+    """A model with an invalid graph has a reason, and other models have their memory."""
     spec = Path("specs/models/tiny.toml").read_text()
     Path("specs/models/broken.toml").write_text(
         spec.replace('"tiny"', '"broken"', 1).replace("tiny.onnx", "broken.onnx")
@@ -128,7 +128,7 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
 
 
 def test_a_decoder_without_a_graph_is_left_out() -> None:
-    """The plan says that its times are predicted."""
+    """The plan says that the decoder's times are predicted."""
     form = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace('"tiny"', '"formal"', 1)
     numbers = "[decoder]\nhidden = 64\nparameters = 1000"
     Path("specs/models/formal.toml").write_text(form.replace("[decoder]", numbers))
@@ -141,7 +141,7 @@ def test_a_decoder_without_a_graph_is_left_out() -> None:
 
 
 def test_another_machine_is_refused_unless_taken_as_is() -> None:
-    """The refusal names the option that plans for that machine."""
+    """The refusal names ``--as-is``, which plans for the other machine."""
     refused = CliRunner().invoke(app, ["plan", "--provider", "cpu", "--hardware", "giant"])
     assert isinstance(refused.exception, InputError)
     assert "--as-is" in str(refused.exception)

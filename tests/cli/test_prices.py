@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(project: Path, table: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Import a table of these rows."""
+    """Import a table with these rows."""
     (project / "table.csv").write_text(HEADER + table, encoding="utf-8")
     program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
     command = [*program, "prices", "import", "table.csv", "--wide", *(arguments or OPTIONS)]
@@ -36,7 +36,7 @@ def prices(project: Path) -> set[str]:
 
 
 def test_new_unchanged_and_unmatched(project: Path) -> None:
-    """A table has the outcome of each row; new specs are written, old prices are dated anew."""
+    """Each row has an outcome; new prices are written, unchanged prices get the new date."""
     before = {path: path.read_bytes() for path in (project / "specs").rglob("*.toml")}
     result = run(
         project, "p2.xlarge,0.80,us-east-1\np3.2xlarge,3.06,us-east-1\nz9.nano,1,us-east-1\n"
@@ -57,7 +57,7 @@ def test_new_unchanged_and_unmatched(project: Path) -> None:
 
 
 def test_a_doubted_price_needs_accept(project: Path) -> None:
-    """The line of a hundredth says why; it is written with --accept only, and check lists it."""
+    """A price at 1/100 of its previous amount is doubted, and written with --accept only."""
     before = prices(project)
     table = "p5.48xlarge,0.5504,us-east-1\np2.xlarge,0.80,us-east-1\n"
     result = run(project, table)
@@ -72,7 +72,7 @@ def test_a_doubted_price_needs_accept(project: Path) -> None:
 
 
 def test_dry_run(project: Path) -> None:
-    """A dry run prints the same and writes nothing."""
+    """A dry run prints the outcomes and writes nothing."""
     before = prices(project)
     result = run(project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS, "--dry-run")
     assert result.returncode == 0
@@ -81,7 +81,7 @@ def test_dry_run(project: Path) -> None:
 
 
 def test_an_unsound_row_stops_all(project: Path) -> None:
-    """One wrong row prevents all writing; --skip-faulty lists it and imports the others."""
+    """One invalid row prevents all writing; --skip-faulty lists it and imports the others."""
     before = prices(project)
     table = "p2.xlarge,0.80,us-east-1\np3.2xlarge,0.00,us-east-1\n"
     result = run(project, table)
@@ -97,7 +97,7 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
 
 
 def test_what_the_table_does_not_say(project: Path) -> None:
-    """A missing day, provider or source is a usage error: exit code 2."""
+    """A missing provider, day or source is a usage error with exit code 2."""
     for at, option in enumerate(("--provider", "--as-of", "--source")):
         result = run(
             project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS[: 2 * at], *OPTIONS[2 * at + 2 :]

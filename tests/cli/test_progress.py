@@ -1,4 +1,4 @@
-"""Progress display of trials, driven by hand with a counting clock."""
+"""The progress display of trials, with a fake clock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPECTED_SECONDS = 10
 
 
 def trial(batch_size: int) -> Trial:
-    """A synthetic trial."""
+    """A synthetic training trial at this batch size."""
     return Trial(
         model="net",
         mode="training",
@@ -55,7 +55,7 @@ TRIALS = tuple(trial(size) for size in (1, 2, 3))
 
 
 def result() -> Result:
-    """The measurement of the first trial: four steps of exactly 2 ms."""
+    """The result of the first trial: four steps of exactly 2 ms."""
     return Result(
         format_version=FORMAT_VERSION,
         trial_id=TRIALS[0].id,
@@ -105,12 +105,12 @@ class CountingClock:
         self.seconds = 0.0
 
     def __call__(self) -> float:
-        """The current time."""
+        """Return the current time in seconds."""
         return self.seconds
 
 
 def time_left(trials: tuple[Trial, ...], clock: CountingClock | None = None) -> TimeLeft:
-    """The estimate with one visit of each trial ahead."""
+    """The estimate before each of ``trials`` is measured once."""
     estimate = TimeLeft(clock or CountingClock())
     estimate.schedule(Visit(trial) for trial in trials)
     return estimate
@@ -123,7 +123,7 @@ def test_time_left_starts_from_the_budgets() -> None:
 
 
 def test_time_left_learns_from_finished_trials() -> None:
-    """If the first trial takes half of the estimate, so do the others."""
+    """If the first trial takes half of its estimate, the other estimates are halved."""
     clock = CountingClock()
     estimate = time_left(TRIALS, clock)
     estimate.start()
@@ -134,7 +134,7 @@ def test_time_left_learns_from_finished_trials() -> None:
 
 
 def console_output(*, terminal: bool) -> str:
-    """The console's output for the events."""
+    """What the display prints for ``EVENTS``."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
     with Display(console) as display:
@@ -144,7 +144,7 @@ def console_output(*, terminal: bool) -> str:
 
 
 def test_plain_lines_where_nobody_watches() -> None:
-    """A line for each start and end, without control characters."""
+    """Without a terminal, each start and end of a trial is a plain line."""
     lines = console_output(terminal=False).splitlines()
     assert [line.split(" (")[0] for line in lines] == [
         "[1/3] net training cpu batch 1",
@@ -158,7 +158,7 @@ def test_plain_lines_where_nobody_watches() -> None:
 
 
 def test_a_terminal_shows_what_is_being_measured() -> None:
-    """The live line has count, trial, samples and precision."""
+    """A terminal shows finished trials, failed trials and the count."""
     text = console_output(terminal=True)
     assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
     assert "net training cpu batch 3: failed: it broke" in text
@@ -166,7 +166,7 @@ def test_a_terminal_shows_what_is_being_measured() -> None:
 
 
 def rounds_of_two() -> list[Event]:
-    """Two trials of two rounds; the first fails in its second."""
+    """Events of two trials with two rounds, of which the first fails in its second round."""
     turns = [Visit(TRIALS[0], 1, 2), Visit(TRIALS[1], 1, 2), Visit(TRIALS[0], 2, 2)]
     return [
         Scheduled((*turns, Visit(TRIALS[1], 2, 2))),
@@ -181,7 +181,7 @@ def rounds_of_two() -> list[Event]:
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_rounds_are_told(terminal: bool) -> None:
-    """The round's number, the remaining rounds, and kept rounds of a failed trial."""
+    """The display shows the round, whether more follow, and the kept rounds of a failed trial."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
     with Display(console) as display:

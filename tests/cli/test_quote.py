@@ -1,4 +1,4 @@
-"""`epochcost quote`: exact JSON, a readable bill, one line for each error."""
+"""`epochcost quote`: exact JSON, a readable bill, and one line for each error."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ per = "gb"
 
 
 class Shell:
-    """Runs the command in this process and stores its output."""
+    """Runs `epochcost quote` in this process and returns its output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def quote(self, *arguments: str) -> tuple[int, str, str]:
-        """Run it; returns exit code, output and errors."""
+        """Run the command, and return exit code, output and errors."""
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "quote", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -133,14 +133,14 @@ def test_json_of_a_bare_rate(shell: Shell) -> None:
 
 
 def test_a_price_of_the_catalogue(shell: Shell) -> None:
-    """Three machines of a spec's price, each for a whole hour."""
+    """Three machines at a spec's price are billed for a whole hour each."""
     got = shell.json("--price", "box-hourly", "--duration", "428s", "--count", "3")
     assert got["total"] == "2.7"
     assert [line["amount"] for line in got["lines"]] == ["0.321", "2.379"]
 
 
 def test_vcpus_come_from_the_machine(shell: Shell) -> None:
-    """A plan per vCPU uses the machine's number unless it is given."""
+    """A price per vCPU uses the machine's vCPUs unless --vcpus is given."""
     four = shell.json("--price", "box-bought", "--duration", "1h")
     eight = shell.json("--price", "box-bought", "--duration", "1h", "--vcpus", "8")
     assert Decimal(eight["total"]) == 2 * Decimal(four["total"])
@@ -148,7 +148,7 @@ def test_vcpus_come_from_the_machine(shell: Shell) -> None:
 
 
 def test_the_bill_for_people(shell: Shell) -> None:
-    """A table of used and unused time with totals, the plan and its date."""
+    """The table has used and unused time and the total, below the plan and its date."""
     code, out, _ = shell.quote("--price", "box-hourly", "--duration", "428s")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
@@ -161,7 +161,7 @@ def test_the_bill_for_people(shell: Shell) -> None:
 
 
 def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
-    """Two runs of an hour, each started in 600 s: parts, start-ups, egress, failures, credit."""
+    """Two runs of an hour, each started in 600 s, with egress, failed starts and credit."""
     arguments = ["--price", "box-terms", "--duration", "1h", "--runs", "2", "--egress-gb", "5"]
     got = shell.json(*arguments)
     amounts = {line["label"]: line["amount"] for line in got["lines"]}
@@ -196,7 +196,7 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
 def test_arguments_that_do_not_go_together(
     shell: Shell, arguments: list[str], message: str
 ) -> None:
-    """One line on standard error and exit code 2."""
+    """The error is one line, and the exit code is 2."""
     code, out, err = shell.quote(*arguments, "--duration", "1h")
     assert (code, out) == (2, "")
     assert message in err
@@ -231,7 +231,7 @@ def test_arguments_that_do_not_go_together(
     ],
 )
 def test_wrong_values(shell: Shell, arguments: list[str], message: str) -> None:
-    """One line on standard error and exit code 1."""
+    """The error is one line, and the exit code is 1."""
     code, out, err = shell.quote(*arguments)
     assert (code, out) == (1, "")
     assert message in err

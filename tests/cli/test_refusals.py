@@ -1,4 +1,4 @@
-"""A wrong command line is refused with all errors at once and suggestions."""
+"""A wrong command line is refused with all missing options and with suggestions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from epochcost.cli.app import app
     ],
 )
 def test_refused_in_plain_words(line: str, message: str) -> None:
-    """All missing options at once; for a wrong value the nearest one, else the choices."""
+    """All missing options are named; a wrong value has a suggestion or the choices."""
     result = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert message in result.stderr
@@ -33,5 +33,5 @@ def test_refused_in_plain_words(line: str, message: str) -> None:
 
 
 def test_help_needs_no_options() -> None:
-    """Help is printed despite missing options."""
+    """Help is printed although required options are missing."""
     assert CliRunner().invoke(app, ["finetune", "--help"]).exit_code == 0

@@ -1,4 +1,4 @@
-"""A comment on a pull request: hostile data is refused, or shown as plain text."""
+"""A comment on a pull request refuses hostile data, or shows them as plain text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ROW = (
 
 
 def test_its_text() -> None:
-    """Faults first, then the sum, the table and the lists, each with its count."""
+    """Markdown has faults first, then the sum, the table and counted lists."""
     parts = {"costs": _COSTS, "winners": Part((("a",),), 3), "faults": faults_part("x\n\n y\n")}
     text = markdown(Comment("check --budgets", "1 cost changes", "v1", "working tree", parts))
     assert text == (
@@ -66,7 +66,7 @@ def test_nothing_to_say() -> None:
 
 
 def test_every_character_is_visible_or_a_number() -> None:
-    """No character of Unicode leaves a backtick, pipe, line break, zero width or direction."""
+    """No Unicode character becomes a backtick, pipe, line break or invisible character."""
     points = range(0x110000)
     shown_as = {point: plain(chr(point)) for point in points}
     assert all(text.isprintable() and text for text in shown_as.values())
@@ -78,7 +78,7 @@ def test_every_character_is_visible_or_a_number() -> None:
 
 
 def test_a_text_is_cut_once() -> None:
-    """A text within the limits is read unchanged."""
+    """A text is cut to the limit, and cutting the cut text again changes nothing."""
     for number in range(2_000):
         text = hostile_text(random.Random(number)) * 20
         assert len(bounded(text)) <= MOST_CHARACTERS
@@ -86,7 +86,7 @@ def test_a_text_is_cut_once() -> None:
 
 
 def test_the_largest_comment_is_read() -> None:
-    """A comment with all longest texts is within the limits of file and comment."""
+    """A comment whose texts all have the greatest length keeps the limits of file and comment."""
     long = "\U0001f600" * (MOST_CHARACTERS + 1)
     rows = [[long]] * (MOST_ROWS + 1)
     parts = {name: part(rows) for name in TITLES} | {"faults": part(rows)}
@@ -134,7 +134,7 @@ _SOUND: dict[str, Any] = json.loads(
     ],
 )
 def test_other_data_are_refused(change: dict[str, Any], fault: str) -> None:
-    """Each limit and each form, with its place; the message does not repeat the data."""
+    """Each wrong value is refused with its place."""
     read_comment(json.dumps(_SOUND).encode())
     with pytest.raises(ValueError, match=f"^{fault}"):
         read_comment(json.dumps(_SOUND | change).encode())
@@ -153,7 +153,7 @@ def test_other_data_are_refused(change: dict[str, Any], fault: str) -> None:
     ],
 )
 def test_what_is_no_document_of_ours_is_refused(data: bytes, fault: str) -> None:
-    """Too many bytes, too deep, no text, no JSON, or ambiguous."""
+    """Too many bytes, too deep nesting, invalid UTF-8 or JSON, and repeated keys."""
     with pytest.raises(ValueError, match=fault):
         read_comment(data)
 
@@ -167,12 +167,12 @@ def test_what_is_no_document_of_ours_is_refused(data: bytes, fault: str) -> None
     ],
 )  # fmt: skip
 def test_what_is_alive_is_seen(text: str) -> None:
-    """The check detects active content."""
+    """The check of rendered Markdown detects links, images, mentions and HTML."""
     assert shown(f"{MARKER}\n{text}\n").live
 
 
 def test_hostile_comments() -> None:
-    """Hostile texts in all fields, and damaged data, are refused or inert."""
+    """200 hostile comments and damaged data are refused or shown as text."""
     outcomes = run(0, 200)
     assert outcomes["damage refused"] > 100
     assert outcomes["damage shown as text"] > 5
@@ -181,5 +181,5 @@ def test_hostile_comments() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_a_hundred_thousand_hostile_comments() -> None:
-    """The same for a hundred thousand others."""
+    """100,000 other hostile comments are refused or shown as text."""
     assert run(200, 100_000).total() == 100_000

@@ -1,4 +1,4 @@
-"""`epochcost results import`."""
+"""`epochcost results import`: costs, files and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERMS = ("--model", "tiny", "--hardware", "rack")
 
 @pytest.fixture(name="root")
 def root_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a decoder and a rack, as the working folder."""
+    """A project with a decoder and the machine "rack", as the working folder."""
     rack_project(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -25,7 +25,7 @@ def root_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit code, the output and the messages of a command."""
+    """The exit code, the output and the errors of a command."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["epochcost", *arguments])
         with pytest.raises(SystemExit) as ended:
@@ -35,7 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The published run on 16 GPUs; `tokens` lists it afterwards."""
+    """A published run on 16 GPUs is priced, and `tokens` lists it afterwards."""
     path = write_export(root, VLLM, "c32_gpus_16.json")
     code, out, err = run(capsys, "results", "import", str(path), *TERMS, "--rate", "2.31")
     assert (code, err) == (0, "")
@@ -50,7 +50,7 @@ def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[st
 def test_json_has_exact_costs_and_withholds_tails(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The 99.9th percentile of 320 requests is null, the 99th is not."""
+    """The 99.9th percentile of 320 requests is null; the 99th has a value."""
     path = write_export(root, VLLM)
     code, _, _ = run(
         capsys, "results", "import", str(path), *TERMS, "--gpus", "16", "--rate", "2.31"
@@ -65,7 +65,7 @@ def test_json_has_exact_costs_and_withholds_tails(
 
 
 def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each with its load."""
+    """A doubt names the machine, the GPUs and the request rate of its run."""
     path = write_export(root, GUIDELLM)
     code, out, _ = run(capsys, "results", "import", str(path), *TERMS)
     assert code == 0
@@ -84,7 +84,7 @@ def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixtu
 def test_a_fault_is_one_line(
     root: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
-    """Exit code 1, no traceback, nothing stored."""
+    """The exit code is 1, the error is one line, and nothing is stored."""
     path = write_export(root, VLLM)
     code, out, err = run(capsys, "results", "import", str(path), *TERMS, *options)
     assert (code, out) == (1, "")
@@ -94,7 +94,7 @@ def test_a_fault_is_one_line(
 
 
 def test_a_file_that_is_cut_off_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """File, expectation, and the place of its end."""
+    """The line names the file, the expected format, and the place where the file ends."""
     path = root / "half.json"
     path.write_text(json.dumps(VLLM)[:200])
     code, out, err = run(capsys, "results", "import", str(path), *TERMS)

@@ -1,4 +1,4 @@
-"""`epochcost run` in real processes: killed, interrupted and out of disk."""
+"""`epochcost run` in real processes that are killed, interrupted or out of disk."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def project_fixture(tmp_path: Path) -> Path:
 
 
 def environment(project: Path) -> dict[str, str]:
-    """Variables with temporary files in the project's folder and a wide terminal."""
+    """Environment variables: temporary files in the test's folder, and a wide terminal."""
     return os.environ | {"TMPDIR": str(project.parent / "tmp"), "COLUMNS": "200"}
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `epochcost run` in the project on the CPU."""
+    """Run `epochcost run` in the project."""
     return subprocess.run(
         [PROGRAM, "run", "--no-ceilings", *arguments],
         cwd=project,
@@ -55,7 +55,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(name="started")
 def started_fixture(project: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run in progress that has stored its first result and is measuring the next."""
+    """A run that has stored its first result and is measuring the second trial."""
     with heeded_signals():
         process = subprocess.Popen(
             [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
@@ -74,7 +74,7 @@ def started_fixture(project: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def stored_bytes(project: Path) -> dict[str, bytes]:
-    """Every file under the results, hidden ones included."""
+    """The bytes of every file in the results folder, by name."""
     files = (path for path in (project / RESULTS).rglob("*") if path.is_file())
     return {path.name: path.read_bytes() for path in files}
 
@@ -82,7 +82,7 @@ def stored_bytes(project: Path) -> dict[str, bytes]:
 def test_a_killed_run_resumes_with_what_is_missing(
     project: Path, started: subprocess.Popen[str]
 ) -> None:
-    """After kill -9 no result is lost, no worker remains, and the rest is measured."""
+    """After kill -9 no result is lost, no worker remains, and --resume measures the rest."""
     (worker,) = eventual_workers(started)
     started.kill()
     started.wait()
@@ -118,7 +118,7 @@ def require_learnt(results: tuple[Result, ...]) -> None:
 def test_an_interruption_keeps_what_is_finished(
     project: Path, started: subprocess.Popen[str], number: signal.Signals
 ) -> None:
-    """Ctrl-C or a spot machine's notice: the run lists kept results and how to continue."""
+    """On SIGINT or SIGTERM the run counts stored trials and says how to continue."""
     (worker,) = eventual_workers(started)
     started.send_signal(number)
     _, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
@@ -133,7 +133,7 @@ def test_an_interruption_keeps_what_is_finished(
 def test_a_worker_that_dies_fails_its_trial_and_no_other(
     project: Path, started: subprocess.Popen[str]
 ) -> None:
-    """The trial is listed with the reason; the exit code is that of a failure."""
+    """The trial of a killed worker is listed with the reason; the other trials are stored."""
     (worker,) = eventual_workers(started)
     worker.kill()
     output, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
@@ -155,7 +155,7 @@ def eventual_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def command(process: psutil.Process) -> list[str]:
-    """A process's command line; empty if it has ended."""
+    """The command line of ``process``, or nothing if the process has ended."""
     try:
         return process.cmdline()
     except psutil.NoSuchProcess:
@@ -163,7 +163,7 @@ def command(process: psutil.Process) -> list[str]:
 
 
 def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
-    """Two runs do not mix files or disturb each other's times."""
+    """A second run would mix files and disturb the times of the first."""
     (project / RESULTS / "local").mkdir(parents=True)
     with exclusive_lock(project / RESULTS / "local"):
         second = run(project, "--provider", "cpu")
@@ -189,7 +189,7 @@ ls -A docs/data/results/local | wc -l
 
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
-    """A disk that fills during a trial: exit 3 with the remedy; --resume does the rest."""
+    """A disk that fills during a trial gives exit code 3; --resume measures the rest."""
     _skip_without_private_mounts()
     study = project / "specs/studies/brief.toml"
     study.write_text(study.read_text().replace("[sampling]", 'modes = ["training"]\n[sampling]'))
@@ -214,7 +214,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
 
 
 def _skip_without_private_mounts() -> None:
-    """Skip without mount namespaces, which some containers forbid."""
+    """Skip the test where mount namespaces are not allowed."""
     probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     if shutil.which("unshare") is None or _fails(probe):
         pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
@@ -226,7 +226,7 @@ def _fails(arguments: list[str]) -> bool:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
-    """CUDA without a usable GPU is exit 3 with the reason, before planning."""
+    """CUDA without a usable GPU gives exit code 3, and no file is written."""
     result = run(project, "--provider", "cuda")
     assert result.returncode == 3
     assert "expected a usable GPU" in result.stderr
@@ -253,7 +253,7 @@ def test_wrong_arguments_say_what_is_right(
     code: int,
     message: str,
 ) -> None:
-    """Each exit code gives the kind of fault, each message the nearest valid choice."""
+    """The exit code gives the kind of error, and the message the nearest choice."""
     monkeypatch.chdir(project)
     assert call(monkeypatch, "run", *arguments) == code
     assert message in capsys.readouterr().err
@@ -263,14 +263,14 @@ def test_wrong_arguments_say_what_is_right(
 def test_a_folder_without_specs_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message names the missing folder."""
+    """The message names `epochcost init`."""
     monkeypatch.chdir(tmp_path)
     assert call(monkeypatch, "run") == 1
     assert "epochcost init DIR" in capsys.readouterr().err
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the program in this process; only expected errors are caught."""
+    """The exit code of the program in this process."""
     monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()

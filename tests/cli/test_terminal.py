@@ -1,4 +1,4 @@
-"""Common parts of commands: ``--batch-size``, text width, and JSON."""
+"""Helpers of all commands: ``--batch-size``, tables, wrapped text and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epochcost.errors import Fault, InputError
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "65537", "1e3", "\N{SUPERSCRIPT TWO}"])
 def test_anything_else_is_refused_in_words(text: str) -> None:
-    """The expected and the given value."""
+    """An invalid batch size is refused with the valid ones."""
     with pytest.raises(InputError, match="expected auto, or a size from 1 to 65536, got"):
         batch_size_of(text)
 
@@ -56,7 +56,7 @@ def test_a_table_fits_its_terminal(
     drop: tuple[str, ...],
     left_out: tuple[str, ...],
 ) -> None:
-    """Columns are dropped in a fixed order; the others are complete."""
+    """Columns are dropped in the order of ``drop``; the remaining cells are complete."""
     monkeypatch.setenv("COLUMNS", width)
     assert print_table(*TABLE, drop=drop) == left_out
     output = capsys.readouterr().out
@@ -70,7 +70,7 @@ def test_a_table_fits_its_terminal(
 def test_sentences_fit_a_terminal(
     err: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lines are wrapped and indented; a pipe gets them whole."""
+    """At a terminal lines are wrapped and indented; a pipe gets each line whole."""
     monkeypatch.setenv("COLUMNS", "20")
     text = "First: one two three four five\n\n  second six seven"
     say(text, err=err)

@@ -19,13 +19,13 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(name="paths", autouse=True)
 def kept_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """Our project; trainings store their state elsewhere."""
+    """Options that keep a training's files in the test's folder; the project is this one."""
     monkeypatch.chdir(ROOT)
     return ("--to", str(tmp_path / "to"), "--results", str(tmp_path / "results"), "--threads", "1")
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the program in this process."""
+    """The exit code of `epochcost train` in this process."""
     monkeypatch.setattr(sys, "argv", ["epochcost", "train", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -33,7 +33,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def repeats(folder: Path) -> list[Repeat]:
-    """The repeats of the single stored training."""
+    """The repeats of the only stored training."""
     (record,) = load_sidecars(folder / "results", Trainings).records.values()
     return list(record.repeats)
 
@@ -44,7 +44,7 @@ def test_repeats_to_a_target_are_priced_and_stored(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Time, cost and accuracy with their spread; a second call trains nothing again."""
+    """Time and cost are printed; the second call prints the same and trains nothing."""
     arguments = ("--model", "digits-mlp", "--target", "accuracy >= 0.9", "--repeats", "2", *paths)
     assert call(monkeypatch, *arguments) == 0
     output = capsys.readouterr()
@@ -62,7 +62,7 @@ def test_repeats_to_a_target_are_priced_and_stored(
 
 @pytest.mark.slow
 def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, paths: tuple[str, ...]) -> None:
-    """The same command ends with the weights of an uninterrupted training."""
+    """The continued training has the weights of an uninterrupted one."""
     command = [sys.executable, "-m", "epochcost", "train", "--model", "digits-cnn", "--epochs", "6"]
     with (
         heeded_signals(),
