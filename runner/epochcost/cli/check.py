@@ -41,9 +41,7 @@ def check(
     ] = None,
     results: Annotated[
         bool,
-        typer.Option(
-            "--results", help="Check stored results, or named files by the rules for submissions."
-        ),
+        typer.Option("--results", help="Check stored results; check named files as submissions."),
     ] = False,
     budgets: Annotated[
         bool,

@@ -113,12 +113,13 @@ def price(
     *,
     owned: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=NUMBER", help=f"Facts of an owned machine: {', '.join(_OWNED)}."),
+        typer.Option(metavar="KEY=NUMBER", help=f"Value of an owned machine: {', '.join(_OWNED)}."),
     ] = None,
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.
 
-    The defaults are: on demand, the machine's provider, USD, billing by the second, and today.
+    By default, the plan is on demand and billed by the second. The price is in USD, of today, and
+    of the machine's provider.
 
     Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --region us-east-1
     --source "the provider's list"
@@ -160,7 +161,7 @@ def model(
     texts: dict[str, str | None],
     *,
     graph: Annotated[
-        Path, typer.Option(metavar="FILE", help="ONNX file, copied into models/ with its data.")
+        Path, typer.Option(metavar="FILE", help="The ONNX file; copied into models/ with its data.")
     ],
     dim: Annotated[
         list[str] | None, typer.Option(metavar="NAME=SIZE", help="A symbolic dimension's size.")
@@ -172,7 +173,7 @@ def model(
     loss: Annotated[
         str | None, typer.Option(help="Loss of the training. Default: inference only.")
     ] = None,
-    examples_per_epoch: Annotated[int, typer.Option(min=1, help="Examples in an epoch.")] = 1000,
+    examples_per_epoch: Annotated[int, typer.Option(min=1, help="Examples of an epoch.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the training.")] = 1,
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file.

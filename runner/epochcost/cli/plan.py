@@ -81,7 +81,7 @@ class Selection:
         str | None,
         typer.Option(
             metavar="auto|N",
-            help="This batch size, or a sweep until memory runs out. Default: the studies'.",
+            help="This batch size, or a sweep until memory runs out. Default: the studies' sizes.",
         ),
     ] = None
     rounds: Annotated[
@@ -147,7 +147,7 @@ def plan(
     *,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Also show the memory by batch size, in text only."),
+        typer.Option("--verbose", help="Also print, in text, the memory of models by batch size."),
     ] = False,
     wide: WideTable = False,
     output: OutputFormat = "text",

@@ -52,9 +52,9 @@ def import_prices(
     accept: _Accept = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each new or changed price; renew the date of old prices that are unchanged.
+    """Write a spec for each new or changed price; renew the date of old unchanged prices.
 
-    Prices that are implausible, compared with other prices, are listed and not written.
+    Prices that contradict other prices are listed and not written.
 
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
     "REPOSITORY@COMMIT, vms.csv" --dry-run
@@ -97,7 +97,7 @@ def renew_apis(
 ) -> None:
     """Renew the prices of tokens in a table of specs/api-tables.
 
-    Prices that are implausible, compared with other prices, are listed and not written.
+    Prices that contradict other prices are listed and not written.
 
     Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
     """

@@ -32,14 +32,16 @@ _HEADER = (
 _DROP = ("measured by", "90 % below", "price", "read", "a token", "first token")
 _DIGITS = 5
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The tool's JSON file.")]
-_Model = Annotated[str, typer.Option(help="The served decoder.", autocompletion=ids("models"))]
-_Kind = Annotated[str, typer.Option(help="Id of the machine.", autocompletion=ids("hardware"))]
-_Plan = Annotated[str | None, typer.Option(help="Id of your plan.", autocompletion=ids("prices"))]
-_Rate = Annotated[str | None, typer.Option(help="Your price of a GPU-hour in USD, such as 2.31.")]
-_Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs that served.")]
-_Machines = Annotated[int | None, typer.Option(min=1, help="Number of these machines.")]
-_Software = Annotated[str, typer.Option(help="The serving software, such as vLLM 0.22.")]
-_Precision = Annotated[str, typer.Option(help="The precision of the weights, such as fp8.")]
+_Model = Annotated[
+    str, typer.Option(help="Id of the served decoder.", autocompletion=ids("models"))
+]
+_Kind = Annotated[str, typer.Option(help="The kind of machine.", autocompletion=ids("hardware"))]
+_Plan = Annotated[str | None, typer.Option(help="Your price plan.", autocompletion=ids("prices"))]
+_Rate = Annotated[str | None, typer.Option(help="Your price of a GPU-hour in USD: 2.31.")]
+_Gpus = Annotated[int | None, typer.Option(min=1, help="GPUs that served.")]
+_Machines = Annotated[int | None, typer.Option(min=1, help="Machines with these GPUs.")]
+_Software = Annotated[str, typer.Option(help="The serving software: vLLM 0.22.")]
+_Precision = Annotated[str, typer.Option(help="The precision of the weights: fp8.")]
 
 
 @app.callback()

@@ -77,7 +77,7 @@ Quick = Annotated[
 ]
 AsIs = Annotated[
     bool,
-    typer.Option("--as-is", help="Measure a machine that contradicts --hardware; mark results."),
+    typer.Option("--as-is", help="Measure and mark a machine that contradicts --hardware."),
 ]
 
 

@@ -51,13 +51,13 @@ class WorkOptions:
         str | None, typer.Option(help='Stop at: "accuracy >= 0.98", "loss <= 0.1".')
     ] = None
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Highest number of epochs. Default: the recipe's.")
+        int | None, typer.Option(min=1, help="Most epochs. Default: those in the model's spec.")
     ] = None
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Examples in a step. Default: the recipe's.")
+        int | None, typer.Option(min=1, help="Examples in a step. Default: the model's.")
     ] = None
     evaluate_every: Annotated[
-        int | None, typer.Option(min=1, help="Steps between evaluations. Default: an epoch's.")
+        int | None, typer.Option(min=1, help="Steps between evaluations. Default: an epoch.")
     ] = None
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="Number of trainings.")] = 1
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0

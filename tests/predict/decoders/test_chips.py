@@ -59,7 +59,7 @@ def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catal
     ],
 )
 def test_names_tell_generations(name: str, generation: str) -> None:
-    """A processor's name gives its generation; an unknown name gives none."""
+    """Names of rows and of machines give a processor's generation, or nothing."""
     assert generation_of(name) == generation
 
 

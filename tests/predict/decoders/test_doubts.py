@@ -42,7 +42,7 @@ def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow, ...]) -> None:
-    """Rows known to exceed the bandwidth or peak of their devices are all doubted."""
+    """Rows faster than bandwidth or peak, known by hand, are among the doubted."""
     names = names_of(catalogue)
     impossible = tuple(token_rows_of(read_lines(IMPLAUSIBLE, names, {}), names))
     doubts = doubted_token_rows((*rows, *impossible))

@@ -61,8 +61,8 @@ def fit_programs(
 ) -> Programs:
     """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
 
-    ``seconds`` are logarithms of the times of ``cases``. The prior of each efficiency is centred at
-    ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
+    ``seconds`` are logarithms of the times of ``cases``. The prior of each efficiency has its
+    middle at ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
     """
     fit = partial(_fit, cases, seconds)
     pooled, deviations = np.log(start), np.array(spread)

@@ -206,7 +206,7 @@ def precision_of(text: str) -> Precision:
 
 
 def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
-    """Bytes of all weights, from the source's bits per weight, else from those of ``precision``."""
+    """Bytes of all weights, from the source's bits per weight, else from the usual ones."""
     stated = _BITS_PER_WEIGHT.search(text)
     return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
 

@@ -163,10 +163,7 @@ class Report:
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """Answers about the cost of typical requests to decoders, by decoder id.
-
-        Decoders without an answer are left out.
-        """
+        """Answers to the usual requests, by the id of each decoder that has an answer."""
         answers: dict[str, TokenAnswer] = {}
         for model in self.catalogue.models.values():
             for requests in (_REQUESTS, _SHORT) if model.decoder else ():
