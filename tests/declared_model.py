@@ -1,4 +1,4 @@
-"""A project whose one model is declared by a test: its job, and what training makes of its loss."""
+"""Projects whose one model is declared by a test, and the losses of its training."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ Declare = Callable[[str, str], "Declared"]
 
 @dataclass(frozen=True)
 class Declared:
-    """A project whose one model is declared by a test."""
+    """A project at ``root`` whose one model is declared by a test."""
 
     root: Path
 
     def job(self, mode: Mode = "training", batch_size: int = 16) -> Job:
-        """The job of a trial of the model."""
+        """Build the job of a trial of the model."""
         catalogue = load_catalogue(self.root)
         model = catalogue.model("tiny")
         trial = Trial(
@@ -77,7 +77,7 @@ class Declared:
 
 
 def declared(folder: Path, graph: str, spec: str) -> Declared:
-    """Write a project with this graph, in ONNX's text form, and this part of a spec."""
+    """Write a project with ``graph`` in ONNX's text form and the model settings of ``spec``."""
     root = write_tiny_project(folder)
     onnx.save(model_of_text(_filled(graph)), root / "models" / "tiny.onnx")
     path = root / "specs/models/tiny.toml"
@@ -88,7 +88,7 @@ def declared(folder: Path, graph: str, spec: str) -> Declared:
 
 
 def _filled(graph: str) -> str:
-    """``@n`` stands for n small random numbers."""
+    """Replace each ``@n`` in ``graph`` by n small random numbers."""
     random = np.random.default_rng(_SEED)
     parts = graph.split("@")
     filled = [parts[0]]
@@ -100,7 +100,7 @@ def _filled(graph: str) -> str:
 
 
 def losses(job: Job, steps: int) -> tuple[float, float]:
-    """The held-out loss before and after some steps."""
+    """The held-out loss before and after ``steps`` training steps."""
     values = initial_parameters(job)
     session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, values, session.get_inputs())
@@ -115,11 +115,11 @@ def losses(job: Job, steps: int) -> tuple[float, float]:
 
 
 def training(settings: str) -> str:
-    """A table [training] of a thousand examples."""
+    """A [training] table with ``settings`` and 1,000 examples an epoch."""
     return f"[training]\n{settings}\nbatch_sizes = [16]\nexamples_per_epoch = 1000\nepochs = 3\n"
 
 
 def plain(extra: str, optimizer: str = ADAM) -> str:
-    """The classes of the model with two outputs, and more settings."""
+    """The spec of the model with two outputs, trained on its classes, with ``extra`` settings."""
     loss = 'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = { classes = 5 }'
     return TWO_HEADS_SPEC + training(f"{loss}\n{optimizer}\n{extra}")

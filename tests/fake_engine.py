@@ -1,7 +1,7 @@
-"""A stand-in for onnxruntime-genai, which tests cannot install: its calls, and no model behind.
+"""A fake onnxruntime-genai without a model, because tests cannot install the real one.
 
-Like the engine it takes at most four requests together and answers them all before the next, takes
-calls of one thread alone, and may give a request up.
+Like the real engine, it answers at most four requests together and finishes them before the next
+four. It accepts calls from one thread only, and a request may fail.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TOGETHER = 4
 
 
 class Flags(enum.IntFlag):
-    """What an event tells of."""
+    """The kinds of an engine's event."""
 
     NONE = 0
     TOKEN = 1
@@ -100,7 +100,7 @@ class _RequestOptions:
 
 
 def fake_genai(*, step_seconds: float = 0.005, fails_after: int = 10**9) -> ModuleType:
-    """The module; ``fails_after`` so many steps every request is given up."""
+    """The fake module; from step ``fails_after`` on, every request fails."""
     module = ModuleType("onnxruntime_genai")
     behaviour = {"step_seconds": step_seconds, "fails_after": fails_after}
     module.Engine = type("Engine", (_Engine,), behaviour)  # type: ignore[attr-defined]

@@ -1,8 +1,7 @@
-"""A package index in a folder, with an engine and the runtime below it.
+"""A package index in a folder, with a fake engine and a runtime.
 
-The runtime's wheel brings the module onnxruntime, which is the real one's code, and a .pth file
-that lends the environment the packages that are installed here. The other packages are names and
-versions alone.
+The runtime's wheel runs the code of the installed onnxruntime. Its .pth file lets an environment
+import the packages that are installed here. The other packages are empty.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ exec(compile(_code, "onnxruntime", "exec"))
 
 
 def write_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> None:
-    """A wheel for every platform with these files."""
+    """Write a wheel for every platform with ``files``."""
     stem = f"{name.replace('-', '_')}-{version}"
     described = {
         "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
@@ -44,7 +43,7 @@ def write_wheel(folder: Path, name: str, version: str, files: dict[str, str]) ->
 
 
 def write_index(folder: Path) -> Path:
-    """The index: the engine, its runtime and stubs of what a worker imports; returns the folder."""
+    """Write the index with the engine, the runtime and empty worker packages; return ``folder``."""
     folder.mkdir()
     runtime = {"onnxruntime/__init__.py": _MODULE, "present.pth": f"{_REAL.parent}\n"}
     write_wheel(folder, "onnxruntime", _VERSION, runtime)
@@ -58,7 +57,7 @@ def write_index(folder: Path) -> Path:
 
 
 def use_index(patch: pytest.MonkeyPatch, index: Path, cache: Path) -> None:
-    """Point pip to the index and to nothing else, and the cache of environments to a folder."""
+    """Let pip use the index only, and keep environments in ``cache``."""
     patch.setenv("PIP_CONFIG_FILE", os.devnull)
     patch.setenv("PIP_NO_INDEX", "1")
     patch.setenv("PIP_FIND_LINKS", str(index))

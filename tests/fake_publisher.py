@@ -1,4 +1,4 @@
-"""A publisher of data sets on this machine: offers files, and may break its connections."""
+"""A local server that publishes data files and may break connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DESCRIBED = {
 
 @dataclass
 class Publisher:
-    """The server's address, its files by path, and the paths of the requests that it got.
+    """The server's address, the files that it offers by path, and the requested paths.
 
     Connections break after ``drop_after`` bytes of a file.
     """
@@ -36,7 +36,7 @@ class Publisher:
     drop_after: int | None = None
 
     def file(self, name: str = "x.csv", **changed: Any) -> DataFile:
-        """The spec of a file that it offers, with changes."""
+        """The spec of the offered file ``name``, with ``changed`` keys."""
         content = self.offers[f"/{name}"]
         facts = {
             "size_bytes": len(content),
@@ -47,7 +47,7 @@ class Publisher:
 
 
 def dataset_of(*files: DataFile, form: str = "csv", **more: Any) -> Dataset:
-    """A data set of files."""
+    """A data set with these files."""
     data = {"format": form, "files": [file.model_dump() for file in files], **more}
     for file in data["files"]:
         file.update({key: list(file[key]) for key in ("members", "held_out_members")})
@@ -56,7 +56,7 @@ def dataset_of(*files: DataFile, form: str = "csv", **more: Any) -> Dataset:
 
 @contextlib.contextmanager
 def published(offers: dict[str, bytes]) -> Iterator[Publisher]:
-    """The server while the context lasts."""
+    """Run the server within the context."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
         publisher = Publisher(f"http://127.0.0.1:{server.server_port}", offers)
         server.publisher = publisher  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ class _Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Answer with the file of the path, or a part of it."""
+        """Answer with the file at the path, or with its first bytes."""
         publisher: Publisher = self.server.publisher  # type: ignore[attr-defined]
         publisher.requests.append(self.path)
         content = publisher.offers.get(self.path)
@@ -84,4 +84,4 @@ class _Answering(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""

@@ -1,11 +1,11 @@
-"""Hostile and damaged data of comments: refused in one line, or shown as text and nothing else.
+"""Hostile and damaged data of comments must be refused in one line or shown as plain text.
 
     PYTHONPATH=tests python -m fuzzing_comments FIRST COUNT
 
-Each number is a comment with hostile texts in all fields. It is written, read and rendered, and a
-Markdown parser reads the result: its pieces of code are the texts, and all around them is the same
-as for harmless texts. Then bytes or values of its data are damaged: they are refused, or what was
-read holds to the same.
+Each number stands for a comment with hostile texts in all fields. The comment is written, read and
+rendered. A Markdown parser then checks that the rendered pieces of code are the texts, and that the
+text around them is the same as for harmless texts. Then bytes or values of the data are damaged:
+the damaged data must be refused or pass the same check.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _LETTERS = ("", "x", "\u00e9", "\u4e2d", "\U00020000")
 
 
 def hostile_text(rng: random.Random) -> str:
-    """Some pieces in a row, at times any characters, at times beyond the limit of a text."""
+    """Random pieces of markup or random characters, sometimes longer than a text may be."""
     if rng.random() < 0.1:
         return "".join(chr(rng.randrange(0x110000)) for _ in range(rng.randrange(9)))
     pieces = rng.choices(_PIECES, k=rng.randrange(_MOST_PIECES))
@@ -93,7 +93,7 @@ def hostile_text(rng: random.Random) -> str:
 
 
 def hostile_comment(rng: random.Random) -> Comment:
-    """A comment whose texts are all hostile; at times with more rows than are shown."""
+    """A comment whose texts are all hostile, sometimes with more rows than are shown."""
     parts = {}
     for name in rng.sample(tuple(TITLES), rng.randrange(4)):
         count = rng.choice((0, 1, 1, 2, 25)) if rng.random() < 0.99 else MOST_ROWS + 1
@@ -109,7 +109,7 @@ def hostile_comment(rng: random.Random) -> Comment:
 
 
 def hostile_data(comment: Comment, rng: random.Random) -> bytes:
-    """The data as a stranger may write them: texts that nobody cleaned."""
+    """The data of ``comment`` with hostile texts that were not cleaned."""
     document = json.loads(write_comment(comment))
     _replace_texts(document, lambda _: hostile_text(rng)[:MOST_CHARACTERS])
     document["failed"] = comment.failed
@@ -125,7 +125,7 @@ def _replace_texts(value: Any, replacement: Callable[[str], str]) -> None:
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """The data with other bytes, or with another value, key or depth somewhere."""
+    """``data`` with other bytes, or with another value, key or depth at a random place."""
     if rng.random() < 0.3:
         at = rng.randrange(len(data))
         return data[:at] + rng.randbytes(rng.randrange(5)) + data[at + rng.randrange(9) :]
@@ -162,7 +162,7 @@ def _change(holder: Any, key: Any, rng: random.Random) -> None:
 
 
 def require_inert(comment: Comment) -> None:
-    """AssertionError unless the comment's texts are shown as they are, and nothing else is."""
+    """Raise AssertionError unless a comment shows its texts as plain text only."""
     text = markdown(comment)
     assert len(text) < 60_000
     assert len(text.encode("utf-16-le")) // 2 < 60_000
@@ -182,7 +182,7 @@ def require_inert(comment: Comment) -> None:
 
 
 def _harmless(text: str) -> str:
-    """Letters of as many bytes, so that as many rows fit."""
+    """Letters with as many bytes as ``text``, so that as many rows fit."""
     return "".join(_LETTERS[len(character.encode())] for character in bounded(text))
 
 
@@ -196,7 +196,7 @@ def _mapped(comment: Comment, change: Callable[[str], str]) -> Comment:
 
 
 def outcome(number: int) -> str:
-    """What becomes of a number's damaged data; AssertionError if anything of it is alive."""
+    """The outcome for the damaged data of comment ``number``; AssertionError if it is active."""
     rng = random.Random(number)
     comment = hostile_comment(rng)
     data = write_comment(comment)
@@ -218,7 +218,7 @@ def outcome(number: int) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """The outcomes of so many comments; raises at the first that is not inert."""
+    """Count the outcomes of ``count`` comments; raises at the first active one."""
     outcomes: collections.Counter[str] = collections.Counter()
     for number in range(first, first + count):
         try:
@@ -230,7 +230,7 @@ def run(first: int, count: int) -> collections.Counter[str]:
 
 
 def main() -> None:
-    """Make the comments named on the command line and say what came of them."""
+    """Run the comments of the command line and print their outcomes."""
     first, count = map(int, sys.argv[1:])
     for text, times in sorted(run(first, count).items()):
         sys.stdout.write(f"{times:7} {text}\n")

@@ -1,4 +1,4 @@
-"""Programs that heed signals, however the tests themselves were started."""
+"""Lets programs that a test starts react to signals, however the tests were started."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SI
 
 @contextlib.contextmanager
 def heeded_signals() -> Iterator[None]:
-    """What is started inside heeds SIGINT and SIGHUP.
+    """Processes that start in this context react to SIGINT and SIGHUP.
 
-    ``nohup``, and a shell's background without job control, have them ignored, which is inherited.
+    ``nohup`` and background jobs of a shell ignore these signals, and child processes inherit this.
     """
     ignored = [number for number in _DEFAULTS if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:

@@ -1,7 +1,7 @@
-"""Whether text of specs has come alive in what is published: pages, drawings, data, search, maps.
+"""Finds active text of specs in a built site: pages, drawings, data, search index and feeds.
 
-Hostile text says ``hax`` wherever it would do something: as the name of an element, in a handler,
-in an address, in a script, between marks of Markdown. As text it may stand anywhere.
+Hostile text contains ``hax`` wherever it would act if it were markup: in an element's name, a
+handler, an address, a script, or Markdown. As plain text ``hax`` may stand anywhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EMPTY = {
 
 
 class _Page(HTMLParser):
-    """Collects what is alive in one page."""
+    """Collects the active content of one page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _Page(HTMLParser):
 
 
 def _acts(name: str, value: str | None) -> bool:
-    """Whether an attribute does something that no text should."""
+    """Whether an attribute does something that no spec's text should do."""
     text = "".join(one for one in value or "" if one.isprintable() and not one.isspace())
     if name in _ADDRESSES:
         return _scheme(text) not in _SCHEMES and not text.startswith("data:image/")
@@ -97,7 +97,7 @@ def _scheme(address: str) -> str:
 
 
 def live_in_html(text: str) -> list[str]:
-    """What is alive in a page, or in a piece of one."""
+    """Active content of a page or of a fragment."""
     page = _Page()
     page.feed(text)
     page.close()
@@ -132,7 +132,7 @@ def _in_value(value: Any, key: str) -> Iterator[str]:
 
 
 def _in_search(text: str) -> Iterator[str]:
-    """The index's texts are HTML, which the theme's search puts into the page."""
+    """Texts of the search index are HTML that the theme inserts into the page."""
     for document in json.loads(text)["docs"]:
         for key in ("title", "text", "location"):
             yield from live_in_html(document[key])
@@ -144,7 +144,7 @@ _VARIABLE = rf"window\.\w+|window{_NAME}|\(window\.\w+ = window\.\w+ \|\| \{{\}}
 
 
 def _in_script(text: str) -> Iterator[str]:
-    """A script of data is one value for one variable."""
+    """A script of data must assign one JSON value to one variable."""
     found = re.fullmatch(rf"(?:{_VARIABLE}) ?= ?(.*?);?\s*", text, re.DOTALL)
     try:
         yield from _in_json(found[1] if found else "")
@@ -158,7 +158,7 @@ def _in_csv(text: str) -> Iterator[str]:
 
 
 def _in_xml(text: str) -> Iterator[str]:
-    """Any text of a feed may be read as HTML."""
+    """Each text of a feed may be read as HTML."""
     for element in ET.fromstring(text).iter():  # noqa: S314  what our own build wrote
         yield from live_in_html(element.text or "")
 
@@ -173,7 +173,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def live_in_site(site: Path) -> list[str]:
-    """All that is alive in a built site, each with its file."""
+    """All active content of a built site, each with its file."""
     found = []
     for path in sorted(site.rglob("*.*")):
         name = path.relative_to(site).as_posix()

@@ -1,4 +1,4 @@
-"""A chart of each kind, small, with names that would do harm if they were markup."""
+"""A small chart of each kind, with names that would do harm if they were read as markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the project of `report_project`, read once, for tests of analysis and of report."""
+"""Fixtures with the project of `report_project` for tests of analysis and report, read once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", name="inputs")
 def inputs_fixture(project: Path) -> Inputs:
-    """What the project's site is made of."""
+    """The inputs of the project's site."""
     return inputs_of(project)
 
 

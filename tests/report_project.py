@@ -1,7 +1,7 @@
-"""A small project to make a site of: specs with hostile text, results of two hosts, no network.
+"""A small project for a site: specs with hostile text and results of two hosts.
 
-Everything that a report can show is in it once: measured and published figures, an assumed price,
-a superseded one, a machine without a price, a model without a figure.
+It has one example of everything that a report can show: measured and published figures, an assumed
+and a superseded price, a machine without a price, and a model without a figure.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ def make_result(
     rounds: int = 1,
     **variant: Any,
 ) -> Result:
-    """A consistent result of the local machine; ``variant`` are further fields of its trial."""
+    """A consistent result of one host; ``variant`` has further fields of its trial."""
     trial = Trial(
         model=model,
         mode=mode,
@@ -332,7 +332,7 @@ def make_result(
 
 
 def _rounds(samples: Sequence[float], day: int, count: int) -> tuple[Round, ...]:
-    """So many turns a minute apart, the samples shared out; the first has the warm-up."""
+    """``count`` rounds, a minute apart, that share the samples; the first has the warm-up."""
     each = len(samples) // count
     return tuple(
         Round(
@@ -348,7 +348,7 @@ def _rounds(samples: Sequence[float], day: int, count: int) -> tuple[Round, ...]
 
 
 def write_project(folder: Path, results: Sequence[Result] | None = None) -> Path:
-    """Specs, models, results and hand-written pages under a folder, ready to be built."""
+    """Write specs, models, results and pages to ``folder``, ready to be built."""
     for name, text in _SPECS.items():
         path = folder / "specs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -363,7 +363,7 @@ def write_project(folder: Path, results: Sequence[Result] | None = None) -> Path
 
 
 def store_results(folder: Path, results: Sequence[Result]) -> None:
-    """Keep results where the project's site finds them."""
+    """Store results in the folder that the project's site reads."""
     store = ResultStore(folder / "docs/data/results")
     for result in results:
         (store.folder / result.hardware).mkdir(parents=True, exist_ok=True)
@@ -397,11 +397,11 @@ def results_of_rented_machines() -> tuple[Result, ...]:
 
 
 def cells(line: str) -> list[str]:
-    """What stands in the cells of a table's row, as its line in a page has it."""
+    """The contents of the cells in a line of an HTML table."""
     return re.findall(r"<td[^>]*>(.*?)</td>", line)
 
 
 def inputs_of(folder: Path) -> Inputs:
-    """What a build of the project reads."""
+    """The inputs that a build of the project reads."""
     docs = folder / "docs"
     return read_inputs(load_catalogue(folder), [docs / "data/results"], docs)

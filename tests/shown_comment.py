@@ -1,7 +1,7 @@
-"""A comment as GitHub shows it: Markdown first, then what GitHub looks for in the text.
+"""A comment as GitHub shows it: Markdown is rendered, then mentions and links are searched.
 
-The order matters: an entity that Markdown has resolved is a character again when people, issues and
-addresses are looked for. Inside code nothing is.
+Entities are resolved by Markdown before the search, so a resolved entity may be part of a mention.
+Code is not searched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 @dataclass
 class ShownComment:
-    """A comment's text, its pieces of code, all around these, and whatever is alive."""
+    """A comment's text, its pieces of code, the text around them, and its active content."""
 
     text: str = ""
     codes: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Reader(HTMLParser):
 
 
 def shown(text: str) -> ShownComment:
-    """The comment as a reader sees it."""
+    """Render ``text`` as a comment."""
     reader = _Reader()
     reader.feed(_MARKDOWN.render(text))
     reader.close()

@@ -1,4 +1,4 @@
-"""Ten examples of four numbers, and what feeds them to a step of three."""
+"""A data set of ten examples with four numbers each, and its feed for batches of three."""
 
 from __future__ import annotations
 

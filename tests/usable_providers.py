@@ -1,4 +1,4 @@
-"""Which execution providers run a graph on the machine of the tests."""
+"""The execution providers that work on this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from epochcost.specs.study import Provider
 
 
 def usable_providers() -> tuple[Provider, ...]:
-    """The CPU, and CUDA where a graph ran on it."""
+    """The CPU, and CUDA if a graph ran on a GPU."""
     try:
         require_cuda()
     except CapabilityError:
