@@ -115,7 +115,7 @@ def shell(
 
 
 def test_json_of_a_bare_rate(shell: Shell) -> None:
-    """The whole document, exact to the digit."""
+    """The whole JSON document of a quote with --rate, exact to the digit."""
     got = shell.json("--rate", "0.90", "--billing", "prorated", "--duration", "428s")
     assert got == {
         "total": "0.107",

@@ -1,4 +1,4 @@
-"""Filters and macros of templates, in cases that no page of the tests shows."""
+"""Filters and macros of templates, in cases that the pages of other tests lack."""
 
 from __future__ import annotations
 

@@ -43,6 +43,6 @@ def test_a_target_is_met_or_not(text: str, met: bool) -> None:
     ],
 )
 def test_another_target_is_refused(text: str) -> None:
-    """A target in another form is refused."""
+    """A target is refused unless it is "accuracy >= SHARE" or "loss <= NUMBER"."""
     with pytest.raises(InputError, match="--target: expected"):
         parse_target(text)
