@@ -26,7 +26,7 @@ def _drawn(traits: Traits, seed: int) -> np.ndarray:
 
 
 def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
-    """Rows with equal labels share a term's variance, less of it if their features differ."""
+    """Rows with equal labels share a term, smaller for distant features."""
     traits = _traits(10)
     spread = covariance(TERMS, traits, traits)
     assert spread[0, 7] == pytest.approx(0.3**2)
@@ -36,7 +36,7 @@ def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
 
 
 def test_calibration_has_the_errors_of_fits_without_each_group() -> None:
-    """An error is counted in standard deviations of a prediction from the other groups."""
+    """Errors are in standard deviations of a prediction by the other groups, noise included."""
     traits = _traits(35)
     departures = _drawn(traits, 1)
     groups = numbered([row % 7 for row in range(35)])
@@ -62,7 +62,7 @@ def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
 
 
 def test_calibration_counts_a_group_of_many_rows_more_than_one_of_two() -> None:
-    """The weight of a group is its number of rows, at most 25."""
+    """A group counts as its rows, at most 25."""
     traits = _traits(200)
     calibration = Departures(TERMS, NOISE, traits, _drawn(traits, 1)).calibration(
         numbered([min(row // 2, 1) for row in range(200)]), np.zeros((200, 1))

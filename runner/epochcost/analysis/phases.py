@@ -89,7 +89,7 @@ class TimedDecoder:
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """Lengths and times of a phase with ``sequences`` at once, the shortest length first."""
+        """The times of a phase with ``sequences`` at once, by length, the shortest length first."""
         return tuple(
             sorted(
                 (
@@ -109,7 +109,7 @@ class TimedDecoder:
 
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
-    """Yield the low ends of ``steps``, then the means, then the high ends, each with its length."""
+    """Yield the low ends of the times, then the means, then the high ends, each by length."""
     yield [(tokens, step.low) for tokens, step in steps]
     yield [(tokens, step.mean) for tokens, step in steps]
     yield [(tokens, step.high) for tokens, step in steps]
