@@ -85,16 +85,6 @@ def test_hand_computed_rates(settings: dict[str, Any], expected: dict[int, float
     assert {step: float(got[step]) for step in expected} == pytest.approx(expected, abs=1e-6)
 
 
-def generated_schedule(name: str, warm_up_steps: int) -> Schedule:
-    """A schedule with settings that fit its name."""
-    settings: dict[str, Any] = {"name": name, "warm_up_steps": warm_up_steps}
-    if name == "step":
-        settings |= {"epochs": (1, 3), "factors": (0.5, 0.1)}
-    if name == "exponential":
-        settings |= {"epochs": 2.4, "factor": 0.97}
-    return schedule(**settings)
-
-
 @given(st.integers(1, 5000), st.integers(3, 40).map(lambda tenths: Decimal(tenths) / 10))
 def test_a_rate_decays_at_the_steps_at_which_a_list_would(
     epoch_steps: int, interval: Decimal
