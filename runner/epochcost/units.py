@@ -153,8 +153,7 @@ def symbol(currency: str) -> str:
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
-    """Format a range of amounts with three significant digits; one amount if the ends look equal.
-    """
+    """Format a range of amounts with three significant digits; equal ends give one amount."""
     return " to ".join(dict.fromkeys(money_about(end, currency) for end in (low, high)))
 
 

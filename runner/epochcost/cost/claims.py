@@ -71,8 +71,7 @@ class Work:
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """Dollars for the time, prorated or in whole hours, at ``price`` or else the row's price.
-        """
+        """Dollars for the time, prorated or in whole hours, at ``price`` or the row's price."""
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"

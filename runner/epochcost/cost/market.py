@@ -74,8 +74,7 @@ class Market:
         return float(np.average(rates, weights=self._hours[had])) if had.any() else math.inf
 
     def interruptions_per_hour(self, zone: int | None = None) -> float:
-        """Interruptions per machine-hour in ``zone``, or in all zones together without a ``zone``.
-        """
+        """Interruptions per machine-hour in ``zone``, by default in all zones together."""
         had = self.had if zone is None else self.had[[zone]]
         interruptions = int((had[:, :-1] & ~had[:, 1:]).sum())
         hours = float((had * self._hours).sum())

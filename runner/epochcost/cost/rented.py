@@ -88,8 +88,7 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
 
 
 def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """Charges for an hour of a commitment: a part of the upfront payment, and the hourly payment.
-    """
+    """Charges for an hour of a commitment: part of its upfront payment, and its hourly payment."""
     return tuple(
         HourlyCharge(COMMITTED, label, quantized_positive(rate))
         for label, rate in (

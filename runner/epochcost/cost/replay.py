@@ -137,8 +137,7 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: move if interrupted, or if the remaining work is cheaper elsewhere at current prices.
-    """
+    """Policy: move if interrupted, or if the rest costs less elsewhere at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # A zone without machines has an infinite price; the difference of two is invalid.
@@ -203,8 +202,7 @@ def replay(
 
 
 class _Runs:
-    """State of the job's run from each start time; ``active`` has the indices of unfinished runs.
-    """
+    """State of the job's run from each start time; ``active`` has indices of unfinished runs."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts

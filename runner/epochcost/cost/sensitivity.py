@@ -124,8 +124,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values of an input between which the job's cost passes a target; None if it never does.
-    """
+    """Two values of an input between which the job's cost passes a target, else None."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)
