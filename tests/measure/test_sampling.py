@@ -141,7 +141,7 @@ def test_the_first_slow_steps_are_warmed_away() -> None:
 
 
 def test_the_captures_of_both_cuda_graphs_are_warmed_away() -> None:
-    """Warm-up includes both slow captures, even if the first takes all of its time."""
+    """Warm-up includes both slow captures, even if the first uses up the warm-up's time."""
     machine = Machine([0.4, 0.3, 0.08])
     seconds = warm_up(machine.step, machine.clock, WarmUpRule(), 1, machine.report, 2)
     assert seconds == pytest.approx((0.4, 0.3))

@@ -111,7 +111,7 @@ def test_arrays_that_do_not_fit_are_refused(
     initial: dict[str, object],
     words: str,
 ) -> None:
-    """The message names the array, the expected shape or type, and the given one."""
+    """The message names the array, and the expected and the given shape or type."""
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     with pytest.raises(JobError, match=words):
         stepper_of(job_of(counter, batches, initial, carried=carried))

@@ -311,7 +311,7 @@ def test_a_worker_never_outlives_its_parent(
 
 
 def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
-    """The worker is killed at once, since it may still load its libraries."""
+    """A worker without a job is killed at once, since it may still load its libraries."""
     with start_worker(tmp_path) as worker:
         assert worker.process.poll() is None
     assert worker.process.returncode == -signal.SIGKILL

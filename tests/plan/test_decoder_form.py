@@ -33,7 +33,7 @@ def said(model: onnx.ModelProto, **other: int) -> str:
 
 @pytest.mark.parametrize("model", [tiny_decoder(), built_decoder(), built_decoder(four_bits=True)])
 def test_a_form_that_fits(model: onnx.ModelProto) -> None:
-    """Our own files and the builder's fit their specs, and all sizes follow from the spec."""
+    """Files of epochcost and of the builder fit their specs, and all sizes follow from the spec."""
     assert not said(model)
     sizes = phase_sizes(model, DECODER, 3, Phase(name="decode", tokens=8))
     assert sizes["batch_size"] == 3

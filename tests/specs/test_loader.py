@@ -128,7 +128,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "old", "new", "line"), BROKEN, ids=[row[3] for row in BROKEN])
 def test_fault_line(project: Project, name: str, old: str, new: str, line: str) -> None:
-    """Each single mistake gives one line, with its place and our message."""
+    """Each single mistake gives one line, with its place and a message by epochcost."""
     project.edit(name, old, new)
     assert project.faults() == [f"{name}:{line}"]
 

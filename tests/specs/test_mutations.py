@@ -49,7 +49,7 @@ def faults_of(copy: Path, name: Path, contents: bytes) -> tuple[Fault, ...]:
 
 
 def assert_readable(faults: tuple[Fault, ...], name: Path, contents: bytes) -> None:
-    """Require one line in our words for each fault, and places within the damaged file."""
+    """Require one line without the library's words for each fault, and places within the file."""
     lines = contents.count(b"\n") + 1
     for fault in faults:
         assert str(fault).isprintable()

@@ -99,7 +99,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("more", "amount", "line"), FAULTS, ids=[row[2] for row in FAULTS])
 def test_fault_line(project: Project, more: str, amount: str, line: str) -> None:
-    """Each single mistake gives one line, with its place and our message."""
+    """Each single mistake gives one line, with its place and a message by epochcost."""
     if amount.startswith("plan"):
         project.edit(PRICE, "amount = 0.90\n", "")
         project.edit(PRICE, 'plan = "on-demand"', amount)
