@@ -45,7 +45,7 @@ from epochcost.units import (
     ],
 )
 def test_durations(text: str, expected: str) -> None:
-    """A duration is a number with a unit, or several in a row; a single number is seconds."""
+    """A duration is a number with a unit, or several in a row. A single number is seconds."""
     assert parse_duration_seconds(text) == Decimal(expected)
 
 
@@ -142,7 +142,7 @@ def test_money_for_people(amount: str, expected: str) -> None:
 
 
 def test_currencies_and_places() -> None:
-    """Known currencies have their sign, others their code; the decimals can be set."""
+    """Known currencies have their sign, others their code. The decimals can be set."""
     assert money(Decimal("0.5"), "EUR", 3) == "€0.500"
     assert money(Decimal("0.5"), "CHF") == "CHF 0.50"
     assert money(Decimal("1e-9"), "USD", 4) == "$0.0000"

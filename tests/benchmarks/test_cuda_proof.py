@@ -32,7 +32,7 @@ def rehearsed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
-    """Two checks print a row each; a second call reuses both, and the report has them."""
+    """Two checks print a row each. A second call reuses both, and the report has them."""
     first = rehearsed(tmp_path, "placement", "losses")
     assert first.returncode == 0, first.stderr
     outcomes = sorted(tmp_path.glob("*/mnist-mlp.json"))
@@ -48,7 +48,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 
 
 def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None:
-    """A failed case is stored with its exit status and last output; only --again repeats it."""
+    """A failed case is stored with its exit status and last output. Only --again repeats it."""
     assert rehearsed(tmp_path, "placement").returncode == 0
     (path,) = tmp_path.glob("placement/*.json")
     stored = json.loads(path.read_text()) | {"exit_code": 7, "said": "first\nno kernel for Conv"}

@@ -62,7 +62,7 @@ def test_each_session_has_our_step_of_its_own() -> None:
     ids=["same", "update", "other optimizer", "forward", "nan"],
 )
 def test_other_losses_are_refused(losses: tuple[float, ...], note: str | None, same: bool) -> None:
-    """Other losses are refused; another optimizer excuses the second loss only."""
+    """Other losses are refused. Another optimizer excuses the second loss only."""
     assert (judged(Compared(losses, note=note), (2.0, 1.0)).reason is None) == same
 
 

@@ -35,7 +35,7 @@ def test_data_names_command_and_day(file: Path) -> None:
 
 
 def test_a_table_takes_the_place_of_the_former_one(tmp_path: Path) -> None:
-    """A new table replaces the old one and nothing else; columns of numbers are right-aligned."""
+    """A new table replaces the old one and nothing else. Columns of numbers are right-aligned."""
     content = {"title": "Speed", "command": "c", "date": "2026-11-26", "machine": "m"}
     content |= {"header": ["model", "time"], "rows": [["a, b", "1.5 s"]]}
     (tmp_path / "speed.json").write_text(json.dumps(content), "utf-8")

@@ -37,7 +37,7 @@ ROUNDINGS = [getattr(decimal, name) for name in dir(decimal) if name.startswith(
 
 @given(all_plans, usages)
 def test_lines_sum_to_the_total_exactly(price: Price, usage: Usage) -> None:
-    """The lines sum to the total with no rounding; each is its quantity times its rate."""
+    """The lines sum to the total with no rounding. Each amount is quantity times rate."""
     bill = quote(price, usage)
     with decimal.localcontext(prec=500):
         assert sum(line.amount for line in bill.lines) == bill.total

@@ -41,7 +41,7 @@ def source(page: str, *rows: dict[str, Any]) -> Published:
 
 
 def row(identifier: str = "row", **fields: Any) -> dict[str, Any]:
-    """A row of 25 epochs; an epoch of 170 s at $0.90 an hour costs 4.25 cents."""
+    """A row of 25 epochs. An epoch of 170 s at $0.90 an hour costs 4.25 cents."""
     timed = {"seconds_per_epoch": 170} if not {"seconds", "hours"} & set(fields) else {}
     machine = {"id": identifier, "hardware": "p2.xlarge", "price": "p2.xlarge-on-demand"}
     return {**machine, "batch_size": 100, "epochs": 25, **timed, **fields}
@@ -119,7 +119,7 @@ def test_each_formula(page: str, label: str, unit: str, expected: str) -> None:
 
 
 def test_figures_of_no_row(catalogue: Catalogue) -> None:
-    """Figures without a row are computed from constants; a total without inputs is not computed."""
+    """Figures without a row are computed from constants. A total without inputs is not computed."""
     (loose,) = recompute(catalogue.published["ai21-2020"], catalogue.prices)
     figures = [check.figure and check.figure.exact for check in loose.checks]
     assert loose.timing is None

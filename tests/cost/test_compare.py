@@ -19,7 +19,7 @@ from epochcost.units import money, seconds
 def candidate(
     key: str, seconds: int, mean: int, spread: int = 0, currency: str = "USD"
 ) -> Candidate[str]:
-    """A way to do a job; the interval of its cost is ``spread`` wide to either side."""
+    """A way to do a job. The interval of its cost is ``spread`` wide to either side."""
     ends = [Decimal(mean + shift) for shift in (-spread, 0, spread)]
     return Candidate(key, Decimal(seconds), Estimate(*ends, currency, "plan", assumed=False))
 
@@ -71,7 +71,7 @@ choices = st.lists(st.tuples(digit, digit), min_size=1, max_size=8).map(
 
 @given(choices, digit)
 def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) -> None:
-    """The choice is the cheapest way in time; if none is in time, the message names the fastest."""
+    """The choice is the cheapest way in time. If none is in time, the message names the fastest."""
     limits = Limits(Decimal(deadline))
     meeting = [way for way in listed if way.seconds <= deadline]
     if meeting:
@@ -86,7 +86,7 @@ def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) ->
 
 @given(choices, digit)
 def test_budgets_by_definition(listed: list[Candidate[str]], budget: int) -> None:
-    """The choice is the fastest way within budget; if none is, the message names the cheapest."""
+    """The choice is the fastest way within budget. If none is, the message names the cheapest."""
     limits = Limits(budget=Decimal(budget))
     within = [way for way in listed if way.cost.mean <= budget]
     if within:
@@ -109,7 +109,7 @@ MALTA = {
 
 
 def test_batch_sizes_of_malta() -> None:
-    """The best accuracy less its spread excludes 512, the cheapest; that of 1024 is unknown."""
+    """Batch size 512 is cheapest but not accurate enough, and the accuracy of 1024 is unknown."""
     prices = {64: 120, 128: 105, 256: 99, 512: 90, 1024: 50}
     ways = [(size, timed(str(size), 1, cost)) for size, cost in prices.items()]
     got = cheapest_batch(ways, MALTA)

@@ -70,7 +70,7 @@ def _machine(host_watts: int | None, *gpu_watts: int | None) -> Hardware:
 
 
 def test_the_power_of_a_machine_by_its_spec() -> None:
-    """Power is that of host and accelerators; of accelerators alone if the host's is unknown."""
+    """If the host's power is unknown, the power covers the accelerators alone."""
     whole, alone = declared_power(_machine(500, 300)), declared_power(_machine(None, 300))
     assert isinstance(whole, Power)
     assert isinstance(alone, Power)
@@ -87,7 +87,7 @@ def test_unknown_power_is_a_state(machine: Hardware) -> None:
 
 
 def test_the_power_of_an_owned_machine() -> None:
-    """The plan's power is multiplied by the vCPUs if it is per vCPU; unknown vCPUs give none."""
+    """A plan per vCPU multiplies its power by the vCPUs, whose number must be known."""
     plan = owned(per_vcpu=True).owned
     assert plan is not None
     eight = owned_power(plan, 8)

@@ -50,7 +50,7 @@ def test_a_plan_that_cannot_be_applied_says_why() -> None:
 
 
 def test_a_job_is_billed_whole_and_a_step_is_its_share() -> None:
-    """A step and an epoch in a job cost their shares; alone, an epoch and 25 cost whole hours."""
+    """A step or an epoch within a job costs its share. Alone, 1 or 25 epochs cost whole hours."""
     price, step = rented("1", "whole-hour"), Time.exact(Decimal("0.36"))
     assert _mean(MachineTime(step, shared=True).cost(price)) == Decimal("0.0001")
     assert _mean(MachineTime(step.scaled(1000), shared=True).cost(price)) == Decimal("0.1")

@@ -114,7 +114,7 @@ def test_an_hour_costs_its_published_cent(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_used_and_unused_hours_cost_as_published(scenario: Scenario) -> None:
-    """The bill of used hours has the cost of unused hours; an unused plan costs its month."""
+    """The bill of used hours has the cost of unused hours. An unused plan costs its month."""
     used, unused = scenario.used_hours, scenario.unused_hours
     if used:
         bill = scenario.bill(used)

@@ -78,7 +78,7 @@ def test_simulated_runs_cost_as_much(terms: Interruptions, hours: str) -> None:
 
 
 def test_a_free_hour_is_a_line_and_never_more_than_the_lost_time() -> None:
-    """The free line is less than what interruptions add; without interruptions there is none."""
+    """The free line is less than what interruptions add, and 0 without interruptions."""
     price = spot(pauses("0.5", 30, 1800, 300))
     bill = quote(price, Usage(5 * HOUR))
     free = sum(line.amount for line in bill.lines if line.label == "free, as taken back early")

@@ -15,7 +15,7 @@ HOUR = Decimal(3600)
 
 
 def test_the_credit_is_a_line() -> None:
-    """Of ten dollars of credit, three hours at $0.90 use $2.70; nothing is left to pay."""
+    """Of ten dollars of credit, three hours at $0.90 use $2.70. Nothing is left to pay."""
     price = plan(amount=Decimal("0.90"), credit={"amount": Decimal(10), "label": "trial"})
     bill = quote(price, Usage(3 * HOUR))
     assert (bill.lines[-1].label, bill.lines[-1].amount) == ("trial", Decimal("-2.70"))

@@ -62,7 +62,7 @@ def test_per_vcpu_demands_vcpus() -> None:
 
 
 def test_a_price_of_vcpus_covers_no_accelerator() -> None:
-    """A plan per vCPU does not cover work on a GPU; a plan of the whole machine does."""
+    """A plan per vCPU does not cover work on a GPU. A plan of the whole machine covers it."""
     with pytest.raises(InputError, match=r"^bought: this plan prices vCPUs and no accelerator"):
         quote(owned(per_vcpu=True), Usage(HOUR, vcpus=8, accelerated=True))
     assert quote(owned(), Usage(HOUR, accelerated=True)) == quote(owned(), Usage(HOUR))

@@ -44,7 +44,7 @@ def programmed(price: Price, usage: Usage, *, shared: bool = False) -> Bill:
 
 
 def agree(bill: Bill, engine: Quote) -> None:
-    """Require the engine's total, lines and time; lines of almost nothing may be missing."""
+    """Require the engine's total, lines and time. Lines of almost nothing may be missing."""
     assert close(bill.total, engine.total), (bill, engine)
     assert close(bill.elapsed_seconds, engine.elapsed_seconds), (bill, engine)
     least = TOLERANCE * max(abs(engine.total), Decimal("1e-6"))

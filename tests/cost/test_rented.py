@@ -71,7 +71,7 @@ def test_storage_is_kept_for_the_time_on_the_wall() -> None:
 
 
 def test_egress_is_what_the_usage_moves_in_all() -> None:
-    """Egress is of the whole usage, for all machines and runs; without egress there is no line."""
+    """Egress is of the whole usage, for all machines and runs. Without egress there is no line."""
     egress = {"label": "egress", "amount": Decimal("0.09"), "per": "gb"}
     moving = bill_with(Usage(Decimal(3600), 2, runs=3, egress_gb=Decimal(5)), **egress)
     assert (moving.lines[-1].unit, moving.lines[-1].amount) == ("GB", Decimal("0.45"))

@@ -81,7 +81,7 @@ def test_staying_by_hand() -> None:
 
 
 def test_staying_in_a_given_zone_by_hand() -> None:
-    """Zone b is never interrupted; the price of c falls for the last 0.3 h."""
+    """Zone b is never interrupted. The price of c falls for the last 0.3 h."""
     costs = [replay(market(ZONES), JOB, stay, np.zeros(1), home).cost[0] for home in (1, 2)]
     assert costs == pytest.approx([4.3 * 2, 4 * 3 + 0.3 * 0.2])
 
@@ -92,7 +92,7 @@ def test_moving_at_an_interruption_by_hand() -> None:
 
 
 def test_moving_for_the_price_by_hand() -> None:
-    """After a stretch in b, moving to a saves $3; moving on to c would save less than it costs.
+    """After a stretch in b, moving to a saves $3. Moving on to c would save less than it costs.
 
     The job has 2 h in a at $1, 1.4 h in b at $2, 2.4 h in a at 50 cents, and two moves.
     """
@@ -123,7 +123,7 @@ def test_a_trace_that_ends_too_early() -> None:
 
 
 def test_starts_are_within_the_trace() -> None:
-    """From the last start, undisturbed work ends with the trace; a shorter trace is refused."""
+    """From the last start, undisturbed work ends with the trace. A shorter trace is refused."""
     got = evenly_spaced_starts(market(ZONES), JOB, 3)
     assert (got / HOUR).tolist() == pytest.approx([0, 3.85, 7.7])
     with pytest.raises(
@@ -191,7 +191,7 @@ def test_policies_by_hand() -> None:
 
 
 def test_starts_without_an_end_are_left_out_for_all() -> None:
-    """The zone for staying is b, which ends all starts; no start that ends is an error."""
+    """The zone for staying is b, which ends all starts. If no start ends, there is an error."""
     assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
     with pytest.raises(InputError, match="ends under every policy, got 0 of 3"):
         compare_policies(market({"a": [None] * 20}), SIMPLE, 3)

@@ -65,7 +65,7 @@ def test_failed_starts_are_expected() -> None:
 
 
 def test_starts_end_with_a_checkpoint() -> None:
-    """A lifetime of 100 s holds work, a start, a restart and a save; the last needs no save.
+    """A lifetime of 100 s holds work, a start, a restart and a save. The last start needs no save.
 
     Of 205 s the first start works 80 s, the second 60 s and the third the last 65 s.
     """
@@ -87,7 +87,7 @@ def test_starts_end_with_a_checkpoint() -> None:
 
 @given(rented_plans(), job_seconds)
 def test_starts_hold_all_the_work(price: Price, used: Decimal) -> None:
-    """Billed time is work and start-ups; no start exceeds the lifetime, and none is idle."""
+    """Billed time is work and start-ups. No start exceeds the lifetime, and none is idle."""
     with exact_arithmetic():
         got = uninterrupted_schedule(price, used, BILLING_RULES["prorated"])
     assert got.billed_seconds == got.used_seconds + got.starting_seconds

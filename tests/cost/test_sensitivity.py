@@ -27,7 +27,7 @@ JOB = PricedJob(rented("0.90", "prorated"), MachineTime(Time.exact(10 * HOUR)))
 
 
 def test_inputs_of_a_rented_and_of_an_owned_machine() -> None:
-    """Inputs of a rented machine are price and speed; an owned machine has three and speed."""
+    """Inputs are price and speed if rented, else purchase, utilisation, electricity and speed."""
     assert list(JOB.input_names()) == ["amount", SPEED]
     assert list(PricedJob(owned(), JOB.work).input_names()) == [
         "owned.purchase", "owned.utilisation", "owned.electricity_per_kwh", SPEED

@@ -116,7 +116,7 @@ def test_rounding_as_played_out(name: str, rule: BillingName) -> None:
 
 
 def spot(amount: str = "0.36", billing: BillingName = "prorated", **terms: Any) -> Price:
-    """A spot plan; times of ``terms`` are in seconds."""
+    """A spot plan. Times of ``terms`` are in seconds."""
     named = {
         key: value if isinstance(value, bool) else Decimal(value) for key, value in terms.items()
     }

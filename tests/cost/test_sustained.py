@@ -40,7 +40,7 @@ def test_the_discount_is_a_line_of_the_bill() -> None:
 
 
 def test_runs_in_a_row_add_up_within_the_month() -> None:
-    """Ten runs of 73 hours cost a month; ten machines at once each begin a month."""
+    """Ten runs of 73 hours cost a month. Ten machines at once each begin a month."""
     assert abs(bill(73, runs=10).total - bill(730).total) < Decimal("1e-12")
     at_once = quote(N1, Usage(73 * HOUR, count=10))
     assert round(at_once.total, 2) == Decimal("414.06")

@@ -70,7 +70,7 @@ def test_a_graph_without_products_is_refused():
 
 
 def test_resnet_50_is_what_its_paper_says():
-    """The file has 4.1 billion multiply-adds, the paper's form 3.8; 25.6 million parameters."""
+    """The file has 25.6 million parameters and 4.1 billion multiply-adds (in the paper 3.8)."""
     counted = arithmetic_of_file(ROOT / "models" / "resnet50.onnx", {})
     assert counted is not None
     profile = counted.profile

@@ -30,7 +30,7 @@ def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**31))
 def test_a_number_moves_by_half_a_level_at_most(features: int, blocks: int, seed: int) -> None:
-    """A weight moves by half a step at most; zero and the largest of a block do not move."""
+    """A weight moves by half a step at most. Zero and the largest of a block do not move."""
     weights = np.random.default_rng(seed).normal(size=(features, blocks * BLOCK))
     weights = weights.astype(np.float32)
     weights[0, 0] = 0

@@ -27,7 +27,7 @@ NORMALISED = (
 
 
 def test_weights_are_drawn_as_wide_as_they_were(tmp_path: Path) -> None:
-    """Drawn weights keep their deviation, constant weights their number; tables stay stored."""
+    """Drawn weights keep their deviation, constant weights their number. Tables stay stored."""
     path = tmp_path / "built.onnx"
     save_built(built_decoder(), path)
     stored, drawn = load_model(path), weightless(path)

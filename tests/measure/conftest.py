@@ -97,7 +97,7 @@ def job_of(tmp_path: Path) -> Callable[..., Job]:
 
 @pytest.fixture
 def counting(job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Path) -> Job:
-    """The counter's job; its evaluation is the sum of w and the held-out batch."""
+    """The counter's job. The evaluation sums w and the held-out batch."""
     evaluation = model(
         [
             helper.make_node("Add", ["w", "g"], ["both"]),

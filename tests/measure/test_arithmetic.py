@@ -26,7 +26,7 @@ def node(operator: str, *input_types: str) -> ExecutedNode:
 
 @pytest.mark.parametrize(("precision", "word"), [("fp16", "float16"), ("bf16", "bfloat16")])
 def test_heavy_nodes_in_half_are_a_proof(precision: Precision, word: str) -> None:
-    """Heavy nodes in half precision prove it; light nodes may be cast and computed in fp32."""
+    """Heavy nodes in half precision prove it. Light nodes may be cast and computed in fp32."""
     nodes = (node("Cast", "float"), node("Gemm", word, word), node("ReduceL2", "float"))
     prove_arithmetic(nodes, precision, "cuda")
 
@@ -39,7 +39,7 @@ def test_one_heavy_node_in_fp32_is_refused_by_name() -> None:
 
 
 def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
-    """Nodes declared in half, except casts, must run in half; others need not."""
+    """Nodes declared in half precision, except casts, must run in half precision."""
     nodes = (node("Gemm", "float16", "float16"), node("Cast", "float"), node("Relu", "float"))
     prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast"))
     with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Relu: it"):
@@ -66,7 +66,7 @@ def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
 
 
 def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
-    """Without heavy nodes, all operators on floats must be in half; integers do not count."""
+    """Without heavy nodes, all operators on floats must be in half. Integers do not count."""
     shape = node("Concat", "int64", "int64")
     prove_arithmetic((shape, node("ReduceMean", "float16", "int64")), "fp16", "cuda")
     with pytest.raises(CapabilityError, match="kernel for ReduceMean"):

@@ -13,7 +13,7 @@ from epochcost.measure.training import TimedReader
 
 
 class _Slow:
-    """Six batches of one number; each takes a hundredth of a second, and one may fail."""
+    """Six batches of one number. Each batch takes a hundredth of a second, and one may fail."""
 
     steps = 6
 

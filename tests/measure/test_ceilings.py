@@ -87,7 +87,7 @@ def catalogue_fixture(tmp_path: Path) -> Catalogue:
 
 @pytest.fixture(name="asked")
 def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[CeilingWork]:
-    """A list to which each requested work is added; the measured times are made up."""
+    """A list to which each requested work is added. The measured times are made up."""
     asked: list[CeilingWork] = []
 
     def measured(work: CeilingWork) -> tuple[Ceiling, ...]:

@@ -157,7 +157,7 @@ def test_a_service_that_drips_is_given_up() -> None:
 def test_the_firmware_names_the_cloud(
     tmp_path: Path, files: dict[str, str], cloud: CloudProvider | None
 ) -> None:
-    """Firmware names each cloud; a Hyper-V machine outside Azure is not taken for Azure."""
+    """Firmware names each cloud. A Hyper-V machine outside Azure is not taken for Azure."""
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text + "\n")

@@ -152,7 +152,7 @@ def test_a_limit_that_cannot_be_kept_is_a_failure_with_bytes(tmp_path: Path) -> 
 @pytest.mark.cuda
 @with_gpu
 def test_the_last_gpu_can_be_chosen_and_the_next_is_refused(tmp_path: Path) -> None:
-    """A trial runs on the last GPU and is watched there; a higher number is refused."""
+    """A trial runs on the last GPU and is watched there. A higher number is refused."""
     last = len(shown_gpus()) - 1
     require_device(last)
     with pytest.raises(CapabilityError, match="--device"):

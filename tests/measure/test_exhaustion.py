@@ -63,7 +63,7 @@ def test_other_failures_are_none_of_memory(words: str) -> None:
 
 
 def test_a_kill_is_taken_for_the_system_s() -> None:
-    """SIGKILL counts as out of memory, unless known otherwise; SIGTERM does not."""
+    """SIGKILL counts as out of memory unless the kernel counted no kill, and SIGTERM never does."""
     assert tells_out_of_memory("", status=-9)
     assert tells_out_of_memory("", status=-9, for_memory=True)
     assert not tells_out_of_memory("", status=-9, for_memory=False)
@@ -75,7 +75,7 @@ def test_a_kill_is_taken_for_the_system_s() -> None:
     [("0::/job", "job/memory.events"), ("4:memory:/job", "memory/job/memory.oom_control")],
 )
 def test_the_kernels_kills_are_those_of_the_group(tmp_path: Path, group: str, file: str) -> None:
-    """The kernel's kills are counted in the group; without a group, on the whole machine."""
+    """The kernel's kills are counted for the group, or without a group for the whole machine."""
     membership, machine = tmp_path / "cgroup", tmp_path / "vmstat"
     membership.write_text(group)
     groups = ControlGroups(membership, tmp_path)
@@ -104,7 +104,7 @@ def huge_product(rows: int) -> onnx.ModelProto:
 
 
 def test_a_worker_out_of_memory_is_recognised(tmp_path: Path, job_of: Callable[..., Job]) -> None:
-    """A worker out of memory is recognised, in a step or at its start; without a limit it runs."""
+    """A worker out of memory is recognised, in a step or at its start. Without a limit it runs."""
     rows = 12_000
     batches = {"x": np.ones((2, rows, 2), np.float32)}
     fields: dict[str, Any] = {"mode": "inference", "outputs": ("y",)}

@@ -59,7 +59,7 @@ def test_a_lost_device_does_not_hide_the_others() -> None:
 
 
 def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
-    """No driver means no GPU; a broken driver gives a reason."""
+    """No driver means no GPU. A broken driver gives a reason."""
     assert list_gpus(FakeNvml(fault=NVMLError_LibraryNotFound("not found"))) == ((), None)
     found, reason = list_gpus(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
     assert found == ()
@@ -67,7 +67,7 @@ def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
 
 
 def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA's GPUs are in the variable's order; the machine's list still has all of them."""
+    """CUDA's GPUs are in the variable's order. The machine's list still has all of them."""
     library = FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert [gpu.name for gpu in shown_gpus(library)] == ["K80", "A100"]
@@ -127,7 +127,7 @@ def test_the_most_of_all_readings_counts() -> None:
 
 
 def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
-    """Reasons of all readings are merged; idle and user-set clocks do not count."""
+    """Reasons of all readings are merged. Idle and user-set clocks do not count."""
     device = Device(
         {
             "nvmlDeviceGetCurrentClocksThrottleReasons": [0x1, 0x2 | 0x4, 0x20 | 0x40, 0x0],
@@ -175,7 +175,7 @@ BOARDS = (board("GPU-11ab"), board("GPU-11cd", PART), board("GPU-22ef"))
     ],
 )
 def test_the_variable_chooses_and_orders(shown: str | None, handles: tuple[Device, ...]) -> None:
-    """An entry of the variable is a number or UUID; an invalid entry hides all later ones."""
+    """An entry of the variable is a number or UUID. An invalid entry hides all later ones."""
     assert visible_gpus(FakeNvml(*BOARDS), BOARDS, shown) == handles
 
 

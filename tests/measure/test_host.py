@@ -75,7 +75,7 @@ def test_what_is_not_counted_is_unknown() -> None:
 def test_both_versions_count_the_time_that_a_quota_takes(
     tmp_path: Path, name: str, membership: str, text: str, seconds: float | None
 ) -> None:
-    """Both versions of control groups count throttled time; without a quota it is None."""
+    """Both versions of control groups count throttled time. Without a quota there is None."""
     (tmp_path / "membership").write_text(membership)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
@@ -120,7 +120,7 @@ def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.Monkey
 
 
 def test_some_cpus_are_watched_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the named CPUs count; an offline CPU is unknown."""
+    """Only the named CPUs count. An offline CPU is unknown."""
     monkeypatch.setattr(
         psutil, "cpu_times", lambda **_: [CpuTimes(8.0, 1.0, 0.5), CpuTimes(1.0, 9.0, 0.0)]
     )

@@ -134,7 +134,7 @@ def test_an_unreadable_archive_is_refused(counting: Job) -> None:
 def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
     job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    """Step t has the t-th rate of the series; later steps have the last rate."""
+    """Step t has the t-th rate of the series. Later steps have the last rate."""
     rates = np.array([0.5, 0.25, 0.1], np.float32)
     np.savez(tmp_path / "series.npz", lr=rates)
     ones = np.ones(4, np.float32)
@@ -184,7 +184,7 @@ def test_a_series_that_does_not_fit_is_refused(
 def test_inference_carries_state_from_call_to_call(
     job_of: Callable[..., Job], counter: onnx.ModelProto
 ) -> None:
-    """A served model's state starts at zero and is carried on; it is no output."""
+    """A served model's state starts at zero and is carried on. The state is not an output."""
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     job = job_of(counter, {"g": POOL}, {}, mode="inference", scalars={"lr": -1.0}, carried=carried)
     step = stepper_of(job)
@@ -230,7 +230,7 @@ def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> N
 def test_an_input_that_the_host_reads_is_no_part_of_a_cuda_graph(
     counting: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A changing input that the host reads is refused; a replay would miss the change."""
+    """A changing input that the host reads is refused. A replay would miss the change."""
     homes = {"w": "cpu", "v": "cpu", "g": "cpu", "lr": "cpu"}
     job = counting.model_copy(update={"session": SessionSettings(cuda_graph=True)})
     monkeypatch.setattr(stepping, "input_devices", lambda *_: homes | {"g": "elsewhere"})

@@ -140,7 +140,7 @@ def test_the_kernels_count_tells_who_killed_a_worker(
     error: type[TrialFailed],
     words: str,
 ) -> None:
-    """The kernel's count says whether memory ran out; without a count it is assumed."""
+    """The kernel's count says whether memory ran out. Without a count, a lack is assumed."""
     told = iter(counts)
     monkeypatch.setattr(trial, "oom_kill_count", lambda: next(told))
     job = counting.model_copy(update={"sampling": ENDLESS})

@@ -29,7 +29,7 @@ def at(phase: Phase, elapsed_seconds: float = 0.0) -> Progress:
 
 
 def test_the_sampling_phase_alone_is_watched() -> None:
-    """Conditions are added for the sampling phase; the times are unchanged."""
+    """Conditions are added for the sampling phase. The times are unchanged."""
     heard = list[Progress]()
     with Watch("cpu") as watch:
         listen = watch.follow(heard.append)

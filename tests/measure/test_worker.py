@@ -58,7 +58,7 @@ def long_budget(job: Job, **fields: object) -> Job:
 def test_a_step_for_a_cuda_graph_is_proved_without_one(
     measured: Callable[[Job], Measurement], counting: Job
 ) -> None:
-    """A first session proves the placement without a CUDA graph; a second takes all steps."""
+    """A first session proves the placement without a CUDA graph. A second takes the steps."""
     job = long_budget(counting)
     settings = SessionSettings(threads=1, cuda_graph=True)
     captured = measured(job.model_copy(update={"session": settings}))

@@ -81,7 +81,7 @@ def test_every_key_of_a_training_is_tried_here() -> None:
 
 @pytest.mark.parametrize("key", CHANGED)
 def test_what_changes_a_training_changes_its_work(key: str) -> None:
-    """All keys but lengths and augmentation change the work of training; none that of inference."""
+    """Every key of a training changes its work, except lengths and augmentation."""
     before, after = trained(), trained(CHANGED[key])
     assert (work_sha256(before, "training") == work_sha256(after, "training")) == (key in LENGTHS)
     assert work_sha256(before, "inference") == work_sha256(after, "inference")

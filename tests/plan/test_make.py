@@ -139,7 +139,7 @@ def test_a_batch_larger_than_an_epoch_is_left_out() -> None:
 
 
 def test_other_hardware_leaves_the_study_out() -> None:
-    """A study runs on the hardware that it lists only; a study for `local` runs anywhere."""
+    """A study runs on the hardware that it lists only. A study for `local` runs anywhere."""
     host = HostCapabilities("p2.xlarge", HOST.runtime, HOST.producer)
     plan = plan_study(BOTH, study(hardware=["g6.xlarge"]), host, graphs=GRAPHS)
     assert plan.trials == ()
@@ -205,7 +205,7 @@ SCENARIOS = ["offline", "server"]
 
 
 def test_scenarios_are_planned_beside_training() -> None:
-    """Inference has the study's scenarios only; training is planned as before."""
+    """Inference has the study's scenarios only. Training is planned as before."""
     served = study(models=["mlp"], providers=["cpu"], scenarios=SCENARIOS)
     bounded = catalogue(
         model("mlp", inference={"batch_sizes": [4], "server_latency_ms": Decimal(15)})
@@ -266,7 +266,7 @@ def test_a_sweep_is_planned_from_the_smallest_size() -> None:
 
 
 def test_two_studies_sweep_once() -> None:
-    """Equal sweeps of two studies are one, with the most rounds; a listed size is a trial."""
+    """Equal sweeps of two studies are swept once, in the most rounds that a study requests."""
     once = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=1)
     often = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=2)
     listed = study(models=["mlp"], modes=["training"], training_batch_sizes=[64])

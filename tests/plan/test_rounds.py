@@ -68,7 +68,7 @@ def test_the_order_follows_from_the_seed_alone() -> None:
 
 @given(st.lists(st.integers(1, 5), min_size=8, max_size=8), st.lists(st.integers(0, 6), min_size=8))
 def test_resuming_visits_exactly_what_is_missing(asked: list[int], done: list[int]) -> None:
-    """Each trial gets the rounds that are not stored; a finished trial has one visit."""
+    """Each trial gets the rounds that are not stored. A finished trial has one visit."""
     rounds = {one.id: count for one, count in zip(TRIALS, asked, strict=True)}
     stored = {one.id: count for one, count in zip(TRIALS, done, strict=False)}
     planned = schedule(rounds, stored)

@@ -127,7 +127,7 @@ def test_a_step_beyond_all_budgets_is_not_tried() -> None:
 
 
 def test_a_sweep_tries_ordinary_trials() -> None:
-    """A size of a sweep is the trial of a listed size; a sweep's id ignores its first size."""
+    """A size of a sweep is the trial of a listed size. A sweep's id ignores its first size."""
     sweep = sweep_from()
     listed = TRIAL.model_copy(update={"batch_size": 32})
     assert sweep.at(32).id == listed.id

@@ -26,7 +26,7 @@ def study(**said: Any) -> Study:
 
 
 def test_pinning_is_of_the_cpu_provider() -> None:
-    """Numbers of CPUs are for trials on the CPU; on a GPU or without the key there is one trial."""
+    """Numbers of CPUs are for trials on the CPU. On a GPU or without the key there is one trial."""
     pinned = study(vcpus=[1, 2])
     assert pinned_cpus(pinned, "cpu", None) == (1, 2)
     assert pinned_cpus(pinned, "cuda", None) == pinned_cpus(study(), "cpu", 2) == (None,)
@@ -97,7 +97,7 @@ def test_a_gpu_that_is_not_shown_is_named() -> None:
 def test_a_package_serves_what_it_has_kernels_for(
     runtime: str, served: str, not_served: str
 ) -> None:
-    """A kernel runs on later minor numbers of its major number; later majors need PTX."""
+    """A kernel runs on later minor numbers of its major number. Later majors need PTX."""
     assert {one: missing_kernels(runtime, one) for one in served.split()} == dict.fromkeys(
         served.split()
     )

@@ -22,7 +22,7 @@ MakeResult = Callable[..., Result]
 def make_result(
     *, batch_size: int = 32, hour: int = 12, fingerprint: str = "f00d" * 4, hardware: str = "local"
 ) -> Result:
-    """A consistent result; the arguments are what distinguishes stored results."""
+    """A consistent result. The arguments are what distinguishes stored results."""
     trial = Trial(
         model="net",
         mode="training",

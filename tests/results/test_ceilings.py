@@ -25,7 +25,7 @@ def environment_fixture(make_result: MakeResult) -> Environment:
 
 
 def test_rates_follow_from_the_times(environment: Environment) -> None:
-    """Rates have a median, a low and a high end; the highest of all threads counts."""
+    """Rates have a median, a low and a high end. The peak is of the fastest number of threads."""
     one, two = make_ceilings(environment).ceilings
     assert one.flops.median == pytest.approx(1e11)
     assert one.flops.low == pytest.approx(1e11 / 1.05)

@@ -63,7 +63,7 @@ def test_a_trial_with_a_former_setting_stays_a_variant() -> None:
 
 
 def test_the_present_version_writes_its_history_file(make_result: MakeResult) -> None:
-    """The present version writes the bytes of its file; a changed record needs a new version."""
+    """The present version writes the bytes of its file. A changed record needs a new version."""
     assert (
         serialise_result(make_result()) == (HISTORY / f"version-{FORMAT_VERSION}.json").read_bytes()
     )

@@ -31,7 +31,7 @@ def test_any_cpu_is_bounded(catalogue: Catalogue) -> None:
 
 
 def test_a_host_lowers_what_its_spec_says_and_raises_nothing(catalogue: Catalogue) -> None:
-    """Fewer CPUs than declared lower the bound; more do not raise it."""
+    """Fewer CPUs than declared lower the bound, and more CPUs do not raise it."""
     declared = make_result(hardware="epyc-vm-2")
     least = peak_flops(catalogue, declared)
     assert least <= 2 * 64 * 6.5e9

@@ -52,7 +52,7 @@ def hardware(**changes: Any) -> Hardware:
     ],
 )
 def test_machines_that_fit_their_spec_pass(spec: Hardware, machine: Environment) -> None:
-    """A machine passes if its declared facts agree; undeclared facts are not compared."""
+    """A machine passes if its declared facts agree. Undeclared facts are not compared."""
     require_plausible(spec, machine)
 
 

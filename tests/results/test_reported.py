@@ -82,7 +82,7 @@ def test_too_few_machines_are_refused(catalogue: Catalogue, tmp_path: Path) -> N
 
 
 def test_runs_are_stored_beside_results(catalogue: Catalogue, tmp_path: Path) -> None:
-    """Each run has a file; the same export with another price replaces the files."""
+    """Each run has a file. The same export with another price replaces the files."""
     export, root = write_export(tmp_path, GUIDELLM), tmp_path / "results"
     for rate in ("2.31", "3"):
         records = reported(catalogue, export, gpu_hour=Decimal(rate), precision="fp8")

@@ -132,7 +132,7 @@ def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any)
 
 
 def test_one_process_is_said_with_the_remedy(in_rounds: Callable[..., Any]) -> None:
-    """A single process gives a warning, however narrow its interval; two do not."""
+    """A single process gives a warning, however narrow its interval, and two processes do not."""
     (found,) = in_rounds(1.0)
     assert found.cause == "process"
     assert "`--rounds 3`" in found.remedy

@@ -22,7 +22,7 @@ def only_run(folder: Path, document: object) -> ToolRun:
 
 
 def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
-    """A run with an infinite rate is a closed loop; times are converted to seconds."""
+    """A run with an infinite rate is a closed loop. Times are converted to seconds."""
     run = only_run(tmp_path, VLLM)
     assert (run.tool, run.served_model) == ("vLLM bench serve", "openai/gpt-oss-120b")
     assert (run.offered_per_second, run.at_once, run.load_words) == (None, 32, "32 at once")
@@ -43,7 +43,7 @@ def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
 def test_loads_are_told_apart(
     tmp_path: Path, keys: dict[str, Any], words: str, offered: float | None
 ) -> None:
-    """A run without a limit sends all requests at once; a run with a rate is an open loop."""
+    """A run without a limit sends all requests at once. A run with a rate is an open loop."""
     run = only_run(tmp_path, VLLM | keys)
     assert (run.load_words, run.offered_per_second) == (words, offered)
 
@@ -61,7 +61,7 @@ def test_percentiles_of_too_few_requests_are_withheld(
     p99: float | None,
     p99_9: float | None,
 ) -> None:
-    """A percentile is withheld if the run has too few requests for it; the mean is not."""
+    """A percentile is left out if the run has too few requests for it, but the mean never is."""
     first = only_run(tmp_path, VLLM | {"completed": requests}).first
     assert (first.p50, first.p90, first.p99, first.p99_9) == (median, p90, p99, p99_9)
     assert (first.mean, first.p95) == (0.32779, None)
@@ -75,7 +75,7 @@ def test_appended_runs_are_read_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
-    """Each load of a file becomes a run; a load without answers is left out."""
+    """Each load of a file becomes a run. A load without answers is left out."""
     alone, together, at_rate = read_tool_file(write_export(tmp_path, GUIDELLM))
     assert [run.load_words for run in (alone, together, at_rate)] == [
         "1 at once",
@@ -90,7 +90,7 @@ def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
 
 
 def test_aiperf_has_totals_with_units(tmp_path: Path) -> None:
-    """The measured phase is read and not the warm-up; failed requests are counted."""
+    """The measured phase is read and not the warm-up. Failed requests are counted."""
     run = only_run(tmp_path, AIPERF)
     assert (run.tool, run.served_model, run.at_once) == ("AIPerf", "org/tiny", 16)
     assert (run.requests, run.failed, run.seconds) == (100, 4, 50.0)
@@ -107,7 +107,7 @@ def test_a_cancelled_run_of_aiperf_is_doubted(tmp_path: Path) -> None:
 
 
 def test_an_aggregate_of_inferencex_has_rates_a_gpu(tmp_path: Path) -> None:
-    """Rates per GPU are multiplied by its eight GPUs; times are in seconds."""
+    """Rates per GPU are multiplied by the run's eight GPUs. Times are in seconds."""
     run = only_run(tmp_path, AGGREGATE)
     assert (run.gpus, run.at_once, run.precision) == (8, 32, "int4")
     assert (run.written_per_second, run.tokens_per_second) == (140.0, 1256.0)
@@ -116,7 +116,7 @@ def test_an_aggregate_of_inferencex_has_rates_a_gpu(tmp_path: Path) -> None:
 
 
 def test_gpus_that_read_and_gpus_that_write_are_counted_apart(tmp_path: Path) -> None:
-    """Rates per GPU are of the GPUs that read or write; the total is of all."""
+    """Rates per GPU are of the GPUs that read or write. The total is of all GPUs."""
     apart = {"disagg": True, "num_prefill_gpu": 4, "num_decode_gpu": 12, "tput_per_gpu": 100.0}
     rates = {"output_tput_per_gpu": 50.0, "input_tput_per_gpu": 250.0}
     run = only_run(tmp_path, AGGREGATE | apart | rates)

@@ -59,7 +59,7 @@ def test_a_form_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, wo
 
 
 def test_a_form_with_its_numbers_needs_no_graph(tmp_path: Path) -> None:
-    """With its numbers a decoder needs no graph; latent attention caches less a layer."""
+    """With its numbers a decoder needs no graph. Latent attention caches fewer numbers."""
     numbers = "[decoder]\nhidden = 64\nparameters = 1000\nkey_value_rank = 8\nrope_size = 4"
     text = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace("[decoder]", numbers)
     catalogue = load_catalogue(with_spec(tmp_path, text))

@@ -56,7 +56,7 @@ def test_amounts_as_price_lists_print_them(amount: str, written: str) -> None:
 
 
 def test_a_key_is_added_or_removed() -> None:
-    """A new key is written before the tables; a removed key need not exist."""
+    """A new key is written before the tables. A removed key need not exist."""
     text = successor(EARLIER, {"notes": None, "sustained_use": "gce-n1", "credit": None})
     assert tomli.loads(text)["sustained_use"] == "gce-n1"
     assert "notes" not in tomli.loads(text)

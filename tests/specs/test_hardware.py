@@ -25,7 +25,7 @@ def device(**facts: Decimal) -> Device:
 
 
 def test_a_device_has_a_peak() -> None:
-    """A device needs a peak; without one in fp32, products use the peak in 16 bits."""
+    """A device needs a peak. Without one in fp32, products use the peak in 16 bits."""
     with pytest.raises(ValidationError, match="should have peak_fp32_tflops or peak_fp16_tflops"):
         device()
     assert peak_of(device(peak_fp16_tflops=Decimal(197)), "fp32") == 197
@@ -39,7 +39,7 @@ def test_a_name_means_one_device() -> None:
 
 
 def test_compute_capability_comes_from_the_device() -> None:
-    """Machines state the capability of their device; without one, it is found by name."""
+    """Machines state the capability of their device. A missing capability is found by name."""
     catalogue = load_catalogue(ROOT)
     known = {name: device for device in catalogue.devices.values() for name in device.names}
     chips = [chip for machine in catalogue.hardware.values() for chip in machine.accelerators]

@@ -215,7 +215,7 @@ def test_graphs_are_not_sought_without_their_folder(project: Project) -> None:
 
 
 def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
-    """References of a checked file are resolved; faults of other files are not shown."""
+    """References of a checked file are resolved. Faults of other files are not shown."""
     project.edit(PRICE, "0.90", "0")
     assert project.faults(STUDY) == []
     assert project.faults(STUDY, "specs/hardware") == []

@@ -40,7 +40,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def faults_of(copy: Path, name: Path, contents: bytes) -> tuple[Fault, ...]:
-    """The faults of the copy with one file damaged; the file is restored afterwards."""
+    """The faults of the copy with one file damaged. The file is restored afterwards."""
     (copy / name).write_bytes(contents)
     try:
         return check_paths([copy]).faults

@@ -111,7 +111,7 @@ def test_fault_line(project: Project, more: str, amount: str, line: str) -> None
 
 
 def test_price_begins_tomorrow_at_the_latest(project: Project) -> None:
-    """A day that has begun in some time zone is accepted; a later day is a fault."""
+    """A day that has begun in some time zone is accepted. A later day is a fault."""
     today = dt.datetime.now(dt.UTC).date()
     tomorrow, later = (today + dt.timedelta(days=days) for days in (1, 3))
     project.edit(PRICE, "as_of = 2026-01-31", f"as_of = {tomorrow}")
@@ -133,6 +133,6 @@ def test_a_plan_of_every_term_is_right(project: Project) -> None:
 
 
 def test_every_plan_has_its_kind() -> None:
-    """The choices of a spec's plan are those of the table, in order; groups are the table's."""
+    """The schema's plans equal the plans of the table in their order, and all groups are known."""
     assert get_args(Plan) == tuple(PLAN_KINDS)
     assert PLAN_GROUPS.keys() <= {kind.group for kind in PLAN_KINDS.values()}

@@ -51,7 +51,7 @@ def test_every_figure_can_be_replaced(price: Price, path: str) -> None:
 
 
 def test_what_keeps_a_price_from_being_the_answer() -> None:
-    """Assumptions, spot without a rate and commitments have a reservation; on demand has none."""
+    """Assumptions, commitments and spot without a rate have a reservation. On-demand has none."""
     term = {"term_months": Decimal(12), "payment": "no-upfront", "hourly": Decimal("0.5")}
     committed = plan(plan="committed-use", commitment=term)
     assert rented().reservation == ""

@@ -51,7 +51,7 @@ def test_sound_prices() -> None:
 
 
 def test_the_same_model_elsewhere() -> None:
-    """A price far from two other providers' is doubted; with one other provider neither is."""
+    """A price far from two other providers' prices is doubted, but not if there is only one."""
     prices = [api("1", "3", "A"), api("1.2", "3", "B"), api("12", "30", "C")]
     assert api_doubts(prices) == {
         "c-tiny": "42 for input and output is 10.24 times the 4.1 of the same model elsewhere"

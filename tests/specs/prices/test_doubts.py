@@ -41,7 +41,7 @@ def scaled(price: PriceT, factor: Decimal) -> PriceT:
 
 
 class Slips:
-    """Wrong versions of the catalogue's prices; the seed draws the prices."""
+    """Wrong versions of the catalogue's prices. The seed draws the prices."""
 
     def __init__(self, catalogue: Catalogue, seed: int) -> None:
         self._random = Random(seed)
@@ -188,7 +188,7 @@ def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:
 
 
 def test_a_price_without_the_region_of_its_plan_is_doubted(catalogue: Catalogue) -> None:
-    """A newer price without its plan's region is doubted; an older one is not."""
+    """A newer price without its plan's region is doubted, but an older price is not."""
     old = catalogue.price("g6.xlarge-on-demand-2026-07")
     for days, doubted in ((1, True), (-1, False)):
         day = old.as_of + timedelta(days=days)
@@ -199,7 +199,7 @@ def test_a_price_without_the_region_of_its_plan_is_doubted(catalogue: Catalogue)
 
 
 def test_judged_prices_alone_are_doubted(catalogue: Catalogue) -> None:
-    """Only the prices that are judged are doubted; all others are taken as right."""
+    """Only the prices that are judged are doubted. All others are taken as right."""
     old, new = "g2.2xlarge-on-demand-2016-11", "g2.2xlarge-on-demand-2026-07"
     prices = [scaled(catalogue.price(old), Decimal(9)), catalogue.price(new)]
     assert rented_doubts(prices, catalogue.hardware, {old}).keys() == {old}
@@ -218,7 +218,7 @@ def test_a_doubted_price_replaces_no_sound_one(catalogue: Catalogue) -> None:
 
 
 def test_an_hour_has_its_premiums_and_upfront_payments(catalogue: Catalogue) -> None:
-    """The price of an hour includes premiums and upfront payments; an assumed price has none."""
+    """The price of an hour includes premiums and upfront payments. Assumed prices have none."""
     assert hour_of(catalogue.price("n1-highcpu-16-spot-2017-07")) == Decimal("0.127284")
     price = catalogue.price("a2-highgpu-1g-committed-use-1y-2024-06")
     assert price.commitment is not None

@@ -146,7 +146,7 @@ def test_first_spot_price(project: Project) -> None:
 
 
 def test_a_spot_price_has_no_discount_for_sustained_use(project: Project) -> None:
-    """A plan's terms are not copied to another plan; only Amazon's spot has a free hour."""
+    """A plan's terms are not copied to another plan. Only Amazon's spot has a free hour."""
     project.machine("n1", provider="Google Compute Engine")
     project.price("n1", provider="Google Compute Engine", rest='sustained_use = "gce-n1"')
     request = replace(REQUEST, provider="gcp")
@@ -196,7 +196,7 @@ def test_an_old_price_that_is_confirmed_is_dated_anew(project: Project) -> None:
 
 
 def test_a_doubted_price_has_its_reason(project: Project) -> None:
-    """A doubted price has a reason; of two plans the one with most contradictions is doubted."""
+    """A doubted price has a reason. Of two plans the one with most contradictions is doubted."""
     (spec,) = new_specs(sort(project, replace(ROW, amount="0.0125")), project.load(), REQUEST)
     assert spec.state == "doubted"
     assert spec.doubt == (

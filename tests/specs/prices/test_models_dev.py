@@ -35,7 +35,7 @@ def table_fixture(tmp_path: Path) -> Path:
 
 
 def test_only_changed_prices_change(table: Path) -> None:
-    """Tiers and cached input are compared; rounding of binary fractions is no change."""
+    """Tiers and cached input are compared. Rounding of binary fractions is no change."""
     renewal = renewed(table, table.parent, _SOURCE)
     assert (renewal.changed, renewal.gone) == (("they-new",), ("they-gone",))
     row = (
@@ -46,7 +46,7 @@ def test_only_changed_prices_change(table: Path) -> None:
 
 
 def test_a_doubted_change_is_left_out(table: Path) -> None:
-    """A price in a wrong unit is left out; without prices to compare with it is taken."""
+    """A price in a wrong unit is left out. Without other prices the change is accepted."""
     new = table.parent / "providers/they/models/new.toml"
     new.write_text("[cost]\ninput = 0.001\noutput = 0.002\n")
     prices = {"input_per_million": 1, "output_per_million": 2, "as_of": "2026-07-02"}

@@ -24,7 +24,7 @@ def read(tmp_path: Path, content: str | bytes) -> Trace:
 
 
 def test_a_csv_file(tmp_path: Path) -> None:
-    """Columns may be in any order, and others are ignored; a row without a machine has no price."""
+    """Columns may be in any order, and others are ignored. A row without a machine has no price."""
     text = (
         "currency,zone,price,time,available,note\n"
         "EUR,a,0.27,2026-03-01T01:00:00+01:00,1,x\n"
@@ -78,7 +78,7 @@ def test_unsound_rows_by_line(tmp_path: Path, text: str | bytes, message: str) -
 
 
 def test_a_zone_that_repeats_another_is_doubted(tmp_path: Path) -> None:
-    """A zone with exactly the rows of another is doubted; one other price is enough for none."""
+    """A zone with exactly the rows of another zone is doubted, unless one price differs."""
     rows = [(zone, hour) for hour in (0, 1) for zone in "abc"]
     prices = {("c", 1): "0.28"}
     lines = [
