@@ -61,7 +61,7 @@ def against_all_others(settings: Asked) -> None:
 def _measure(
     measured: Measurer, runs: int, budget_seconds: float, rounds: int
 ) -> list[Measurement]:
-    """Measure the short runs; each round is one pass over all of them."""
+    """Measure the short runs. Each round is one pass over all runs."""
     rule = SamplingRule(
         relative_half_width=min(0.5, 0.02 * math.sqrt(rounds)),
         minimum_samples=max(10, math.ceil(30 / rounds)),

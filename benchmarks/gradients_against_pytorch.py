@@ -75,7 +75,7 @@ def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[s
 def drawn_inputs(
     declared: Model, inputs: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, int]
 ) -> dict[str, torch.Tensor]:
-    """Data inputs, drawn from the spec's range; an input without a range, a state, normally."""
+    """Data inputs drawn from the spec's ranges, and states drawn from a normal distribution."""
     ranges = {entry.name: map(float, entry.range) for entry in declared.inputs}
     drawn = {}
     for value in inputs:

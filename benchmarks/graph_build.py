@@ -78,7 +78,7 @@ class Encoder:
         return self.linear(merged, self.hidden, self.hidden)
 
     def layer(self, x: str) -> str:
-        """Append attention, then two products with GELU between; each with residual and norm."""
+        """Append attention, then a network with GELU. Each has a residual and a norm."""
         x = self.normalized(self.add("Add", x, self.attended(x)))
         inner = self.add("Gelu", self.linear(x, self.hidden, 4 * self.hidden))
         return self.normalized(self.add("Add", x, self.linear(inner, 4 * self.hidden, self.hidden)))

@@ -260,7 +260,7 @@ class Build(Campaign):
         return self._sites[digest]
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """`saved` requires a complete site; this reports a missing one."""
+        """Report a missing site. `saved` checks that an existing site is complete."""
         if after is None and before is not None:
             print("killed between the two renames: no site until the next build", flush=True)
 

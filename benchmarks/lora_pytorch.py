@@ -38,7 +38,7 @@ class Product(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then the gated network; each reads and adds to the residual, normalised."""
+    """Attention, then the gated network. Each reads the normalised residual and adds to it."""
 
     def __init__(self, name: str, values: dict[str, torch.Tensor], *, trained: bool) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Layer(nn.Module):
 
 
 def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Queries or keys, rotated by their positions; a pair spans the two halves of a head."""
+    """Queries or keys, rotated by their positions. The halves of a head form the pairs."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 

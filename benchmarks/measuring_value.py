@@ -101,7 +101,7 @@ def _left_out(
 
 @dataclass(frozen=True)
 class Study:
-    """Some works of a table at drawn prices; arrays have a row for each work on an accelerator."""
+    """Some works of a table at drawn prices. Arrays have a row for each work on an accelerator."""
 
     table: LeftOut
     rows: np.ndarray
@@ -140,9 +140,10 @@ class Study:
 
 
 def compared(table: LeftOut, draws: int, works: int, spread: float) -> np.ndarray:
-    """Regrets [draws, 5]: before, after the plan, the cheapest and random; expected saving.
+    """Regrets and expected saving of each draw, as an array [draws, 5]; the seed is fixed.
 
-    The seed is fixed. All regrets are of the same draws.
+    The columns are the regret before measurements, the regrets after the plan's, the cheapest and
+    random measurements, and the saving that the plan expects.
     """
     random, every = np.random.default_rng(49), np.unique(table.work)
     results = []

@@ -14,7 +14,7 @@ from onnxstep.graphs.tensors import declared_values, graphs, stored_tensors
 
 
 class Answer(enum.StrEnum):
-    """The class of a stage or a file, from best to worst; a file has that of its worst stage."""
+    """The class of a stage or of a file, from best to worst. A file has its worst stage's class."""
 
     RIGHT = "right"
     NOTHING = "nothing to differentiate"
@@ -44,7 +44,7 @@ class Finding:
 
 
 def worst(findings: list[Finding]) -> Answer:
-    """The answer of a file; "not judged" without findings."""
+    """The worst answer of a file's findings, or "not judged" if the file has no findings."""
     order = list(Answer)
     answers = [finding.answer for finding in findings]
     return max(answers, key=order.index, default=Answer.UNJUDGED)

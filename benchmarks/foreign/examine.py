@@ -66,15 +66,15 @@ class _Task:
     trained: bool
 
     def attempt(self, stage: str, call: Callable[[], ResultT]) -> ResultT | None:
-        """The result of one of epochcost's functions; a refusal or traceback is reported."""
+        """The result of one of epochcost's functions. A refusal or a traceback is reported."""
         return _attempt(self.report, stage, call, self.model, loads=self.session is not None)
 
 
 def examine(path: Path, report: Report, fatal: str = "") -> None:
     """Take a file through all stages that it reaches.
 
-    ``fatal`` says how ONNX Runtime ended an earlier process on this file; then it does not run the
-    file again.
+    ``fatal`` says how ONNX Runtime ended an earlier process on this file. With ``fatal``, ONNX
+    Runtime does not run the file again.
     """
     report.stage(READING)
     raw = _parsed(path)
@@ -225,7 +225,7 @@ def _checked(report: Report, stage: str, check: Callable[[], None]) -> None:
 
 
 def _two_steps(task: _Task, step: TrainingStep, point: Point) -> None:
-    """Take two training steps on one batch; their loss need not be a number."""
+    """Take two training steps on one batch. The loss need not be a number."""
     run = runs(open_session(step.model.SerializeToString()))
     values = {**materialise(task.model), **point.feeds}
     for carried in step.carried:
@@ -257,7 +257,7 @@ def _gradients(task: _Task, backward: onnx.ModelProto, point: Point) -> None:
 
 
 def _different_forward(task: _Task, ours: Run, point: Point) -> tuple[Answer, str] | None:
-    """The answer and the output that differs at all of several points; None if none does.
+    """The answer and message if an output differs from the file's at all tried points, else None.
 
     At a single point, rounding may flip a choice.
     """

@@ -45,10 +45,11 @@ _SPECIFIC = (*OPERATORS, *RECURRENT, *CONTRIBUTED)
 
 @dataclass(frozen=True)
 class Question:
-    """A loaded file and its gradient graph at a point; ``runs`` runs it in the file's precision.
+    """A loaded file and its gradient graph at a point.
 
-    ``wrt`` are the differentiated inputs and initializers by name, ``fixed`` the other inputs,
-    ``outputs`` the float outputs. Missing cotangents are zero.
+    ``runs`` runs the gradient graph in the file's precision. ``wrt`` are the differentiated inputs
+    and initializers by name, ``fixed`` the other inputs, ``outputs`` the float outputs. Missing
+    cotangents are zero.
     """
 
     model: onnx.ModelProto
@@ -97,7 +98,7 @@ def _forwards(question: Question) -> Iterator[tuple[str, Evaluator, onnx.ModelPr
 
 
 def _fed(model: onnx.ModelProto, question: Question) -> onnx.ModelProto:
-    """A float64 model whose inputs are exactly the moved tensors; other inputs are stored."""
+    """A float64 model whose inputs are exactly the moved tensors. Other inputs are stored."""
     fed = with_inputs(model, question.wrt)
     graph = fed.graph
     for place in reversed(range(len(graph.input))):

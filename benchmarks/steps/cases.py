@@ -98,7 +98,7 @@ def cases(
     precisions: Sequence[Precision] = ("fp32",),
     mode: Mode = "training",
 ) -> Iterator[Case]:
-    """The requested cases; without models all models', without batches each model's batch sizes."""
+    """The requested cases. By default all models, each with all its batch sizes."""
     for subject in subjects(mode):
         if models and subject.model not in models:
             continue

@@ -94,15 +94,15 @@ class Contender(Protocol):
         ...
 
     def __call__(self) -> None:
-        """Take one step; on a GPU it may still run on return."""
+        """Take one step, which may still run on a GPU when the call returns."""
         ...
 
     def finish(self) -> None:
-        """Wait for queued steps; called only on a GPU."""
+        """Wait for queued steps. Only steps on a GPU are queued."""
         ...
 
     def loss(self) -> float:
-        """The loss of the last step; in inference a number that depends on every output."""
+        """The loss of the last step, or in inference a number that depends on every output."""
         ...
 
 
