@@ -138,8 +138,8 @@ def count_words(number: int | Decimal, noun: str) -> str:
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
     """Format an amount of money for people, rounded to ``places`` decimals.
 
-    Without ``places``, an amount of at least 1 has two decimals, a smaller amount has two
-    significant digits, and an amount below a millionth is "under $0.000001".
+    Without ``places``, an amount of at least 1 has two decimals, and a smaller amount has two
+    significant digits. An amount below a millionth is "under $0.000001".
     """
     if places is None and 0 < amount.copy_abs() < _MILLIONTH:
         return f"under {symbol(currency)}{_MILLIONTH:f}"

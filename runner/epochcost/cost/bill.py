@@ -128,8 +128,8 @@ def quote_at_rate(
 ) -> Quote:
     """Bill a usage at an hourly rate, without a price spec.
 
-    Raises InputError if the rate is below 1e-18 or not finite, if the currency is unknown, or if
-    the usage has egress, which an hourly rate does not cover.
+    Raises InputError if the rate is below 1e-18 or not finite, or if the currency is unknown. An
+    hourly rate does not cover egress, so a usage with egress also raises InputError.
     """
     require_currency(currency)
     with exact_arithmetic():

@@ -44,8 +44,8 @@ class MonthlyCost:
 
     ``fixed`` is paid even without use; ``per_hour`` is the cost of the work that the owned machine
     does in an hour. If the plan has a discount for sustained use, a term of ``term_hours`` is
-    divided into equal parts, and each of ``shares`` is the share of ``per_hour`` that is charged in
-    one part. Each term begins with the first share. Without ``shares``, all hours cost the same.
+    divided into equal parts. Each of ``shares`` is the share of ``per_hour`` that is charged in one
+    part. Each term begins with the first share. Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal

@@ -65,11 +65,11 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Let L be the length of a stretch with its checkpoint, r the rate of interruptions, and F the
-    first seconds of a start, in which an interruption makes the start free. A start in the stretch
-    j places before the last needs j L seconds more to end the job than a start in the last stretch.
-    For the stretches that need less than F, the sums of exp(-r j L) and of j exp(-r j L) over j
-    have closed forms.
+    Let L be the length of a stretch with its checkpoint, and r the rate of interruptions. Let F be
+    the first seconds of a start, in which an interruption makes the start free. A start in the
+    stretch j places before the last needs j L seconds more to end the job than a start in the last
+    stretch. For the stretches that need less than F, the sums of exp(-r j L) and of j exp(-r j L)
+    over j have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

@@ -69,8 +69,9 @@ def training_program() -> Json:
 def serving_program() -> Json:
     """Program for the calculator: number of machines that serve a rate of requests, and latency.
 
-    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch, the
-    ``seconds`` of a batch, and the share ``busy`` of the time that a machine may be in use.
+    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch, and
+    the ``seconds`` of a batch. The input ``busy`` is the share of time that a machine may be in
+    use.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():

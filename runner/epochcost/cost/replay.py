@@ -150,8 +150,8 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    The deadline is at risk if the job would miss it after losing its next stretch of work, or after
-    waiting for the next change of the market.
+    The deadline is at risk if the job would miss the deadline after losing its next stretch of
+    work. It is also at risk if waiting for the next change of the market would take too long.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"

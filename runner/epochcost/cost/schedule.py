@@ -63,8 +63,8 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     Every start begins with the start-up. Every start but the first then takes the restart time of
     the plan's ``interruptions``. Every start but the last uses the whole lifetime and ends with a
     checkpoint. An unbilled start-up does not count in the lifetime. If p is the probability that a
-    start fails, p / (1 - p) failures are expected for each successful start, and each failure takes
-    the time of a start-up. Raises InputError if a lifetime leaves no time to work.
+    start fails, p / (1 - p) failures are expected for each successful start. Each failure takes the
+    time of a start-up. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO

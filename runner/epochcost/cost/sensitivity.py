@@ -184,12 +184,12 @@ def cost_interval(job: PricedJob) -> CostInterval:
 
     The uncertain inputs are the measured mean time within its interval, interruptions from their
     5th to 95th percentile, and each number in the price's ``ranges``. The distances from the bill
-    to the low ends are combined as the root of the sum of squares, and so are the distances to the
-    high ends. This is right for independent deviations if the bill is nearly linear in each input
-    (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills are nearly linear,
-    apart from the steps of billed time. Sampling would need distributions that no source gives for
-    declared ranges. Raises InputError if the end of a range gives no valid plan, or if the job
-    cannot be billed.
+    to the low ends are combined as the root of the sum of squares. The distances to the high ends
+    are combined in the same way. This is right for independent deviations if the bill is nearly
+    linear in each input (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills
+    are nearly linear, apart from the steps of billed time. Sampling would need distributions that
+    no source gives for declared ranges. Raises InputError if the end of a range gives no valid
+    plan, or if the job cannot be billed.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))

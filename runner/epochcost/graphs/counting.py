@@ -35,8 +35,8 @@ _PAST_KEYS = {CONTRIBUTED: 6}
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Number of floating-point operations of one run.
 
-    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static, and
-    for a branch or loop, because the graph does not say how often its body runs.
+    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static. Also
+    raises ModelError for a branch or loop, because the graph does not say how often its body runs.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)

@@ -3,8 +3,8 @@
 Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
 reads a weight. All other nodes stay in fp32. The weights are the random numbers that the fp32 graph
 draws. The 15 possible values of a block's codes are evenly spaced from the block's largest
-magnitude to its negative, and each weight gets the nearest value. If a graph also looks up rows of
-a parameter, as in tied embeddings, it has the parameter in fp32 in addition to the codes.
+magnitude to its negative. Each weight gets the nearest value. If a graph also looks up rows of a
+parameter, as in tied embeddings, it has the parameter in fp32 in addition to the codes.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class SamplingRule(_Frozen):
 
     Sampling ends when the mean is precise: half of its 95 % interval, divided by the mean, is at
     most ``relative_half_width``. A precise mean needs at least ``minimum_samples`` samples,
-    ``minimum_seconds`` seconds and ``minimum_share`` of the budget, since a short series does not
-    show changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
+    ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A short series would not show
+    changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
     samples, or when ``budget_seconds``, which include the warm-up, are spent.
     """
 

@@ -1,10 +1,10 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
 The module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
-CUDA, which nodes a CUDA graph may contain, and in which type nodes with many operations must
-compute. The proof is needed because ONNX Runtime changes precision silently. If a provider has no
-kernel of a half type, ONNX Runtime puts casts around its fp32 kernel. It also computes products in
-fp32 if their weights are not quantised.
+CUDA, and which nodes a CUDA graph may contain. They also decide in which type nodes with many
+operations must compute. The proof is needed because ONNX Runtime changes precision silently. If a
+provider has no kernel of a half type, ONNX Runtime puts casts around its fp32 kernel. It also
+computes products in fp32 if their weights are not quantised.
 """
 
 from __future__ import annotations

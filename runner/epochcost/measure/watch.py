@@ -1,7 +1,7 @@
 """Watch the machine from the parent's process while a worker takes its samples.
 
 Watching adds no work to the worker's timed steps. The parent reads the counters of the host at the
-start and at the end of the sampling, and the state of a GPU ten times a second. The worker's
+start and at the end of the sampling. It reads the state of a GPU ten times a second. The worker's
 progress says when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 

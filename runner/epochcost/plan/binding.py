@@ -47,8 +47,8 @@ def bind_model(
     The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
     no size in ``[dimensions]``, it is the batch, whatever its name. Tensors that an exporter merged
     are separated again, see ``exported.separated``. Raises ModelError if a dimension of the graph
-    has no size, if the spec has a size for a dimension that the graph lacks, or if a size
-    contradicts the graph.
+    has no size, or if a size contradicts the graph. Also raises ModelError if the spec has a size
+    for a dimension that the graph lacks.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):

@@ -1,10 +1,10 @@
 """Variants of trials that a study names: numbers of CPUs and precisions.
 
 Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
-not support a variant, and ``plan.make`` excludes variants that the machine does not support. For
-each onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability,
-see docs/how-to/measure-a-rented-gpu.md, "On older GPUs". The lists come from the kernels' headers
-in the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release since.
+not support a variant. ``plan.make`` excludes variants that the machine does not support. For each
+onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability, see
+docs/how-to/measure-a-rented-gpu.md, "On older GPUs". The lists come from the kernels' headers in
+the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release since.
 """
 
 from __future__ import annotations

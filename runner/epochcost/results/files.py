@@ -30,7 +30,7 @@ def write_atomically(
     The function writes and syncs a temporary file in the folder of ``path`` and then renames it.
     The new file gets the permissions of the file that it replaces. If the disk is full or the
     folder cannot be written, the function raises CapabilityError, or the error that ``refusal``
-    makes, and leaves an existing file unchanged.
+    makes. An existing file then stays unchanged.
     """
     try:
         _write_and_replace(path, data)

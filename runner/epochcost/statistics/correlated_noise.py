@@ -56,10 +56,10 @@ class _Choices:
     Different rounds have no covariance, so V and the inverse of its Cholesky factor consist of one
     square matrix for each round. ``whitening`` has these matrices of the inverse: one array
     (choices, b, b) for each round of b blocks. Products are computed round by round, because a
-    product for all rounds at once is so large that BLAS would start a second thread, which takes
-    longer. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single
-    round, the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of
-    prior and determinants, ``variance`` the variance of the plain mean for s = 1, both (choices,).
+    product for all rounds at once is so large that BLAS would start a second, slower thread.
+    ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single round,
+    the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of prior and
+    determinants, ``variance`` the variance of the plain mean for s = 1, both (choices,).
     """
 
     whitening: tuple[Series, ...]

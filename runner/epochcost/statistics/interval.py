@@ -86,9 +86,9 @@ def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
     The time is one plus twice the sum of autocorrelations. The sum ends at the first pair of
-    adjacent autocorrelations whose sum is negative, and a pair counts at most as much as the
-    previous pair. This is the initial monotone sequence estimator of Geyer (1992), which needs no
-    tuning and tends to overestimate.
+    adjacent autocorrelations whose sum is negative. A pair counts at most as much as the previous
+    pair. This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning and
+    tends to overestimate.
     """
     pairs = _first_pairs(times)
     if pairs is None:

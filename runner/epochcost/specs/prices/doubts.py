@@ -1,9 +1,9 @@
 """Find implausible prices of rented machines, each with the reason.
 
-A price is compared with the previous price of its plan, the other plans of its machine, the prices
-of its accelerator in other machines, and the provider's other prices. Two prices may differ by at
-most a fixed factor: the largest factor among the prices in this repository in November 2026,
-rounded up. ``api_table`` has the rules for token prices.
+A price is compared with the previous price of its plan and with the other plans of its machine. It
+is also compared with the prices of its accelerator in other machines, and with the provider's other
+prices. Two prices may differ by at most a fixed factor: the largest factor among the prices in this
+repository in November 2026, rounded up. ``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations
