@@ -5,7 +5,8 @@
 """Write runner/onnxstep/tests/golden/batch_normalization.json: PyTorch's training in float64.
 
 A convolution and a dense layer, each followed by batch normalization, take 20 steps of SGD on one
-batch. First values and data come from NumPy's generator, so that the test can draw the same.
+batch. First values and data come from NumPy's generator, so that the test can draw the same
+numbers.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/cheapest_speed.py [--model resnet50 …] [--rounds 5] [--against CHECKOUT]
 
 Run it in the project's folder. Prints medians of interleaved rounds: user and system time of the
-process with its children, and its peak resident memory. ``--against`` measures another checkout of
-this project too.
+process with its children, and the peak resident memory of the process. ``--against`` measures
+another checkout of this project too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MIB_PER_UNIT = 2**-20 if sys.platform == "darwin" else 2**-10
 
 
 def measure(checkout: Path, model: str, cache: Path) -> tuple[float, float]:
-    """CPU seconds and MiB of the command for one model."""
+    """CPU seconds and peak MiB of `epochcost cheapest` for one model."""
     code = f"{checkout}/runner{os.pathsep}{checkout}/runner/onnxstep"
     places = {"PYTHONPATH": code, "XDG_CACHE_HOME": str(cache)}
     command = [sys.executable, "-m", "epochcost", "cheapest", "--model", model]

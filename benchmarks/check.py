@@ -1,11 +1,11 @@
-"""CPU time of `epochcost check` for many spec files and for large ones, and whether it is linear.
+"""CPU time of `epochcost check` for many and for large spec files, and whether it is linear.
 
     python benchmarks/check.py [--files 1000]
 
-Copies the project's specs and adds copies of its machines and prices under other ids up to the
-number of files. Runs the command on half, three quarters and all of them. Then it damages one file
-at a time in the ways that take longest to check: a text of a megabyte, ten thousand entries, a
-hundred thousand levels. Seconds are CPU time of the whole command, the best of three.
+Copies the project's specs and adds copies of machines and prices under new ids up to the number of
+files. Runs the command on half, three quarters and all of these files. Then damages one file at a
+time in the ways that take longest to check: a text of a megabyte, ten thousand entries, a hundred
+thousand levels. Seconds are CPU time of the whole command, the best of three runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LARGE: dict[str, Callable[[str], str]] = {
 
 
 def project(folder: Path, count: int) -> None:
-    """Copy this many valid spec files into a folder."""
+    """Fill a folder with ``count`` valid spec files, which are copies of the project's."""
     shutil.copytree(ROOT / "specs", folder / "specs")
     (folder / "models").symlink_to(ROOT / "models")
     files = [*(folder / "specs").rglob("*.toml")]
@@ -50,7 +50,7 @@ def project(folder: Path, count: int) -> None:
 
 
 def seconds(folder: Path) -> tuple[float, str]:
-    """CPU seconds of the command, and its last line."""
+    """CPU seconds of `epochcost check` in ``folder``, and the command's last line."""
     best, last_line = float("inf"), ""
     for _ in range(_ROUNDS):
         before = _used()
@@ -66,7 +66,7 @@ def _used() -> float:
 
 
 def growth(most: int) -> None:
-    """Time of growing numbers of files, and of each additional file."""
+    """Print the time of growing numbers of files up to ``most``, and of each additional file."""
     points = []
     for count in (most // 2, most * 3 // 4, most):
         with tempfile.TemporaryDirectory() as scratch:
@@ -79,7 +79,7 @@ def growth(most: int) -> None:
 
 
 def large() -> None:
-    """Time of the project's specs with one damaged file."""
+    """Print the time of the project's specs with one damaged file, for each kind of damage."""
     for name, damage in _LARGE.items():
         with tempfile.TemporaryDirectory() as scratch:
             project(Path(scratch), 0)
@@ -90,7 +90,7 @@ def large() -> None:
 
 
 def main() -> None:
-    """Measure many files, then large ones."""
+    """Measure many files, then large files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=1000)
     options = parser.parse_args()

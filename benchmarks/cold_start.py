@@ -4,9 +4,9 @@
 
 A server that is scaled to zero spends this time on its first request: the interpreter, ONNX
 Runtime, the model's file with its weights, the optimised session, one run at a batch of 1. Before a
-cold start posix_fadvise drops the cached pages of the model and of the packages. It cannot drop
-pages that a process has mapped, so this program imports neither ONNX Runtime nor NumPy. Prints
-medians of interleaved rounds.
+cold start, posix_fadvise drops the cached pages of the model and of the packages. posix_fadvise
+cannot drop pages that a process has mapped, so this program imports neither ONNX Runtime nor NumPy.
+Prints medians of interleaved rounds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PACKAGES = ("onnxruntime", "numpy")
 
 
 def make(name: str, folder: Path) -> None:
-    """Write a model with drawn weights in its serving form, and one batch for it."""
+    """Write a model's graph for serving with drawn weights, and one batch of inputs."""
     import numpy as np
     import onnx
 
@@ -82,7 +82,7 @@ def forget(folder: Path) -> None:
 
 
 def timed_start(folder: Path) -> float:
-    """Seconds from the start of a process to its message that it has answered."""
+    """Seconds from the start of a process to the message that it has answered."""
     begun = time.perf_counter()
     command = [sys.executable, __file__, "--start", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -95,7 +95,7 @@ def timed_start(folder: Path) -> float:
 
 
 def main() -> int:
-    """Print a line for the start without a model, then one for each model."""
+    """Print a line for each model."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", nargs="+", default=_MODELS)
     parser.add_argument("--rounds", type=int, default=5)

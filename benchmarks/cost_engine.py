@@ -2,11 +2,11 @@
 
     python benchmarks/cost_engine.py [--quotes 100000]
 
-Half of the plans are those of specs/prices. The other half is generated so that every kind of part
+Half of the plans come from specs/prices. The other half is generated so that every kind of part
 occurs: accelerators, premiums, storage, egress, runs, commitments, lifetimes, failures, credit.
 Each quote has another duration, and its total is summed, so that every line is computed. Prints the
-time of a quarter, half and all of the quotes, each the best of three rounds. The ratio is of all to
-a quarter: 4 if the time is linear.
+time of a quarter, half and all of the quotes, each the best of three rounds. The ratio is the time
+of all quotes divided by the time of a quarter: 4 if the time is linear.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COMMITMENT = {
 
 
 def generated_price(number: int) -> Price:
-    """The plan of a number: on demand, spot or reserved, each with every part that fits."""
+    """A generated plan: on demand, spot or reserved by ``number``, with every part that fits."""
     hourly = Decimal(number % 97 + 1) / 32
     fields: dict[str, Any] = {"plan": "on-demand", "amount": hourly}
     if number % 3 == 1:
@@ -76,13 +76,13 @@ def generated_price(number: int) -> Price:
 
 
 def plans() -> list[Price]:
-    """The catalogue's plans and as many generated ones."""
+    """The catalogue's plans and as many generated plans."""
     listed = list(load_catalogue(ROOT).prices.values())
     return [*listed, *map(generated_price, range(len(listed)))]
 
 
 def quoted(prices: Sequence[Price], quotes: int) -> tuple[float, int, Decimal]:
-    """Seconds for this many quotes, their number of lines, and their sum."""
+    """Seconds for ``quotes`` quotes, the number of their lines, and the sum of their totals."""
     lines, total = 0, Decimal(0)
     started = time.process_time()
     for number, price in enumerate(islice(cycle(prices), quotes)):

@@ -6,8 +6,8 @@
     python benchmarks/coverage.py --real --rounds 1          the same of one process each
 
 Synthetic traces go through the sampler's stopping rule on a simulated clock, so that the effect of
-early stopping is included. ``coverage_traces`` defines their processes, which were fixed before the
-first measurement. ``coverage_real`` explains real runs.
+early stopping is included. ``coverage_traces`` defines the random processes of the traces, which
+were fixed before the first measurement. ``coverage_real`` explains the real runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROW = "{:<10} {:<12} {:>7} {:>9} {:>16} {:>8} {:>10} {:>9}"
 
 @dataclass(frozen=True)
 class Trial:
-    """One trace, sampled until it stopped."""
+    """The result of sampling one trace until the stopping rule ended."""
 
     covered: bool
     precise: bool
@@ -50,7 +50,7 @@ class Trial:
 
 
 class Machine:
-    """A clock that only steps advance, and steps that take the times of a trace."""
+    """A simulated machine, whose clock advances only by the step times of a trace."""
 
     def __init__(self, steps: Iterator[float]) -> None:
         self.now = 0.0
@@ -66,7 +66,7 @@ class Machine:
 
 
 def sampled(trace: Trace, sampling: SamplingRule) -> Trial:
-    """Sample a trace as a worker does, and compare its interval with the process's mean."""
+    """Sample a trace as a worker does, and compare the interval with the true mean."""
     machine = Machine(trace.steps())
     deadline = sampling.budget_seconds - _WARM_UP_SECONDS
     sampled_run = sample(machine.step, machine.clock, sampling, deadline, lambda *_: None)
@@ -80,7 +80,7 @@ def sampled(trace: Trace, sampling: SamplingRule) -> Trial:
 
 
 def synthetic(count: int) -> None:
-    """Sample ``count`` traces, half of them at either full setting, and half again with --quick."""
+    """Sample ``count`` traces, half with either full setting, and half again with --quick."""
     print(_ROW.format("setting", "family", "traces", "covered", "95 % Wilson", "precise", "±", "s"))
     begun = time.perf_counter()
     half = count // 2

@@ -2,8 +2,8 @@
 
     python benchmarks/coverage_counts.py [--series 1000]
 
-Prints CSV, a row for each kind of simulated series. Series come from one process and have no
-stopping rule; ``coverage`` has both the rule and slower kinds of dependence.
+Prints CSV, a row for each kind of simulated series. Here a series comes from one process and has no
+stopping rule; ``coverage`` has the rule and slower kinds of dependence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Short real runs against all other runs: how often an interval contains the others' mean.
+"""How often a short run's interval contains the mean of all other real runs.
 
 A short run is ``rounds`` fresh workers, spread over the whole time as by ``epochcost run
---rounds``. Its reference is the mean of all other runs, which are as many fresh processes in the
+--rounds``. The reference is the mean of all other runs, which are as many fresh processes in the
 same period.
 """
 
@@ -36,7 +36,7 @@ Measurer = Callable[[SamplingRule], Measurement]
 
 @dataclass(frozen=True)
 class Asked:
-    """A training of a model, and the settings of its short runs."""
+    """The training of a model that is measured, and the settings of its short runs."""
 
     model: str
     batch_size: int
@@ -61,7 +61,7 @@ def against_all_others(settings: Asked) -> None:
 def _measure(
     measured: Measurer, runs: int, budget_seconds: float, rounds: int
 ) -> list[Measurement]:
-    """Measure the short runs, in one pass over all of them for each round."""
+    """Measure the short runs. Each round is one pass over all runs."""
     rule = SamplingRule(
         relative_half_width=min(0.5, 0.02 * math.sqrt(rounds)),
         minimum_samples=max(10, math.ceil(30 / rounds)),
@@ -98,7 +98,7 @@ def _is_training_at(trial: Trial, batch_size: int) -> bool:
 
 
 def mean_step(measurement: Measurement) -> Bounded:
-    """The mean step with its interval."""
+    """The mean step of a measurement, with its interval."""
     summary = summary_of(measurement)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 

@@ -1,13 +1,14 @@
-"""Drawn rounds of committed results against their other rounds: coverage of intervals.
+"""How often the interval of some rounds contains the mean of a result's other rounds.
 
     python benchmarks/coverage_rounds.py [--rounds 3 4 5 6] [--draws 10]
 
 Uses each result in ``docs/data/results`` with at least twice as many rounds and three more than are
 drawn. Some rounds are drawn at random, many times, and their interval is compared with the mean of
-the others. That mean has an error too: the mean of n rounds is sqrt(1 + k/n) times as far from the
-mean of k rounds as from the long-run mean. Prints the shares of intervals that contain the others'
-mean, those that contain a mean without that error, the median half widths, and the distance between
-drawn rounds and others. Nothing is measured, so the answer is the same on every machine.
+the other rounds. The mean of the other rounds has an error too: the mean of n rounds is sqrt(1 +
+k/n) times as far from the mean of k rounds as from the long-run mean. Prints the share of intervals
+that contain the other rounds' mean, the share that contain a mean without that error, the median
+half width, and the distance between drawn rounds and other rounds. Nothing is measured, so the
+answer is the same on every machine.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SEED = 20261125
 
 @dataclass
 class _Held:
-    """Whether each interval contains the other rounds' mean, its half width and distance."""
+    """Comparisons of drawn rounds with other rounds: hits, half widths and distances."""
 
     of_others: list[bool] = field(default_factory=list)
     long_run: list[bool] = field(default_factory=list)
@@ -41,7 +42,11 @@ class _Held:
     distances: list[float] = field(default_factory=list)
 
     def add(self, drawn: Summary, others_mean: float, error_growth: float) -> None:
-        """Compare drawn rounds with others; ``error_growth`` scales the long run's distance."""
+        """Compare drawn rounds with the mean of the other rounds.
+
+        ``error_growth`` is the distance to the other rounds' mean, divided by the distance to the
+        long-run mean.
+        """
         low, high = drawn.interval.low, drawn.interval.high
         long_run = drawn.mean + (others_mean - drawn.mean) / error_growth
         self.of_others.append(low <= others_mean <= high)
@@ -63,7 +68,7 @@ def _render_share(hits: Sequence[bool]) -> str:
 
 
 def main() -> None:
-    """Draw, and print a line for each number of rounds."""
+    """Draw rounds, and print a line for each number of rounds."""
     options = _options()
     results = load_all(ROOT / "docs/data/results").results
     for count in options.rounds:

@@ -1,7 +1,7 @@
 """Synthetic step times with a known mean, on which coverage is measured.
 
-The processes were fixed before the first measurement. Disturbances happen in time, not in steps, so
-their parameters are in seconds: a step of 0.3 ms and one of 0.3 s meet the same machine.
+The random processes were fixed before the first measurement. Disturbances happen in time, not in
+steps, so their parameters are in seconds: steps of 0.3 ms and of 0.3 s meet the same machine.
 
 - *jitter* of each step, lognormal (times are skewed to the right), 0.5 to 30 %: from an idle
   machine to a virtual one with neighbours (33 % was measured for a perceptron on two busy cores);
@@ -13,7 +13,7 @@ their parameters are in seconds: a step of 0.3 ms and one of 0.3 s meet the same
   average, exponential: from 1 in 7000 steps, 17 times as long, to several in every step.
 
 Ranges are drawn log-uniformly. Every process is stationary, begins in its stationary state and has
-the mean ``Trace.mean``. Each family has jitter; the last has everything.
+the mean ``Trace.mean``. Each family has jitter, and the last family has all four disturbances.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _OUTLIERS_PER_SECOND, _OUTLIER_SECONDS = (0.5, 50.0), (5e-5, 5e-3)
 
 @dataclass(frozen=True)
 class Trace:
-    """The parameters of one process; 0 is absent. ``quiet_seconds`` is a step without outliers."""
+    """The parameters of a random process of step times, in which 0 means no disturbance.
+
+    ``quiet_seconds`` is the time of a step without outliers.
+    """
 
     seed: tuple[int, int]
     quiet_seconds: float
@@ -53,7 +56,7 @@ class Trace:
 
     @classmethod
     def draw(cls, family: str, number: int) -> Trace:
-        """The process ``number`` of a family; reproducible."""
+        """Draw the process ``number`` of a family, always with the same parameters."""
         rng = np.random.default_rng([_SEED, number])
 
         def between(bounds: tuple[float, float]) -> float:
@@ -72,11 +75,11 @@ class Trace:
 
     @property
     def mean(self) -> float:
-        """The expected time of a step: the lognormal factors have mean 1."""
+        """The expected time of a step, since the lognormal factors have mean 1."""
         return self.quiet_seconds * (1 + self.outliers_per_second * self.outlier_seconds)
 
     def steps(self) -> Iterator[float]:
-        """Step times without end."""
+        """Yield step times without end."""
         rng = np.random.default_rng(self.seed)
         slow = _Wander(self.correlation, self.quiet_seconds / self.correlation_seconds, rng)
         slower = _Wander(self.drift, self.quiet_seconds / self.drift_seconds, rng)
@@ -86,7 +89,7 @@ class Trace:
             yield from (quiet + self._interruptions(rng)).tolist()
 
     def _interruptions(self, rng: np.random.Generator) -> Series:
-        """For each step, the sum of its interruptions' exponential times."""
+        """For each step, the sum of the exponential times of the step's interruptions."""
         if not self.outliers_per_second:
             return np.zeros(_CHUNK)
         hits = rng.poisson(self.outliers_per_second * self.quiet_seconds, _CHUNK)

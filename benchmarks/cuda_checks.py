@@ -1,4 +1,4 @@
-"""Checks of a device, each a process that prints a row: ``cuda_proof`` runs them.
+"""Checks of a device, each a process that prints rows and that ``cuda_proof`` starts.
 
 python benchmarks/cuda_checks.py device [--provider cuda]
 python benchmarks/cuda_checks.py placement MODEL …
@@ -50,7 +50,7 @@ def _device(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _placement(options: argparse.Namespace) -> Iterator[str]:
-    """Nodes on the CPU in each kind of graph of a model, at its count batch."""
+    """Rows with the nodes that run on the CPU, for each kind of graph of a model."""
     catalogue = load_catalogue(ROOT)
     count = 0
     for name, trial in _trials(catalogue, options.model).items():
@@ -67,7 +67,7 @@ def _placement(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _trials(catalogue: Catalogue, model: str) -> dict[str, Trial]:
-    """By mode or phase, the trial of the smallest batch that a plan for the CPU here has."""
+    """For each mode or phase, the trial with the smallest batch size in a plan for this CPU."""
     plan = plan_run(catalogue, RunRequest(models=(model,), providers=("cpu",), quick=True))
     # On a machine with many CPUs, the only trials of some models are limited to a few of them.
     trials = [trial.model_copy(update={"vcpus": None}) for trial in plan.trials]
@@ -104,7 +104,7 @@ def _executed(job: Job, folder: Path) -> tuple[ExecutedNode, ...]:
 
 
 def _alone(job: Job) -> str:
-    """Whether ONNX Runtime opens the graph without any node on the CPU."""
+    """Whether ONNX Runtime opens the graph without any node on the CPU, as yes or no."""
     weights = constant_weights(job, initial_parameters(job))
     try:
         open_session(job.graph, job.provider, job.session, strict=True, weights=weights)
@@ -114,7 +114,7 @@ def _alone(job: Job) -> str:
 
 
 def _losses(options: argparse.Namespace) -> Iterator[str]:
-    """Ten steps of the same graph, weights and batches, on the device and on the CPU."""
+    """Compare ten steps of one graph, its weights and batches on the device and on the CPU."""
     subject = next(subject for subject in SUBJECTS if subject.model == options.model)
     batch = min(subject.batch_sizes)
     ours, reference = (

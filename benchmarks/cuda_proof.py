@@ -1,4 +1,4 @@
-"""All measurements that need a GPU, in stages that can be stopped and resumed.
+"""Run all measurements that need a GPU, in stages that can be stopped and resumed.
 
     python benchmarks/cuda_proof.py FOLDER [STAGE …] [--hardware h200-sxm-share]
                                     [--limit-seconds 480] [--models mnist-cnn …] [--again]
@@ -45,7 +45,7 @@ _DEVICE_SECONDS = 240
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a case; ``said`` is the end of its standard output, or of its errors."""
+    """Result of a case; ``said`` is the end of its output and, after a failure, of its errors."""
 
     command: tuple[str, ...]
     exit_code: int
@@ -60,7 +60,7 @@ class Kept:
         self._folder = folder
 
     def find(self, stage: str, case: Case) -> Outcome | None:
-        """The outcome of a case; None if it has not run, or has run with another command."""
+        """The outcome of a case; None if the case has not run, or ran with another command."""
         path = self._path(stage, case)
         outcome = Outcome(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
         return outcome if outcome and tuple(outcome.command[1:]) == case.command[1:] else None
@@ -76,7 +76,7 @@ class Kept:
 
 
 def run(case: Case, most_seconds: float) -> Outcome | None:
-    """Run a case; None if the time was over before it ended."""
+    """Run a case; returns None if the time is over before the case ends."""
     begun = time.monotonic()
     path = os.pathsep.join([str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
@@ -134,7 +134,7 @@ def _end(outcome: Outcome) -> str:
 
 
 def report(proof: Asked, names: list[str]) -> Iterator[str]:
-    """The outcomes of each stage, as Markdown."""
+    """Render the outcomes of each stage as Markdown."""
     outcomes = Kept(proof.folder)
     for name in names:
         stage = STAGES[name]

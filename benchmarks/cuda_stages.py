@@ -23,7 +23,7 @@ _COMPILED = ("resnet50", "bert-base-128", "gpt2", "mnist-cnn")
 
 @dataclass(frozen=True)
 class Asked:
-    """Machine, models (none: all) and folder of a proof."""
+    """Machine, models and folder of a proof; without models, the proof covers all models."""
 
     catalogue: Catalogue
     folder: Path
@@ -32,7 +32,7 @@ class Asked:
     models: tuple[str, ...] = ()
 
     def wants(self, model: str) -> bool:
-        """Whether a model is among those to run."""
+        """Whether a model is among the models to run."""
         return not self.models or model in self.models
 
 
@@ -46,9 +46,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Stage:
-    """A question and its cases; ``header`` is that of the table rows that its cases print, if any.
+    """A question, and the cases that answer it.
 
-    ``cases`` is a function because it needs the catalogue.
+    ``header`` is the header of the table rows that the cases print, if any. ``cases`` is a function
+    because it needs the catalogue.
     """
 
     asks: str
@@ -103,7 +104,7 @@ def _epochcost(proof: Asked, command: str, *options: str) -> tuple[str, ...]:
 
 
 def _study(name: str, provider: str | None = None) -> Callable[[Asked], Iterator[Case]]:
-    """Trials of a study, one case for each model, on the device or on a ``provider``."""
+    """Cases for the trials of a study, one for each model, on the device or on ``provider``."""
 
     def cases(proof: Asked) -> Iterator[Case]:
         study = proof.catalogue.studies[name]

@@ -1,14 +1,14 @@
-"""Ask ONNX Runtime's GPU package on a machine without a GPU for its kernels, or where nodes run.
+"""List the kernels of ONNX Runtime's GPU package, or where nodes would run, without a GPU.
 
     python benchmarks/cuda_stand_in.py kernels
     python benchmarks/cuda_stand_in.py placement GRAPH.onnx …
 
 The package's CUDA provider loads CUDA's libraries, chooses the nodes that it takes and constructs
 their kernels before it computes anything. This script compiles libraries with the functions that
-the provider imports; they return 0 and do nothing, so that a session opens but cannot run.
-``kernels`` writes the table of ``onnxstep.graphs.cuda_kernels`` after an upgrade of
-onnxruntime-gpu; ``placement`` prints the nodes of each graph that the provider leaves to the CPU.
-Needs Linux, onnxruntime-gpu, cc, nm, readelf and strings.
+the provider imports. These functions return 0 and do nothing, so that a session opens but cannot
+run. ``kernels`` writes the table of ``onnxstep.graphs.cuda_kernels`` after an upgrade of
+onnxruntime-gpu. ``placement`` prints the nodes of each graph that the provider leaves to the CPU.
+The script needs Linux, onnxruntime-gpu, cc, nm, readelf and strings.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _imports() -> dict[str, set[str]]:
 
 
 def build_libraries(folder: Path) -> None:
-    """Compile a library with each name that the providers load."""
+    """Compile a library for each library name that the providers load."""
     for library, names in _imports().items():
         source, versions = folder / f"{library}.c", folder / f"{library}.map"
         rest = (f"void *{name}() {{ return 0; }}" for name in sorted(names - _WRITTEN))
@@ -120,7 +120,10 @@ def _short(name: str) -> str:
 
 
 def _formals(schema: Any, names: Iterable[str]) -> str:
-    """The constraints of inputs and outputs, which ONNX Runtime names by type or by value."""
+    """The type constraints of an operator's inputs and outputs, as text.
+
+    ONNX Runtime names a constraint by a type or by a value.
+    """
     sides = (
         " ".join(f.name if f.name in names else _short(f.typeStr) for f in side)
         for side in (schema.inputs, schema.outputs)
@@ -129,7 +132,7 @@ def _formals(schema: Any, names: Iterable[str]) -> str:
 
 
 def _merged(alternatives: list[dict[str, set[str]]]) -> list[dict[str, set[str]]]:
-    """The alternatives, with those that differ in a single constraint as one."""
+    """The alternatives, in which two that differ in one constraint become a single alternative."""
     merged: list[dict[str, set[str]]] = []
     for types in alternatives:
         for other in merged:
@@ -144,7 +147,7 @@ def _merged(alternatives: list[dict[str, set[str]]]) -> list[dict[str, set[str]]
 
 
 def placements(paths: Iterable[str]) -> Iterator[str]:
-    """Yield for each graph how many nodes run on which provider, and those on the CPU."""
+    """Yield the number of nodes by provider for each graph, and the nodes on the CPU."""
     import onnxruntime  # reads the libraries' path when it is imported
 
     for path in paths:
@@ -168,7 +171,7 @@ def placements(paths: Iterable[str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Start again with the compiled libraries, then do what the arguments say."""
+    """Restart the process with the compiled libraries loaded, then run the given command."""
     if not os.environ.get(_STARTED):
         with tempfile.TemporaryDirectory() as folder:
             build_libraries(Path(folder))

@@ -2,21 +2,23 @@
 # requires-python = ">=3.11"
 # dependencies = ["epochcost[run]", "onnxruntime-genai==0.18.0"]
 # ///
-"""Throughput of an engine at full load against our phases, and the causes of the difference.
+"""Throughput of an engine at full load against epochcost's phases, and why they differ.
 
     pip install onnxruntime-genai==0.18.0
     python benchmarks/engine_capacity.py [--models smollm2-135m …] [--rounds 7]
 
-Install it in addition to epochcost's dependencies for runs, and run it from the repository's root
-with runner/ and runner/onnxstep/ on PYTHONPATH. The requests of each committed result of the engine
-are sent again, four at once. Three workloads alternate: our phases of four sequences, the engine
-with four requests of equal lengths, and the engine with four drawn ones.
+Install this package in addition to epochcost's dependencies for runs, and run the script from the
+repository's root with runner/ and runner/onnxstep/ on PYTHONPATH. The requests of each committed
+result of the engine are sent again, four at once. Three workloads alternate: epochcost's phases of
+four sequences, the engine with four requests of equal lengths, and the engine with four requests of
+drawn lengths.
 
-The engine pads prompts to the longest of the four, and answers until the longest is complete. The
-lengths give this factor (`padding`): tokens computed over tokens requested, weighted with our
-phases. `engine` is the time of equal requests over our phases, split into `reading` until the first
-tokens (the engine scores every position of a prompt) and `writing` afterwards. Padding times engine
-should equal `full load`, the time of drawn requests over the phases; `left` is the remainder.
+The engine pads the prompts to the longest of the four, and generates until the longest answer is
+complete. `padding` is the resulting factor: tokens computed over tokens requested, weighted by the
+times of the phases. `engine` is the engine's time for equal requests over the time of the phases,
+split into `reading` until the first tokens (the engine scores every position of a prompt) and
+`writing` afterwards. `padding` times `engine` should equal `full load`, the engine's time for drawn
+requests over the time of the phases; `left` is the remainder.
 """
 
 from __future__ import annotations
@@ -60,14 +62,14 @@ class Lengths(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds of four sequences: per token of the prompts, and per further token of each."""
+    """Seconds of four sequences at once: by token of each prompt, by later token of each answer."""
 
     read: float
     write: float
 
 
 def main() -> None:
-    """Print a row for each decoder that was measured behind the engine."""
+    """Print a row for each decoder that has committed results of the engine."""
     if sys.argv[1:2] == ["--serve"]:
         _serve(Path(sys.argv[2]))
         return
@@ -149,21 +151,22 @@ def _ratios(
 
 
 def _of_phases(times: Times, requests: Lengths) -> float:
-    """Time if four sequences are always in work, each with a quarter of the time of its tokens.
+    """Seconds of requests if four sequences are always in work.
 
-    The first token of an answer is part of the prompt's time.
+    Each request takes a quarter of the time of its tokens. The first token of an answer is part of
+    the prompt's time.
     """
     written = sum(requests.answers) - len(requests.answers)
     return (times.read * sum(requests.prompts) + times.write * written) / ENGINE_SEQUENCES
 
 
 def _of_whole_batches(times: Times, requests: Lengths) -> float:
-    """Time if all four wait for the longest prompt and the longest answer."""
+    """Seconds if all four requests wait for the longest prompt and the longest answer."""
     return times.read * max(requests.prompts) + times.write * (max(requests.answers) - 1)
 
 
 def _serve(folder: Path) -> None:
-    """The engine's process: answers each line of batch numbers with their seconds."""
+    """Serve as the engine's process: answer each line of batches of requests with seconds."""
     from epochcost.measure.engine import DecoderEngine
 
     job = Job.model_validate_json((folder / "job.json").read_text("utf-8"))
@@ -179,7 +182,7 @@ def _serve(folder: Path) -> None:
 
 
 def _answered(engine: Any, numbers: Sequence[int]) -> tuple[float, float]:
-    """Seconds until each request has a first token, and from there until all are answered."""
+    """Seconds until every request has a first token, and from then on until the last answer."""
     begun = time.perf_counter()
     for number in numbers:
         engine.begin(number)

@@ -48,7 +48,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One prediction and the epoch that followed it."""
+    """A predicted epoch, and the epoch that was trained afterwards."""
 
     steps: int
     predicted_seconds: float
@@ -98,7 +98,7 @@ def _subject(catalogue: Catalogue, name: str, folder: Path) -> Subject:
 
 
 def _trial(catalogue: Catalogue, model: str) -> Trial:
-    """The model's training at the batch, in a study or not."""
+    """The trial of the model's training at the benchmark's batch size."""
     study = Study.model_validate(
         {
             "id": "prediction",

@@ -2,12 +2,12 @@
 
     python benchmarks/every_model.py [--seconds 20] [--smallest | --batch N] [--rate R] [MODEL …]
 
-A model trains at its source's batch size, the first of its list, or at the largest of its list
-whose memory estimate fits; with --smallest at the smallest. If none fits, the line has the
-estimate. --batch is for models whose steps would take minutes. The learning rate is the
-optimizer's, or --rate, without the schedule's warm-up, which would take all of these few steps. The
-held-out loss is printed before and after. Serving is timed at a batch of 1. Peaks are those of the
-worker process. Lines are Markdown.
+A model trains at its source's batch size, the first of its list, or else at the largest smaller
+size of the list whose memory estimate fits. With --smallest it trains at the smallest size. If no
+size fits, the line has the estimate. --batch is for models whose steps would take minutes. The
+learning rate is the optimizer's, or --rate, without the schedule's warm-up, which would last longer
+than these few steps. The held-out loss is printed before and after training. Serving is timed at a
+batch of 1. Peaks of memory are of the worker process. Lines are Markdown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Asked:
-    """Options of the command line: seconds a trial, batch size and rate."""
+    """Options of the command line: seconds of a trial, batch size and learning rate."""
 
     seconds: float
     batch_size: int | None
@@ -61,14 +61,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Fit:
-    """The batch size to train at, None if none fits, and its memory estimate."""
+    """The batch size to train at, None if no size fits, and the memory estimate."""
 
     batch_size: int | None
     needed_bytes: int
 
 
 def fit(model: Model, graph_path: Path, only: int | None) -> Fit:
-    """The source's batch, or the largest that fits."""
+    """The source's batch size, or the largest smaller one that fits in memory."""
     assert model.training is not None
     source, *others = (only,) if only else model.training.batch_sizes
     smaller = sorted((size for size in others if size < source), reverse=True)
@@ -87,7 +87,7 @@ def fit(model: Model, graph_path: Path, only: int | None) -> Fit:
 def measure(
     catalogue: Catalogue, model: Model, mode: Mode, batch_size: int, budget_seconds: float
 ) -> Measurement:
-    """A short trial; a slow model takes at least three steps beyond its first."""
+    """Run a short trial; a slow model takes at least three steps after its first."""
     trial = Trial(
         model=model.id,
         mode=mode,
@@ -108,7 +108,7 @@ def measure(
 
 
 def _steady(job: Job, budget_seconds: float) -> Job:
-    """The same job for the whole budget, so that fast models take many steps."""
+    """The same job without an early end, so that fast models take many steps."""
     sampling = JobSampling(
         relative_half_width=0.001,
         minimum_samples=10,
@@ -119,7 +119,7 @@ def _steady(job: Job, budget_seconds: float) -> Job:
 
 
 def without_schedule(model: Model, rate: Decimal | None) -> Model:
-    """The model trained at a constant rate: the optimizer's if it is None."""
+    """The model trained at this constant rate, or at the optimizer's if ``rate`` is None."""
     assert model.training is not None
     optimizer = model.training.optimizer
     if rate is not None:

@@ -1,19 +1,20 @@
-"""Files of other projects through load_model, vjp_graph, finite differences and training_step.
+"""Run ONNX files of other projects through load_model, vjp_graph and training_step.
 
     python benchmarks/foreign_files.py FOLDER [--json FILE [--resume]] [--messages]
 
-Every *.onnx below the folder is examined in its own process, each content once. The file runs on
-ONNX Runtime with random inputs, or those of a test_data_set next to it. The gradient graph must
-return the same outputs, and gradients that equal finite differences, in float64 if ONNX Runtime or
-onnx's reference evaluator computes the file in it. Then two training steps of the squared error of
-its first float output must run. A file has the answer of its worst stage.
+Every *.onnx below the folder is examined in a separate process, equal files only once. The file
+runs on ONNX Runtime with random inputs, or with the inputs of a test_data_set next to it. The
+gradient graph must return the file's outputs, and gradients that equal finite differences, in
+float64 if ONNX Runtime or onnx's reference evaluator can compute the file in float64. Then two
+training steps of the squared error of the file's first float output must run. A file has the answer
+of its worst stage.
 
 A refusal of a file that ONNX Runtime loads is "with reason" if its message quotes a node or value
 of the file, names the operator (unless the value is an input, output or stored tensor), and has a
-clause with a remedy ("export it …", "bind …"). Otherwise it misleads. "Hang" is --seconds of CPU
-time in one of our stages. "Not judged" has a reason why nothing could be compared. --json appends
-results to a file, one a line, and --resume continues it. --messages prints the distinct messages,
-without names and numbers, with their count and first file.
+clause with a remedy ("export it …", "bind …"). Otherwise the message misleads. "Hang" is --seconds
+of CPU time in a stage of epochcost. "Not judged" has a reason why nothing could be compared. --json
+appends results to a file, one a line, and --resume continues that file. --messages prints the
+distinct messages, without names and numbers, with their count and first file.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SHOWN = frozenset(Answer) - {Answer.RIGHT, Answer.AS_RUNTIME}
 
 
 def distinct(folder: Path, examined: Iterable[str] = ()) -> dict[Path, str]:
-    """The digests of the folder's ONNX files, each content once, small files first.
+    """The folder's ONNX files with different contents and their digests, small files first.
 
     Contents whose digests are ``examined`` are left out.
     """
@@ -71,7 +72,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def table(records: Iterable[Record]) -> Iterator[str]:
-    """Number of files by answer, as Markdown."""
+    """Number of files for each answer, as a Markdown table."""
     counts = Counter(record["answer"] for record in records)
     yield from ("| | files |", "|---|--:|")
     yield from (f"| {answer} | {counts[answer]} |" for answer in Answer)
@@ -80,7 +81,7 @@ def table(records: Iterable[Record]) -> Iterator[str]:
 
 
 def messages(records: Iterable[Record]) -> Iterator[str]:
-    """The messages of each bad class, with their count and first file."""
+    """The messages of each bad answer, with their count and first file."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in records:
         for finding in row["findings"]:
@@ -97,7 +98,7 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _general(message: str) -> str:
-    """A message without its file, names, numbers and onnx's operators."""
+    """The first 300 characters of a message, without names, numbers and operators."""
     text = re.sub(r"^\S*\.onnx: ", "", message)
     text = re.sub(r"'[^']*'", "'…'", text)
     text = re.sub(r"(?i)(op_?type: ?)\w+", r"\1…", text)

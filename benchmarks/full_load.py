@@ -1,11 +1,11 @@
-"""Rates at full load that `epochcost tokens` predicts, compared with published ones.
+"""Rates at full load that `epochcost tokens` predicts, compared with published rates.
 
     python benchmarks/full_load.py [--leave-out device] [--software vLLM] [--json FILE]
 
-For each model, machine and pair of lengths the highest published rate counts: that of an online
-server, or one that its source calls the maximum load. The prediction is at the best number of
-sequences for the same devices. ``--leave-out device`` excludes all rows of a chip from its
-prediction.
+For each model, machine and pair of prompt and answer lengths, the highest published rate counts:
+that of an online server, or one that its source calls the maximum load. The prediction is for the
+same devices, at the best number of sequences. ``--leave-out device`` predicts each row without all
+rows of its chip.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
 def compared(
     forecaster: ServingForecaster, rows: Sequence[TokenRow]
 ) -> Iterator[tuple[Comparison, TokenRow]]:
-    """Each row with the prediction for the same devices."""
+    """Published rows, each with the prediction for the same devices."""
     engines = {engine.name: engine for engine in ENGINES}
     for row in rows:
         question = row.question
@@ -116,7 +116,7 @@ def _chip(row: TokenRow) -> str:
 
 
 def main() -> None:
-    """Print errors and the share of rates within their range, by software and chip."""
+    """Print errors, and the share of rates within their predicted range, by software and chip."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--leave-out", choices=["device"])
     parser.add_argument("--software", action="append")

@@ -4,22 +4,24 @@
 #   "epochcost[run]", "torch==2.13.0", "transformers==5.23.0", "onnxruntime-genai==0.18.0",
 # ]
 # ///
-"""Our prefill and decode against onnxruntime-genai's Generator and transformers' eager mode.
+"""epochcost's prefill and decode against onnxruntime-genai's Generator and transformers.
 
     pip install torch==2.13.0 transformers onnxruntime-genai==0.18.0
     python benchmarks/generation.py [--models smollm2-135m …] [--batches 1 4] [--precision int4]
 
-Install these in addition to epochcost's dependencies for runs, and run it from the repository's
-root with runner/ and runner/onnxstep/ on PYTHONPATH. All engines get the same weights, drawn from a
-seed, and the same prompts. Each runs in its own process, so that idle threads do not spin during
-timing, and they alternate after each prompt with its answer. An engine is not timed if its logits
-differ from ours after the prompt or after one more token. int4 has no transformers.
+Install these packages in addition to epochcost's dependencies for runs, and run the script from the
+repository's root with runner/ and runner/onnxstep/ on PYTHONPATH. All engines get the same weights,
+drawn from a seed, and the same prompts; transformers runs in eager mode. Each engine runs in a
+separate process, so that idle threads do not spin during timing. The engines alternate after each
+prompt with its answer. An engine is not timed if its logits differ from epochcost's after the
+prompt or after one more token. transformers is left out in int4.
 
-Prints medians over rounds, the median ratio of the other's time to ours, and our decode's share of
-the memory bandwidth: bytes of weights and caches per second, over the bytes that a copy reads and
-writes. Pure reading may be faster than copying. Run it on an idle machine: under load PyTorch's
-threads, which synchronise after every operator, slow down several times as much as ONNX Runtime's.
-It takes about a quarter of an hour on two CPUs, and 16 GB of memory.
+Prints medians over rounds, the median ratio of each engine's time to epochcost's time, and the
+share of the memory bandwidth that epochcost's decode reaches. This share is the bytes of weights
+and caches per second, divided by the bytes per second that a copy reads and writes. Pure reading
+may be faster than copying. Run the script on an idle machine: under load PyTorch's threads, which
+synchronise after every operator, slow down several times as much as ONNX Runtime's. The script
+takes about a quarter of an hour on two CPUs, and 16 GB of memory.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ class Process:
         self._line()
 
     def answer(self, line: str = "") -> dict[str, float]:
-        """Send a line; returns seconds by phase."""
+        """Send a line to the process; returns the seconds of each phase."""
         assert self._process.stdin is not None
         time.sleep(_PAUSE_SECONDS)
         self._process.stdin.write(f"{line}\n")
@@ -97,7 +99,7 @@ class Process:
 
 
 def engine_process(name: str, case: Case, folder: Path) -> Process:
-    """Start an engine of ``generation_engines``."""
+    """Start an engine of ``generation_engines`` in a process."""
     return Process(name, "generation_engines", name, json.dumps(asdict(case)), folder)
 
 
@@ -137,7 +139,10 @@ def _options() -> argparse.Namespace:
 
 
 def _timed(case: Case, folder: Path, rounds: int) -> dict[str, Seconds]:
-    """Seconds by engine, without engines of other results; exits if one fails."""
+    """Seconds by engine; exits if an engine fails.
+
+    Engines whose logits differ are left out.
+    """
     other_engines = _OTHERS if case.precision == "fp32" else _OTHERS[:1]
     with ExitStack() as running:
         every = [
@@ -157,7 +162,7 @@ def _timed(case: Case, folder: Path, rounds: int) -> dict[str, Seconds]:
 
 
 def _is_alike(engine: str, case: Case, folder: Path) -> bool:
-    """Whether an engine computes our logits; prints the difference."""
+    """Whether an engine computes epochcost's logits; prints the difference."""
     mine, theirs = (np.load(folder / f"{name}.npy") for name in (_OURS, engine))
     difference = float(np.linalg.norm(theirs - mine) / np.linalg.norm(mine))
     same = float(np.mean(theirs.argmax(axis=-1) == mine.argmax(axis=-1)))
@@ -184,7 +189,10 @@ def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
 
 
 def _share(case: Case, seconds: Sequence[float], copied: float) -> str:
-    """Least bytes per second that our decode reads, over ``copied``, those of a copy."""
+    """Bytes per second that epochcost's decode reads at least, divided by ``copied``.
+
+    ``copied`` is the bytes per second of a copy.
+    """
     assert case.spec.decoder is not None, "the models of this benchmark are decoders"
     weights, _ = decoder_weights(load_model(case.graph))
     cached = case.batch * (case.middle + 1) * case.spec.decoder.cached_numbers_per_token

@@ -1,9 +1,9 @@
-"""Engines that answer prompts with the same decoder: ours, onnxruntime-genai's and transformers'.
+"""Engines that answer prompts with one decoder: epochcost, onnxruntime-genai and transformers.
 
-Each is a process: ``python -m generation_engines ENGINE CASE FOLDER``. It writes its logits after
-the prompt and after one more token to FOLDER/ENGINE.npy and prints a line when it is ready. Each
-line on standard input requests one answer, whose seconds it prints as JSON. Every engine selects
-the most likely token within the timed part.
+Each engine is a process: ``python -m generation_engines ENGINE CASE FOLDER``. The process writes
+its logits after the prompt and after one more token to FOLDER/ENGINE.npy and prints a line when it
+is ready. Each line on standard input requests one answer, whose seconds the process prints as JSON.
+Every engine selects the most likely token within the timed part.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Case:
 
     @property
     def decoder(self) -> Decoder:
-        """The decoder's form; exits if the model is none."""
+        """The sizes of the decoder; exits if the model is not a decoder."""
         return self.spec.decoder or sys.exit(f"{self.model}: expected a decoder")
 
     @property
     def graph(self) -> Path:
-        """The weightless file."""
+        """The path of the model's weightless ONNX file."""
         return Path("models", str(self.spec.graph))
 
     @property
@@ -72,7 +72,7 @@ class Case:
         return self.prompt + self.tokens // 2
 
     def prompts(self) -> Array:
-        """Tokens [batch, prompt]; none is 0, genai's padding."""
+        """Token indices [batch, prompt] without 0, which is genai's padding."""
         drawn = np.random.default_rng(_SEED)
         return drawn.integers(1, self.decoder.vocabulary, (self.batch, self.prompt), np.int64)
 
@@ -80,8 +80,9 @@ class Case:
 class Ours:
     """The steps that `epochcost run` times.
 
-    A step has a fixed context length. The timed one has the context of the middle of an answer, the
-    average of the other engines' growing context. Another one follows the prompt, for the logits.
+    A step has a fixed context length. The timed decode step has the context of the middle of an
+    answer, which is the average of the growing context in the other engines. A separate decode step
+    follows the prompt, to compare the logits.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:
@@ -92,7 +93,7 @@ class Ours:
         self._decode = self._stepper(Phase(name="decode", tokens=case.middle))
 
     def scores(self) -> Array:
-        """Logits [2, batch, vocabulary]."""
+        """Logits [2, batch, vocabulary] after the prompt and after one more token."""
         self.fresh()
         self.prefill()
         step = self._stepper(Phase(name="decode", tokens=self._case.prompt))
@@ -100,7 +101,7 @@ class Ours:
         return np.stack([stepper.output("logits")[:, -1] for stepper in (self._prefill, step)])
 
     def fresh(self) -> None:
-        """Forget all sequences."""
+        """Forget the tokens of earlier sequences."""
         self._next = self._prompts
 
     def prefill(self) -> None:
@@ -116,7 +117,7 @@ class Ours:
         self._next = step.output("logits")[:, -1].argmax(axis=1)[:, None]
 
     def _stepper(self, phase: Phase) -> Any:
-        """The step of one phase; a decode's cache begins with the prompt's and ends with zeros."""
+        """The step of a phase, in which a decode's cache has the prompt's values and then zeros."""
         from epochcost.execute.build import build_job
         from epochcost.measure import stepping
         from epochcost.measure.session import open_session
@@ -140,7 +141,7 @@ class Ours:
 
 
 def _longer(values: Array, length: int) -> Array:
-    """Keys or values [batch, heads, tokens, numbers] with zeros appended."""
+    """Keys or values [batch, heads, tokens, numbers], padded with zeros to ``length`` tokens."""
     return np.pad(values, ((0, 0), (0, 0), (0, length - values.shape[2]), (0, 0)))
 
 
@@ -161,8 +162,8 @@ def _trial(case: Case, phase: Phase) -> Trial:
 class Genai:
     """onnxruntime-genai's Generator, which uses the logits of the last position unchanged.
 
-    Each answer has a new Generator, since a Generator of several sequences cannot be rewound; its
-    cache is as long as prompt and answer.
+    Each answer has a new Generator, since a Generator of several sequences cannot be rewound. The
+    Generator's cache is as long as prompt and answer.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:
@@ -176,7 +177,7 @@ class Genai:
         self._generator: Any = None
 
     def scores(self) -> Array:
-        """Logits [2, batch, vocabulary]."""
+        """Logits [2, batch, vocabulary] after the prompt and after one more token."""
         self.fresh()
         self._generator.append_tokens(self._prompts)
         first = self._generator.get_logits()[:, -1].copy()
@@ -184,7 +185,7 @@ class Genai:
         return np.stack([first, self._generator.get_logits()[:, -1]])
 
     def fresh(self) -> None:
-        """Forget all sequences. The minimum length excludes the end token."""
+        """Make a new Generator, whose minimum length excludes the end token."""
         options, length = self._library.GeneratorParams(self._model), self._length
         sizes = {"max_length": length, "min_length": length, "batch_size": self._batch}
         options.set_search_options(**sizes, do_sample=False)
@@ -242,11 +243,11 @@ def _genai_configuration(case: Case) -> dict[str, Any]:
 
 
 class Transformers:
-    """transformers' module in PyTorch's eager mode, with our weights and its static cache.
+    """transformers' module in PyTorch's eager mode with epochcost's weights and a static cache.
 
-    Attention is PyTorch's ``scaled_dot_product_attention``, transformers' default, and the head
-    reads the last position only. The loop over tokens is here, since ``generate`` does additional
-    work.
+    Attention is PyTorch's ``scaled_dot_product_attention``, the default of transformers, and the
+    head reads the last position only. The loop over tokens is here, since ``generate`` does
+    additional work.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:  # noqa: ARG002 - as every engine's
@@ -270,7 +271,7 @@ class Transformers:
         self._logits: Any = None
 
     def scores(self) -> Array:
-        """Logits [2, batch, vocabulary]."""
+        """Logits [2, batch, vocabulary] after the prompt and after one more token."""
         self.fresh()
         self.prefill()
         first = self._logits.numpy().copy()
@@ -278,7 +279,7 @@ class Transformers:
         return np.stack([first, self._logits.numpy()])
 
     def fresh(self) -> None:
-        """Forget all sequences."""
+        """Empty the cache."""
         with self._inference():
             self._cache.reset()
 
@@ -348,7 +349,7 @@ _LLAMA_NAMES = {
 
 
 def _renamed(shape: Any, tensors: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Our parameters under transformers' names and in its layout."""
+    """The parameters of epochcost under transformers' names and in transformers' layout."""
     gpt2 = shape.theta is None
     names = _GPT2_NAMES if gpt2 else _LLAMA_NAMES
     yield "lm_head.weight", tensors["embed.weight"]
@@ -373,7 +374,7 @@ ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
 
 
 def main(name: str, case_text: str, folder: Path) -> None:
-    """Get ready, print so, and answer until standard input ends."""
+    """Load an engine, print "ready", and answer requests until standard input ends."""
     # Prints of libraries go to standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -36,7 +36,7 @@ ROOT = Path.cwd()
 
 
 def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[str, float]:
-    """Norm of the difference over the norm of PyTorch's gradient, by parameter."""
+    """Norm of the gradients' difference over the norm of PyTorch's gradient, by parameter."""
     catalogue = load_catalogue(ROOT)
     declared = catalogue.model(model_id)
     model = load_model(catalogue.graph_path(declared))
@@ -75,7 +75,7 @@ def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[s
 def drawn_inputs(
     declared: Model, inputs: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, int]
 ) -> dict[str, torch.Tensor]:
-    """The data inputs: each drawn from its spec's range, or if it has none, normally (a state)."""
+    """Data inputs drawn from the spec's ranges, and states drawn from a normal distribution."""
     ranges = {entry.name: map(float, entry.range) for entry in declared.inputs}
     drawn = {}
     for value in inputs:

@@ -4,9 +4,9 @@
 
 The graph is BERT's encoder (Devlin et al., 2018) at a small width, with the nodes of the full model
 and no drawn weights. It is built at 1, 2, 4 and 8 times the layers, with Adam. Prints the nodes of
-the step, the CPU seconds of ``training_step`` and of the counts of ``epochcost plan --verbose``,
-and both over the smallest graph's time times the layers: 1 if the time is linear. Each time is the
-best of the rounds.
+the step, and the CPU seconds of ``training_step`` and of the counts of ``epochcost plan
+--verbose``. Each time is also divided by the smallest graph's time and by the factor of layers: 1
+if the time is linear. Each time is the shortest of the rounds.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ class Encoder:
         return name
 
     def linear(self, x: str, wide: int, narrow: int) -> str:
-        """X W + b."""
+        """Append x W + b, with W [wide, narrow]."""
         place = len(self.nodes)
         weight = self.stored(f"weight_{place}", np.ones((wide, narrow), np.float32))
         bias = self.stored(f"bias_{place}", np.zeros(narrow, np.float32))
         return self.add("Add", self.add("MatMul", x, weight), bias)
 
     def normalized(self, x: str) -> str:
-        """Layer normalization."""
+        """Append a layer normalization."""
         place = len(self.nodes)
         scale = self.stored(f"scale_{place}", np.ones(self.hidden, np.float32))
         shift = self.stored(f"shift_{place}", np.zeros(self.hidden, np.float32))
         return self.add("LayerNormalization", x, scale, shift, axis=-1)
 
     def attended(self, x: str) -> str:
-        """Attention of all heads."""
+        """Append attention of all heads."""
         query, key, value = (
             self.add("Reshape", self.linear(x, self.hidden, self.hidden), "split") for _ in range(3)
         )
@@ -78,14 +78,14 @@ class Encoder:
         return self.linear(merged, self.hidden, self.hidden)
 
     def layer(self, x: str) -> str:
-        """Attention, then two products with GELU between; a residual and a norm after each."""
+        """Append attention, then a network with GELU. Each has a residual and a norm."""
         x = self.normalized(self.add("Add", x, self.attended(x)))
         inner = self.add("Gelu", self.linear(x, self.hidden, 4 * self.hidden))
         return self.normalized(self.add("Add", x, self.linear(inner, 4 * self.hidden, self.hidden)))
 
 
 def encoder(layers: int, hidden: int) -> onnx.ModelProto:
-    """The layers and a classifier of each position."""
+    """A graph of the layers and a classifier of each position."""
     stack = Encoder(hidden)
     x = "x"
     for _ in range(layers):

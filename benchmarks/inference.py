@@ -1,12 +1,13 @@
-"""Our inference against PyTorch eager, torch.compile and OpenVINO, one request and two batches.
+"""epochcost's inference against PyTorch eager, torch.compile and OpenVINO, at three batch sizes.
 
     python benchmarks/inference.py [--models resnet50 …] [--batches 1 32 128] [--threads 2]
     python benchmarks/inference.py --table
 
-The options are those of training_step.py. Contenders take turns in their own processes, on the same
-threads and in fp32: a fresh batch copied in, every output in memory of the host. Before a model is
-timed its outputs are compared. The first command adds each case to docs/data/inference-steps.json;
-the second writes docs/data/benchmarks/inference.json and the ratios on the site.
+The options are those of training_step.py. The programs take turns in separate processes, with equal
+numbers of threads and in fp32. Each run copies a fresh batch in and computes every output into
+memory of the host. Before a model is timed, its outputs are compared. The first command adds each
+case to docs/data/inference-steps.json. The second command writes
+docs/data/benchmarks/inference.json and the ratios on the site.
 """
 
 from __future__ import annotations

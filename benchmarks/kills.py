@@ -67,7 +67,7 @@ class Campaign:
         """Add to the tiny project what the command needs."""
 
     def partial(self) -> Iterator[Path]:
-        """Files that are being written."""
+        """Yield files that are being written."""
         raise NotImplementedError
 
     def saved(self) -> Any:
@@ -83,9 +83,9 @@ class Campaign:
         raise NotImplementedError
 
     def life(self, number: int) -> tuple[str, float]:
-        """Run one command until it is killed or ends; its fate, and the seconds until its end.
+        """Run one command until it is killed or ends; returns its fate and seconds until its end.
 
-        Raises AssertionError for anything half-written, lost or left over.
+        Raises AssertionError if anything is half-written, lost or left over.
         """
         draw, before, end = random.Random(number), self.saved(), "killed"
         with self.log.open("wb") as log:
@@ -121,7 +121,7 @@ class Campaign:
     def _until_the_moment(
         self, process: subprocess.Popen[bytes], number: int, draw: random.Random
     ) -> str:
-        """Wait for the number's moment; returns whether it follows a file's writing."""
+        """Wait for the moment to kill; returns whether a file's writing came before."""
         if number % 3:
             wait = draw.uniform(0, self.longest_life_seconds)
             deadline = time.monotonic() + wait
@@ -135,7 +135,7 @@ class Campaign:
         return "killed at a write"
 
     def _ended(self) -> float:
-        """Seconds until the last of the processes is gone."""
+        """Seconds until the last of the command's processes is gone."""
         begun = time.monotonic()
         running = list(self._processes())
         while running and time.monotonic() - begun < _ENDING_SECONDS:
@@ -145,7 +145,7 @@ class Campaign:
         return time.monotonic() - begun
 
     def _processes(self) -> Iterator[psutil.Process]:
-        """All processes that a command started: each inherits its temporary folder."""
+        """All processes that the command started: each inherits its temporary folder."""
         for process in psutil.process_iter():
             try:
                 if process.environ().get("TMPDIR") == str(self.scratch):
@@ -162,7 +162,7 @@ class Run(Campaign):
 
     @property
     def results(self) -> Path:
-        """Where the results are."""
+        """The folder with the results."""
         return self.project / "docs/data/results"
 
     def prepare(self, project: Path) -> None:
@@ -182,7 +182,7 @@ class Run(Campaign):
         return {each.trial_id: each.measurement.samples_by_round for each in stored.results}
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """Require every earlier round, and each announced since."""
+        """Require every earlier round, and each round that was announced since."""
         for trial, rounds in before.items():
             assert after.get(trial, ())[: len(rounds)] == rounds, f"rounds of {trial} are lost"
         gained = sum(map(len, after.values())) - sum(map(len, before.values()))
@@ -200,7 +200,7 @@ class Run(Campaign):
 
 
 class Build(Campaign):
-    """A site of a project whose price changes with each run."""
+    """A site of a project; the price changes with each run."""
 
     command = ("build",)
     longest_life_seconds = 15.0
@@ -243,7 +243,7 @@ class Build(Campaign):
         return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
     def life(self, number: int) -> tuple[str, float]:
-        """As for any command, after a change of the price."""
+        """Run one command, as every campaign does, after a change of the price."""
         self._set_price(self._prices[number % 2])
         return super().life(number)
 
@@ -260,7 +260,7 @@ class Build(Campaign):
         return self._sites[digest]
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """`saved` requires a complete site; this reports a missing one."""
+        """Report a missing site. `saved` checks that an existing site is complete."""
         if after is None and before is not None:
             print("killed between the two renames: no site until the next build", flush=True)
 
@@ -316,7 +316,7 @@ class Train(Campaign):
         return steps, [repeat.model_dump_json() for repeat in repeats]
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """No state is older than before, and no repeat is lost."""
+        """Require that no state is older than before, and that no repeat is lost."""
         for path, step in before[0].items():
             assert after[0].get(path, step) >= step, f"{path}: steps are lost"
         assert set(before[1]) <= set(after[1]), "a repeat is lost"
@@ -356,7 +356,7 @@ def main() -> None:
 
 
 def _all_lives(campaign: Campaign, count: int) -> list[str]:
-    """Outcome and seconds until the end of each run, as the folder stores them."""
+    """Outcome and seconds until the end of each run, read from the folder or run now."""
     progress = campaign.folder / "done.txt"
     lines = progress.read_text("utf-8").splitlines() if progress.exists() else []
     kills = sum("killed" in line for line in lines)

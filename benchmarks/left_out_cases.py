@@ -4,9 +4,10 @@
     python benchmarks/left_out_cases.py --precision tf32 --cases 40 --seed 1
     python benchmarks/left_out_cases.py --doubts
 
-The evaluation is that of `epochcost trust`. Draws some cases by a seed, of works with known graphs
-in one precision: published, predicted, and whether the 90 % range contains it. The last lines are
-of all cases. ``--doubts`` lists the rows that are excluded from learning.
+The evaluation is that of `epochcost trust`. By a seed, draws some cases of works with known graphs
+in one precision. Prints the published and the predicted rate of each, and whether the 90 % range
+contains the published rate. The last lines are summaries of all cases. ``--doubts`` lists the rows
+that are excluded from learning.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def case_line(case: Tried) -> str:
-    """One case: published and predicted rate."""
+    """Render one case: published and predicted rate."""
     rate, predicted = case.placed.rate, case.forecast
     assert predicted is not None, "only cases with a forecast are drawn"
     return (
@@ -40,7 +41,7 @@ def case_line(case: Tried) -> str:
 
 
 def summary(cases: Sequence[Tried]) -> str:
-    """Coverage and errors of some cases."""
+    """Render the coverage and errors of some cases."""
     errors = errors_of(cases)
     assert errors is not None, "cases must have a forecast"
     return (

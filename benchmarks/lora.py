@@ -5,9 +5,10 @@
 Run it with the project's environment from the repository's root. PyTorch runs in the interpreter
 that steps/environments.py builds or EPOCHCOST_STEPS_TORCH names. Both sides start from the same
 drawn weights and the adapters of ``with_adapters`` (rank 8, alpha 16, every product of the layers),
-and train by AdamW on the same random tokens. First the losses are compared; then the two alternate
-in bursts of three steps. Peaks are those of a process during its steps, weights included. QLoRA's
-weights are codes of MatMulNBits; it is compared with the same step on dequantised weights.
+and train by AdamW on the same random tokens. First the losses are compared; then the two sides
+alternate in bursts of three steps. Peaks are the memory of a process during its steps, weights
+included. QLoRA's weights are codes of MatMulNBits; QLoRA is compared with the same step on
+dequantised weights.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ TURN = 3
 
 
 class Ours:
-    """The training step, bound as in a trial and updated in place."""
+    """The training step of epochcost, bound as in a trial and updated in place."""
 
     def __init__(self, method: str, tokens: int, threads: int) -> None:
         from epochcost.execute.step import carried_values
@@ -92,7 +93,7 @@ class Ours:
 
 
 def _head_apart(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph whose head reads a copy of the embeddings, and so stays fp32."""
+    """The graph with a head that reads a copy of the embeddings, and so stays fp32."""
     nodes = [*graph.graph.node]
     for node in nodes:
         if node.op_type == "Transpose" and node.input[0] == "embed.weight":
@@ -114,7 +115,7 @@ def _opened(codes: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def work(side: str, method: str, tokens: int, threads: int) -> None:
-    """Take the steps that standard input requests, and answer each with a line."""
+    """Take the steps that standard input asks for, and answer each with a line."""
     if side == "torch":
         from lora_pytorch import PyTorch as Side
     else:
@@ -150,12 +151,12 @@ class Worker:
         self._answer()
 
     def step(self) -> tuple[float, float]:
-        """The loss and the seconds of a step."""
+        """Take a step; returns its loss and its seconds."""
         loss, seconds, self.peak = self._ask("step")
         return loss, seconds
 
     def trained(self, path: Path) -> dict[str, np.ndarray]:
-        """The current parameters, transferred by a file."""
+        """The current parameters, which the process writes to a file."""
         self._ask(f"save {path}")
         return dict(np.load(path))
 
@@ -177,7 +178,7 @@ class Worker:
 
 
 def compare(pair: tuple[Worker, Worker], steps: int, rounds: int) -> Iterator[float]:
-    """The largest relative difference of a loss, then the median seconds of each side."""
+    """Yield the largest relative difference of losses, then the median seconds of each side."""
     losses = [[worker.step()[0] for _ in range(steps)] for worker in pair]
     yield max(abs(a - b) / b for a, b in zip(*losses, strict=True))
     seconds: list[list[float]] = [[], []]

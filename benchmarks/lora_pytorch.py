@@ -1,6 +1,7 @@
 """SmolLM2 135M in PyTorch with the weights and adapters of the catalogue's graph.
 
-The arithmetic is that of the published model and of ``peft``: y = x W + (x A) B · alpha / rank.
+The arithmetic is the published model's, with adapters as in ``peft``: y = x W + (x A) B · alpha /
+rank.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ class Product(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The product plus the adapter's."""
+        """The layer's product, plus the adapter's product."""
         y = functional.linear(x, self.weight)
         return y if self.a is None else y + (x @ self.a) @ self.b * (ALPHA / RANK)
 
 
 class Layer(nn.Module):
-    """Attention, then the gated network, each on the normalised residual."""
+    """Attention, then the gated network. Each reads the normalised residual and adds to it."""
 
     def __init__(self, name: str, values: dict[str, torch.Tensor], *, trained: bool) -> None:
         super().__init__()
@@ -62,13 +63,13 @@ class Layer(nn.Module):
 
 
 def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Queries or keys rotated by their positions, in halves of a head."""
+    """Queries or keys, rotated by their positions. The halves of a head form the pairs."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 class Decoder(nn.Module):
-    """Scores of the next token at each position; the embeddings are the head too."""
+    """Scores of the next token at each position; the head has the embeddings as weights."""
 
     def __init__(self, values: dict[str, torch.Tensor], tokens: int, *, trained: bool) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ class Decoder(nn.Module):
         self.cos, self.sin = (torch.from_numpy(f(angles)).float() for f in (np.cos, np.sin))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """[1, tokens] to [1, tokens, vocabulary]."""
+        """Scores [1, tokens, vocabulary] of the tokens [1, tokens]."""
         x = functional.embedding(tokens, self.embedding)
         for layer in self.layers:
             x = layer(x, self.cos, self.sin)
@@ -91,7 +92,7 @@ class Decoder(nn.Module):
 
 
 class PyTorch:
-    """Steps of AdamW in eager mode; see ``lora.Ours``."""
+    """Steps of AdamW in eager mode, as ``lora.Ours`` takes them."""
 
     def __init__(self, method: str, tokens: int, threads: int) -> None:
         torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""The work of a LoRA step, the same for both sides of ``lora``: graph, adapters and texts."""
+"""The graph, adapters and texts of a LoRA step, equal for epochcost and PyTorch in ``lora``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATE, DECAY, VOCABULARY, POOL = 1e-4, 0.01, 49152, 8
 
 
 def decoder(method: str) -> onnx.ModelProto:
-    """The catalogue's graph with scores of every position, and adapters unless trained fully."""
+    """The catalogue's graph with scores of all positions, plus adapters unless fully trained."""
     graph = load_model(ROOT / "models" / "smollm2_135m.onnx")
     graph = with_all_positions(graph, "logits", "input_ids")
     return graph if method == "full" else with_adapters(graph, RANK, ALPHA, TARGETS)

@@ -1,4 +1,4 @@
-"""Trials for benchmarks with synthetic results: their hashes belong to no graph or spec."""
+"""Trials for benchmarks with synthetic results: the trials' hashes are of no graph or spec."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from epochcost.plan.trial import Trial
 
 
 def made_trial(model: str, batch_size: int, runtime: str) -> Trial:
-    """A model's training at a batch size on the CPU, as in a study."""
+    """A trial on the CPU, as in a study: training of a model at a batch size."""
     return Trial(
         model=model,
         mode="training",

@@ -4,11 +4,12 @@
     python benchmarks/measuring_value.py --draws 50 --works 10 --spread 0.1
 
 Each table of published rates is left out and predicted from the other tables. A draw is a study of
-some works of the table, and prices of its accelerators: proportional to their mean speed, times a
-lognormal factor, because today's list prices leave hardly any regret. An answer is the accelerator
-with the lowest predicted cost. A measurement reveals the published rate of a work on an accelerator
-and takes the same time everywhere. The table has the mean regret against the published rates, the
-regret that the plan expects to save, and how much more the plan removes, with its standard error.
+some works of the table, with drawn prices of its accelerators: proportional to their mean speed,
+times a lognormal factor, because today's list prices leave hardly any regret. The answer of a study
+is the accelerator with the lowest predicted cost for each work; its regret is the excess over the
+lowest true cost. A measurement reveals the published rate of a work on an accelerator and takes the
+same time everywhere. The printed table has the mean regret, the regret that the plan expects to
+save, and how much more regret the plan removes than the other choices, with the standard error.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ _NOISE = 1e-6
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Works of a left-out table on accelerators: n logarithms of times, and the errors' covariance.
+    """A left-out table: works on accelerators, logarithms of times, and the errors' covariance.
 
-    ``fair`` has a price of each row's accelerator that is proportional to its mean speed.
+    ``fair`` is a price for each row's accelerator, proportional to the accelerator's mean speed, as
+    a logarithm.
     """
 
     name: str
@@ -99,14 +101,14 @@ def _left_out(
 
 @dataclass(frozen=True)
 class Study:
-    """Some works of a table at drawn prices; all arrays have a row for each way."""
+    """Some works of a table at drawn prices. Arrays have a row for each work on an accelerator."""
 
     table: LeftOut
     rows: np.ndarray
     price: np.ndarray
 
     def regret(self, measured: Sequence[int]) -> float:
-        """The mean regret after these rows of the study are measured."""
+        """The mean regret of the answers after these rows of the study are measured."""
         table, rows, chosen = self.table, self.rows, list(measured)
         true, seeming = table.true[rows], table.predicted[rows]
         covariance = table.covariance[np.ix_(rows, rows)]
@@ -121,7 +123,7 @@ class Study:
         return float(np.mean(excess))
 
     def plan(self) -> tuple[list[int], float]:
-        """The rows that the plan names first, and the regret that they are expected to save."""
+        """The rows that the plan measures first, and the regret that it expects to save."""
         table, rows = self.table, self.rows
         ways = Ways(
             jobs=table.work[rows],
@@ -138,9 +140,10 @@ class Study:
 
 
 def compared(table: LeftOut, draws: int, works: int, spread: float) -> np.ndarray:
-    """Regrets [draws, 5]: before, after the plan, the cheapest and random; expected saving.
+    """Regrets and expected saving of each draw, as an array [draws, 5]; the seed is fixed.
 
-    The seed is fixed.
+    The columns are the regret before measurements, the regrets after the plan's, the cheapest and
+    random measurements, and the saving that the plan expects.
     """
     random, every = np.random.default_rng(49), np.unique(table.work)
     results = []
@@ -158,7 +161,7 @@ def compared(table: LeftOut, draws: int, works: int, spread: float) -> np.ndarra
 
 
 def table_row(table: LeftOut, regrets: np.ndarray) -> list[str]:
-    """The cells of a table's row."""
+    """The cells of a left-out table's row in the printed table."""
     means = [f"{100 * mean:.1f} %" for mean in regrets.mean(axis=0)]
     more = 100 * (regrets[:, 2:4] - regrets[:, 1:2])
     errors = more.std(axis=0) / math.sqrt(len(more))

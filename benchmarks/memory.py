@@ -5,10 +5,10 @@
 
 Each model runs at three batch sizes, each twice the one before; the largest stays within ``--gib``
 of estimated memory and ``--gflops`` a step. A fresh process loads the step and its first values,
-and then takes steps. The measurement is its peak resident memory minus that after loading. The
-estimate is that of ``epochcost plan``: activations, the second set of carried values, and a batch.
-``--rematerialise`` runs steps with recomputed segments, one batch size each, and times them, which
-is meaningful on an idle machine only. Cases in FILE are not repeated.
+and then takes steps. The measurement is the process's peak resident memory minus its memory after
+loading. The estimate is that of ``epochcost plan``: activations, the second set of carried values,
+and a batch. ``--rematerialise`` also runs steps with recomputed segments, at one batch size a
+model, and times them. Times mean something on an idle machine only. Cases in FILE are not repeated.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ HEADER = "| model | batches | measured, MiB | estimate over measured |\n| --- | 
 
 @dataclass(frozen=True)
 class Case:
-    """One model at one batch size; bytes of the step and of the whole process, seconds a step."""
+    """A model at one batch size: bytes of the step and of the whole process, seconds of a step."""
 
     model: str
     batch_size: int
@@ -78,12 +78,12 @@ class Case:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """Identity of the case."""
+        """The parts that identify the case."""
         return self.model, self.batch_size, self.rematerialise
 
     @property
     def ratio(self) -> float:
-        """The estimate over the measurement."""
+        """The estimated bytes over the measured bytes."""
         return self.estimated_bytes / self.measured_bytes
 
 
@@ -94,7 +94,7 @@ def step_bytes(footprint: Footprint) -> int:
 
 
 def batches(model: Model, path: Path, gib: float, gflops: float) -> Iterator[Footprint]:
-    """Footprints at three batch sizes within the limits; none if one example exceeds them."""
+    """Footprints at three batch sizes within the limits; none if one example exceeds a limit."""
     assert model.training is not None
     largest = max(model.training.batch_sizes)
     graph = load_model(path)
@@ -159,7 +159,7 @@ def measured(
 
 
 def take_steps(file: Path) -> None:
-    """In the fresh process: load, take steps, print the memory of both."""
+    """In the fresh process, load the job, take steps, and print the memory of both."""
     job = Job.model_validate_json(file.read_bytes())
     parameters = initial_parameters(job)
     session = open_session(job.graph, job.provider, job.session)
@@ -184,7 +184,7 @@ def take_steps(file: Path) -> None:
 
 
 def stored_cases(file: Path) -> list[Case]:
-    """The stored cases of earlier runs."""
+    """The cases that earlier runs stored in the file."""
     lines = file.read_text().splitlines() if file.exists() else []
     return [Case(**json.loads(line)) for line in lines]
 
@@ -210,7 +210,7 @@ def table(cases: list[Case]) -> Iterator[str]:
 
 
 def savings(cases: list[Case]) -> Iterator[str]:
-    """Memory, activations and time of steps that were measured both ways."""
+    """Memory, activations and time of steps that were measured with and without recomputation."""
     by_key = {case.key: case for case in cases}
     for model, batch_size, rematerialise in sorted(by_key):
         if rematerialise == "none":
@@ -243,7 +243,7 @@ def run(catalogue: Catalogue, options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Measure, or print the tables, as the command line says."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("models", nargs="*")
     arguments.add_argument("--keep", type=Path)

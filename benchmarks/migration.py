@@ -2,9 +2,10 @@
 
     python benchmarks/migration.py [--seeds 5]
 
-DeepSpotCloud's comparison (IEEE CLOUD 2017), whose price logs are not public: prices drift and jump
-in each zone independently. One assumption after the other is changed, to show which the gain
-depends on. Gains are means over the seeds; "to" is the range of eight of ten starts.
+DeepSpotCloud (IEEE CLOUD 2017) made this comparison with price logs that are not public. Here
+prices drift and jump in each zone independently. One assumption after another is changed, to show
+on which assumptions the savings depend. Savings are means over the seeds; "to" is the range of
+eight of ten starts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DAYS, _STARTS, _SAVE_SECONDS, _RESTART_SECONDS = 90, 1000, 2.0, 300.0
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """A job of some hours, and its market."""
+    """Assumptions about a job of some hours, and about the market of its zones."""
 
     zones: int = 6
     hours: int = 24
@@ -51,7 +52,7 @@ CASES = {
 
 
 def gains(case: Assumptions, seed: int) -> list[tuple[float, float, float]]:
-    """Relative gains of moving when interrupted and when it pays: of the mean, and of starts."""
+    """Savings of each way to move: of the mean cost, then of low and high single starts."""
     trace = made_trace(
         case.zones, _DAYS, seed, spread=case.spread, taken_per_hour=case.taken_per_hour
     )

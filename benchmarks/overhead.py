@@ -1,4 +1,4 @@
-"""Seconds of a trial that are not measurement, from a real quick run of both models.
+"""Seconds of a trial that are not measurement, from a real quick run of the starter study.
 
     python benchmarks/overhead.py
 
@@ -36,7 +36,7 @@ class Share:
 
     @property
     def overhead(self) -> float:
-        """The seconds that neither warm up nor sample."""
+        """The seconds outside warm-up and sampling."""
         return self.whole - self.warm_up - self.sampling
 
 
@@ -48,7 +48,7 @@ class Stopwatch:
         self._started = 0.0
 
     def __call__(self, event: Event) -> None:
-        """Record one event."""
+        """Record the start or the end of a trial; ignore other events."""
         if isinstance(event, Started):
             self._started = time.perf_counter()
         elif isinstance(event, Finished):

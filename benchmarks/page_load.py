@@ -5,11 +5,11 @@
 SITE is a folder of `epochcost build`, served on this machine. Each page is opened in a fresh
 browser context and scrolled to its end. A line has the median first contentful paint in
 milliseconds, the sum of all layout shifts without input (an upper bound of Lighthouse's cumulative
-layout shift), and the loaded kilobytes after gzip without the chart library; then the number of
-loads and the size of that library.
+layout shift), and the loaded kilobytes after gzip without the chart library. The last column has
+the number of loads and the size of that library.
 
-Everything that loads while a list or chart becomes visible counts. Content behind a click does not:
-the search index, and charts in folds.
+Everything that loads while a list or chart becomes visible counts. Content behind a click does not
+count: the search index, and charts in folds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ROW = "{:<34} {:>9} {:>7} {:>7} {:>10}"
 
 @dataclass(frozen=True)
 class Load:
-    """One visit: milliseconds, layout shift, and the loaded files in order."""
+    """A visit's first paint in milliseconds, its layout shift, and the loaded files in order."""
 
     paint_milliseconds: float
     shift: float
@@ -63,7 +63,7 @@ class Load:
 
 
 def loaded(browser: Browser, address: str, page_name: str) -> Load:
-    """Open a page with an empty cache, and scroll to its end."""
+    """Open a page with an empty cache, and scroll to the page's end."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     files: list[str] = []
@@ -86,7 +86,7 @@ def kilobytes(site: Path, files: Sequence[str]) -> float:
 
 
 def line(site: Path, page_name: str, loads: Sequence[Load]) -> str:
-    """The page's figures in columns."""
+    """A row with the page's name, paint time, layout shift, kilobytes and chart library."""
     files = loads[0].files
     first = [name for name in files if name != _LIBRARY]
     return _ROW.format(

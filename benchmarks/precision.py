@@ -3,9 +3,9 @@
     python benchmarks/precision.py [--mode training] [--models gpt2,mnist-mlp]
                                    [--precisions fp16,bf16]
 
-Prints a Markdown row for each model and precision. Times are rough, a second each. Training
-compares the first losses. Run it in the folder that has specs/ and models/. The whole catalogue
-takes half an hour.
+Prints a Markdown row for each model and precision. Times are rough, from one second of steps. In
+training, the first losses are compared. Run it in the folder that has specs/ and models/. The whole
+catalogue takes half an hour.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BATCH_SIZE = 4
 
 
 def trial_of(catalogue: Catalogue, name: str, mode: str, precision: str, provider: str) -> Trial:
-    """Inference of a small batch, or training on it, for a second."""
+    """A trial of about a second: inference of a small batch, or training on it."""
     graph = catalogue.graph_path(catalogue.model(name)).read_bytes()
     return Trial.model_validate(
         {
@@ -62,7 +62,7 @@ def measured(catalogue: Catalogue, trial: Trial) -> Measurement:
 
 
 def row(catalogue: Catalogue, trial: Trial) -> str:
-    """The result of a trial."""
+    """Render the result of a trial as a row of the table."""
     try:
         result = measured(catalogue, trial)
     except EpochcostError as error:
@@ -75,7 +75,7 @@ def row(catalogue: Catalogue, trial: Trial) -> str:
 
 
 def far(agreement: Agreement | None) -> str:
-    """Relative difference of the first output from fp32."""
+    """Relative difference of the first output from the output in fp32."""
     if agreement is None:
         return ""
     first = agreement.outputs[0]

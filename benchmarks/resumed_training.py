@@ -1,9 +1,9 @@
-"""Trainings that are killed repeatedly keep their weights, and long ones keep their memory.
+"""Check that killed trainings keep their weights, and long trainings do not use more memory.
 
 A convnet is trained on digits through the command line. The process gets SIGKILL at a random moment
-and is started again, until it was killed --kills times and has ended. Its weights are compared with
-those of an uninterrupted training. Then 10,000 steps of a perceptron run in this process, and its
-resident memory is read after each thousand.
+and is started again, until it was killed --kills times and has ended. The weights are compared with
+the weights of an uninterrupted training. Then 10,000 steps of a perceptron run in this process, and
+the resident memory is read after each thousand steps.
 
     python benchmarks/resumed_training.py [--kills 20]
 """
@@ -33,7 +33,7 @@ STEPS = 10_000
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    """The training that is killed; it saves its state every 0.02 s."""
+    """The command of the training that is killed, which saves its state every 0.02 s."""
     destination = (
         "--to",
         str(folder / "to"),
@@ -47,13 +47,13 @@ def command(folder: Path, *more: str) -> list[str]:
 
 
 def weights(folder: Path) -> str:
-    """SHA-256 of the exported model."""
+    """SHA-256 of the exported model in ``folder``."""
     (path,) = folder.glob("to/*/seed-0/model.onnx")
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def killed(folder: Path, kills: int, longest_seconds: float) -> int:
-    """Number of kills before the training ended."""
+    """Kill a training at random moments; returns the number of kills before the training ended."""
     rng, count = random.Random(0), 0
     while count < kills:
         with subprocess.Popen(
@@ -71,7 +71,7 @@ def killed(folder: Path, kills: int, longest_seconds: float) -> int:
 
 
 def memory(folder: Path) -> list[float]:
-    """MiB after each thousand steps."""
+    """Resident MiB of this process after each thousand steps."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model("digits-mlp")
     training = model.training

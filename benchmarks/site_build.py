@@ -4,16 +4,16 @@
 
 Each number of pages is a project in a temporary folder: nine in ten pages are machines, the others
 models. Every machine has a price and results of one model: seven of nine at two batch sizes, which
-gives two charts, and two of nine at one, which gives one chart. The page of a measured model has
-four, so there are two charts for each page. The repository's hand-written pages, templates and
-configuration are added, with the charts of the first page and of the prices.
+gives two charts, and two of nine at one batch size, which gives one chart. The page of a measured
+model has four charts. On average that is two charts a page. The repository's hand-written pages,
+templates and configuration are added, with the charts of the first page and of the prices.
 
 The first build draws all charts ("cold"); before the second the amount of one price is edited
-("changed"). Seconds are wall-clock and CPU time, each build in its own process. Megabytes are the
-peak of the build's processes, with shared memory counted once. Prints medians of several rounds;
-caches are removed before each. The ratio is the time per page over that of the smallest project: 1
-if the time is linear, less if a part does not depend on the pages. The last columns are the fastest
-and the slowest cold build, which differ on shared CPUs.
+("changed"). Seconds are wall-clock and CPU time; each build is a separate process. Megabytes are
+the peak of the build's processes, with shared memory counted once. Prints medians of several
+rounds; caches are removed before each round. The ratio is the time per page over the time per page
+of the smallest project: 1 if the time is linear, less if a part does not depend on the pages. The
+last columns are the fastest and the slowest cold build, which differ on shared CPUs.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ as_of = 2026-07-01
 
 
 def written(folder: Path, pages: int) -> Path:
-    """A project with this many pages of machines and models."""
+    """Write a project with this many pages of machines and models."""
     models = [f"m{at:04}" for at in range(max(2, pages // _PAGES_OF_A_MODEL))]
     machines = [f"h{at:04}" for at in range(pages - len(models))]
     texts = {f"models/{model}.toml": _MODEL.format(id=model) for model in models}
@@ -164,7 +164,7 @@ class Build:
 
 
 def built(project: Path) -> Build:
-    """Build the site of a project in a process."""
+    """Build the site of a project in a separate process."""
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "site"]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     begun = time.perf_counter()
@@ -180,7 +180,7 @@ def built(project: Path) -> Build:
 
 
 def _most_held(process: int, ended: Event) -> float:
-    """Peak megabytes of a process and its children, sampled until it ends."""
+    """Peak megabytes of a process and its children, sampled until the process ends."""
     most = 0.0
     while not ended.wait(_LOOK_SECONDS):
         most = max(most, sum(map(_resident, _family(process))))
@@ -204,7 +204,7 @@ def _resident(process: int) -> float:
 
 
 def edited(project: Path) -> None:
-    """Change the price of the first machine."""
+    """Change the price of the project's first machine."""
     price = project / "specs/prices/h0000.toml"
     text = price.read_text(encoding="utf-8")
     here, there = ("amount = 0.5", "amount = 0.7")[:: 1 if "amount = 0.5" in text else -1]
@@ -213,7 +213,7 @@ def edited(project: Path) -> None:
 
 
 def round_of(project: Path) -> list[Build]:
-    """Build from nothing, and again after a price was edited."""
+    """Build the site from nothing, and again after a price was edited."""
     for cached in (".cache", "site"):
         shutil.rmtree(project / cached, ignore_errors=True)
     cold = built(project)
@@ -222,7 +222,7 @@ def round_of(project: Path) -> list[Build]:
 
 
 def middle(builds: Sequence[Build]) -> Build:
-    """Medians of builds, and the peak memory of all."""
+    """Medians of several builds, and the highest peak memory."""
     return Build(
         median(build.wall for build in builds),
         median(build.cpu for build in builds),

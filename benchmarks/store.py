@@ -5,10 +5,11 @@
 Generates results of the catalogue's models on its machines, with as many hosts as needed and 30 to
 400 samples each (log-uniform), one file each. An eighth, a quarter, half and all of them are loaded
 and joined as for the site: files read and checked, means with their intervals, warnings, a row for
-every price. "read" only opens the files and reads the bytes; it is part of "load", and all that
-packing results into one file could save. Seconds are CPU time (``time.process_time``), each size in
-its own process. The ratio is of all to an eighth: 8 if the time is linear. ``--check`` instead
-times `epochcost check --results` on all: wall-clock and CPU seconds, and peak memory.
+every price. "read" only opens the files and reads the bytes. It is part of "load", and no more
+could be saved by packing results into one file. Seconds are CPU time (``time.process_time``), each
+size in a separate process. The ratio is the time of all results over the time of an eighth: 8 if
+the time is linear. ``--check`` instead times `epochcost check --results` on all: wall-clock and CPU
+seconds, and peak memory.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 
 
 def generated(catalogue: Catalogue) -> Iterator[Result]:
-    """Generate results without end: all work on all machines, then the same on other hosts."""
+    """Generate results without end: all work on all machines, then the same on further hosts."""
     machines = [name for name in catalogue.hardware if catalogue.prices_of(name)]
     models = [name for name, model in catalogue.models.items() if model.training and model.graph]
     chance = random.Random(0)
@@ -100,7 +101,7 @@ def _measurement(batch: int, chance: random.Random) -> Measurement:
 
 
 def _environment(host: int) -> Environment:
-    """Hosts differ in their memory."""
+    """The environment of a host; hosts differ in their memory."""
     memory_bytes = (8 + host) * 2**30
     return Environment(
         fingerprint=fingerprint("AMD EPYC", 1, 2, memory_bytes, ()),
@@ -118,7 +119,7 @@ def _environment(host: int) -> Environment:
 
 
 def write(folder: Path, count: int) -> int:
-    """Store that many results and return their bytes."""
+    """Store the first ``count`` generated results; returns their bytes."""
     catalogue, store = load_catalogue(ROOT), ResultStore(folder)
     total = 0
     for result in itertools.islice(generated(catalogue), count):
@@ -157,7 +158,7 @@ def _subset(folder: Path, count: int) -> Path:
 
 
 def checked(folder: Path) -> None:
-    """Run the command on all results of a folder; prints its last line, time and memory."""
+    """Run `epochcost check` on all results of a folder; prints its last line, time and memory."""
     project = folder.parent
     (project / "docs/data").mkdir(parents=True)
     (project / "docs/data/results").symlink_to(folder)

@@ -2,9 +2,8 @@
 
     python benchmarks/tables.py
 
-The table of NAME.json stands between `<!-- benchmark NAME: begin -->` and
-`<!-- benchmark NAME: end -->`. Cells are text, as the command printed
-them; nothing is measured here.
+The table of NAME.json stands between `<!-- benchmark NAME: begin -->` and `<!-- benchmark NAME: end
+-->`. Cells are text, as the benchmark printed them; this script measures nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NUMBER = re.compile(r"\**[-±]?[\d,.]+( ?%| [A-Za-zµ/]+)?\**$")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Results of one command on one machine and day, as text cells."""
+    """Printed results of one command on one machine and day, as text cells."""
 
     title: str
     command: str
@@ -59,7 +58,7 @@ def _rule(cells: list[str]) -> str:
 
 
 def render_page(text: str, data: Path) -> str:
-    """Replace the table between each pair of marks by that of its file."""
+    """Replace the table between each pair of marks by the table of the named file."""
 
     def table(match: re.Match[str]) -> str:
         benchmark = read_benchmark(data / f"{match['name']}.json")
@@ -69,7 +68,7 @@ def render_page(text: str, data: Path) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Pages under docs/ with tables of benchmarks, each with its text as it should be."""
+    """Pages under docs/ that have benchmark tables, each with the text that it should have."""
     texts = {path: path.read_text("utf-8") for path in sorted((root / "docs").rglob("*.md"))}
     return {
         path: render_page(text, root / DATA) for path, text in texts.items() if MARKED.search(text)

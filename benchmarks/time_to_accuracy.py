@@ -1,12 +1,12 @@
-"""Our trainings against PyTorch's: the same network, data and recipe, to the same accuracy.
+"""epochcost's trainings against PyTorch's: equal network, data and recipe, to one accuracy.
 
     python benchmarks/time_to_accuracy.py [--model digits-cnn] [--repeats 10] [--target 0.985]
 
-Both train whole recipes on one thread and alternate after each repeat. They share the first weights
-and the order of examples; Dropout draws differ. Compares the epochs until the target, the final
-accuracy, and the seconds until the target and in all: steps with the gathering of batches, without
-evaluations. PyTorch runs eagerly, in the interpreter that benchmarks/steps/environments.py builds
-or EPOCHCOST_STEPS_TORCH names.
+epochcost and PyTorch train whole recipes on one thread and alternate after each repeat. The first
+weights and the order of examples are equal; Dropout draws differ. Compares the epochs until the
+target, the final accuracy, and the seconds until the target and in all. Seconds include steps and
+the gathering of batches, but no evaluations. PyTorch runs eagerly, in the interpreter that
+benchmarks/steps/environments.py builds or EPOCHCOST_STEPS_TORCH names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODULES = {"digits-mlp": "DigitsMlp", "digits-cnn": "DigitsCnn"}
 
 
 def train_with_torch(prepared: Path) -> dict[str, Any]:
-    """Train as the file describes, in PyTorch's environment."""
+    """Train as the file ``prepared`` describes, in PyTorch's environment."""
     import torch
 
     torch.set_num_threads(1)
@@ -63,7 +63,7 @@ def train_with_torch(prepared: Path) -> dict[str, Any]:
 
 
 def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
-    """PyTorch's input: the arrays that feed our steps, and first weights."""
+    """Write PyTorch's input: the arrays that feed epochcost's steps, and the first weights."""
     from dataclasses import replace
 
     from epochcost.train.loop import rates_at
@@ -88,7 +88,7 @@ def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
 
 
 def train_with_ours(prepared: Any, seed: int, folder: Path) -> dict[str, Any]:
-    """Train with our steps."""
+    """Train with epochcost's steps."""
     from epochcost.execute.training import run_repeat
 
     repeat = run_repeat(prepared, seed, folder, lambda *_: None, lambda: False)
@@ -100,7 +100,7 @@ def train_with_ours(prepared: Any, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run both sides in turn, then print both with their spread, and the ratio of times."""
+    """Train both sides in turn, and print the results, their spread and the ratio of times."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=sorted(MODULES), default="digits-cnn")
     parser.add_argument("--repeats", type=int, default=10)

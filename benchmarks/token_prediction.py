@@ -1,16 +1,17 @@
-"""Errors of token times predicted without any row of their machine, against published times.
+"""Errors of predicted token times for machines without any row, against published times.
 
     python benchmarks/token_prediction.py                              each accelerator left out
     python benchmarks/token_prediction.py --leave-out generation --json
     python benchmarks/token_prediction.py --observations mine.csv      another table
     python benchmarks/token_prediction.py --held-out full-load         rates at the most load
 
-A table has the columns of the token tables in specs/observations. Its rows are predicted from the
-project's rows without those of the same accelerator, generation, model or software; trainings by
+A table has the columns of the token tables in specs/observations. Each row is predicted from the
+project's rows with another accelerator, generation, model or software. Trainings are predicted by
 their seconds a token. Implausible rows are skipped. The baseline is a roofline of two parameters
-fitted to the same rows: bytes over bandwidth, operations over peak; for trainings only the latter.
-``--held-out full-load`` predicts published rates at full load as `epochcost tokens` does, without
-any row of these models on these chips, a fifth of the pairs at a time.
+that is fitted to the project's rows: bytes over bandwidth, operations over peak. For trainings, the
+baseline has only operations over peak. ``--held-out full-load`` predicts published rates at full
+load as `epochcost tokens` does, without any row of the predicted pairs of model and chip, a fifth
+of the pairs at a time.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of some cases in percent, and the percentage within the 90 % range."""
+    """Errors of some cases in percent, and the percentage of cases within the 90 % range."""
 
     rows: int
     median_percent: float
@@ -156,7 +157,7 @@ def main() -> None:
 
 
 def _label(row: TokenRow, kind: str) -> object:
-    """The value by which a row is left out."""
+    """The accelerator, generation, model or software by which a row is left out."""
     question = row.question
     chip = chip_of(question.device, question.precision)
     labels = {"device": chip.kind, "generation": chip.generation, "model": question.form}
@@ -166,7 +167,7 @@ def _label(row: TokenRow, kind: str) -> object:
 def _cases(
     learnt: Sequence[TokenRow], observed: Sequence[TokenRow], leave_out: str
 ) -> Iterator[Case]:
-    """Each observed time, predicted from the rows with other labels."""
+    """Each observed time with its prediction from the rows that have another label."""
     groups: dict[tuple[object, bool], list[TokenRow]] = defaultdict(list)
     for row in observed:
         if row.seconds is not None:
@@ -196,7 +197,10 @@ def _cases(
 
 
 def _full_load_cases(learnt: Sequence[TokenRow], observed: Sequence[TokenRow]) -> Iterator[Case]:
-    """Seconds a token of all sequences at full load, from other pairs of model and chip."""
+    """Seconds a token at full load, predicted from other pairs of model and chip.
+
+    The seconds are divided by the number of sequences.
+    """
     loads = full_loads(sound_rows(observed))
     pairs = sorted({_pair(row) for row in loads}, key=str)
     on_devices = [row for row in learnt if not isinstance(row.question.device, CpuForm)]
@@ -232,7 +236,7 @@ def _training_label(row: TrainingRow, kind: str) -> object:
 def _training_cases(
     learnt: Sequence[TrainingRow], observed: Sequence[TrainingRow], leave_out: str
 ) -> Iterator[Case]:
-    """Seconds a token of each training, predicted from the rows with other labels."""
+    """Seconds a token of each training, predicted from the rows that have another label."""
     groups: dict[object, list[TrainingRow]] = defaultdict(list)
     for row in filter(learnable, observed):
         groups[_training_label(row, leave_out)].append(row)
@@ -257,7 +261,10 @@ def _training_cases(
 
 
 def _training_roofline(row: TrainingRow) -> tuple[float, float]:
-    """A training's time over that of its products at the peak, and the latter a token."""
+    """A training's time divided by its least time, and the least time of a token.
+
+    The least time is that of the training's matrix products at the accelerators' peak.
+    """
     question = question_of(row)
     peak = chip_of(question.device, "bf16").products * row.count
     least = 2 * row.form.active_parameters * question.passes / peak
@@ -279,7 +286,7 @@ def kind_of(row: TokenRow) -> str:
 
 
 class _Roofline:
-    """Bytes over bandwidth or operations over peak, whichever takes longer."""
+    """Seconds for bytes at the bandwidth or operations at the peak, whichever is longer."""
 
     def __init__(self, rows: Sequence[TokenRow]) -> None:
         ratios: dict[str, list[float]] = defaultdict(list)
@@ -297,7 +304,7 @@ class _Roofline:
 
 
 def _roofline_parts(row: TokenRow) -> tuple[float, float]:
-    """Seconds to read all bytes at the bandwidth, and of all products at the peak."""
+    """Seconds to read all bytes at the bandwidth, and seconds of all products at the peak."""
     question, form, sequences = row.question, row.question.form, row.question.sequences
     chip = chip_of(question.device, question.precision)
     tokens = sequences * (question.prompt if question.kind == "first" else 1)
@@ -315,7 +322,7 @@ def _roofline_parts(row: TokenRow) -> tuple[float, float]:
 
 
 def errors_of(cases: Sequence[Case]) -> Errors:
-    """Errors and coverage of some cases."""
+    """Errors of some cases, and the share of cases within the range."""
     published = np.array([case.seconds for case in cases])
     errors = 100 * np.abs(np.array([case.predicted for case in cases]) / published - 1)
     rooflines = 100 * np.abs(np.array([case.roofline for case in cases]) / published - 1)

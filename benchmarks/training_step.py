@@ -4,19 +4,20 @@
                                        [--threads 1 2] [--most-seconds 600] [--again]
     python benchmarks/training_step.py --table
 
-Run it with the project's environment from the repository's root. Other environments are built when
-they are first needed (or named: see steps/environments.py). The first command measures missing
-cases and adds each to docs/data/training-steps.json at once. ``--prepare`` does everything but the
-timing, so that a timed run finds compiled code. ``--peaks`` measures the memory of our steps again,
-on a busy machine too. The second command writes the tables of docs/explanation/performance.md and
-the ratios on the site, and prints the cases in which PyTorch is faster.
+Run it with the project's environment from the repository's root. Contenders are the other programs.
+Their environments are built when they are first needed (or named: see steps/environments.py). The
+first command measures missing cases and adds each to docs/data/training-steps.json at once.
+``--prepare`` does everything but the timing, so that a timed run finds compiled code. ``--peaks``
+only measures the memory of epochcost's steps again, on a busy machine too. The second command
+writes the tables of docs/explanation/performance.md and the ratios on the site, and prints the
+cases in which PyTorch is faster.
 
-``--device cuda`` compares on a GPU, in more precisions, eager mode and torch.compile. Steps are
-then timed by the burst, since PyTorch queues them. Use a separate file of records.
+``--device cuda`` compares with PyTorch's eager mode and torch.compile on a GPU, in more precisions.
+Steps are then timed in bursts, since PyTorch queues them. Use a separate file of records.
 
-A step is that of a trial: a fresh batch copied in, forward in training mode (dropout), loss,
-backward, the update of the model's optimizer. Before a model is timed the losses of its first two
-steps without dropout are compared; a contender with other losses is not timed.
+A step is a trial's step: a fresh batch is copied in; then forward in training mode (with dropout),
+loss, backward, and the optimizer's update. Before a model is timed, the losses of its first two
+steps without dropout are compared. A contender with other losses is not timed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CACHE = ROOT / ".cache" / "steps"
 
 
 def main(mode: Mode = "training", write: Callable[..., list[str]] = table.write) -> None:
-    """Measure what is missing, or write the tables."""
+    """Measure what is missing, or write the tables, as the options say."""
     options = _options(mode)
     records = Records(options.records)
     for path in options.take:
@@ -69,7 +70,7 @@ def _measure(records: Records, options: argparse.Namespace) -> None:
 
 
 def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
-    """Measure our steps' memory in cases with known times."""
+    """Measure the memory of epochcost's steps in cases with known times."""
     for case in _cases(options):
         if case.key in records.all["cases"]:
             folder, python = prepared(ROOT, CACHE, case), interpreter(OURS, CACHE / "environments")
@@ -110,7 +111,7 @@ def _options(mode: Mode) -> argparse.Namespace:
 
 
 def _groups(names: Sequence[str], size: int) -> Iterator[list[str]]:
-    """Contenders that are in memory at the same time in one session."""
+    """Groups of contenders that are in memory at the same time in one session."""
     for start in range(0, len(names), size):
         yield list(names[start : start + size])
 
@@ -128,7 +129,7 @@ def _note_machine(records: Records, threads: Sequence[int]) -> None:
 def _compare(
     records: Records, case: Case, contenders: Sequence[str], options: argparse.Namespace
 ) -> None:
-    """Check and time the contenders with ours; record failures with their reason."""
+    """Check and time contenders beside epochcost; record failures with their reasons."""
     pythons = {name: interpreter(name, CACHE / "environments") for name in (OURS, *contenders)}
     compared = losses.compared(ROOT, CACHE, case, pythons, options.start)
     unlike = {name: result.reason for name, result in compared.items() if result.reason}

@@ -9,7 +9,7 @@ from epochcost.statistics import LEVEL
 
 
 def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
-    """The interval of a share, given ``hits`` hits in at least one trial (Wilson 1927, JASA 22)."""
+    """The interval of a share with ``hits`` hits in ``trials`` trials (Wilson 1927, JASA 22)."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     share, spread = hits / trials, z * z / trials
     middle = (share + spread / 2) / (1 + spread)

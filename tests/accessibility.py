@@ -1,4 +1,4 @@
-"""What axe-core finds against a page, without the few findings that are the theme's."""
+"""Faults of a page by axe-core, without the few faults of the theme itself."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _STILL = "*, *::before, *::after { animation: none !important; transition: none 
 
 
 def program() -> str:
-    """The script of axe-core, to run in a page before its own."""
+    """The script of axe-core, which must run in a page before other scripts."""
     return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 def hold_still(page: Page) -> None:
-    """End what fades and moves."""
+    """End animations and transitions of a page."""
     page.add_style_tag(content=_STILL)
 
 
 def violations(page: Page, rules: Sequence[str] = ()) -> list[Any]:
-    """The rules that a page breaks, each with elements and reasons; by default of all rules."""
+    """The rules that a page breaks, each with elements and reasons. By default all rules count."""
     found = page.evaluate(_RUN, list(rules))
     ours = [(rule, [node for node in nodes if not _themes(rule, node[0])]) for rule, nodes in found]
     return [(rule, nodes) for rule, nodes in ours if nodes]

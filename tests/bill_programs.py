@@ -1,4 +1,4 @@
-"""Programs of bills evaluated in Python, between the browser's interpreter and the engine."""
+"""Programs of bills evaluated in Python, to compare with the engine and the browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLACK = Decimal("1e-12")
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a program says of one usage: its lines' amounts, their sum, and seconds on the wall."""
+    """A program's bill of one usage: the lines' amounts, their sum, and elapsed seconds."""
 
     lines: tuple[tuple[str, Decimal], ...]
     elapsed_seconds: Decimal
@@ -34,7 +34,7 @@ class Bill:
 def run(program: Json, usage: Mapping[str, Decimal]) -> Bill:
     """Evaluate an emitted program; ``usage`` replaces the defaults of its inputs.
 
-    Raises InputError where figures overflow, KeyError on a name that the program does not have.
+    Raises InputError if figures overflow, and KeyError for a name that the program does not have.
     """
     inputs = {key: Decimal(str(value)) for key, value in program["inputs"].items()}
     with exact_arithmetic():
@@ -44,14 +44,14 @@ def run(program: Json, usage: Mapping[str, Decimal]) -> Bill:
 
 
 def answers(program: Json, inputs: Mapping[str, Decimal]) -> dict[str, Decimal]:
-    """Evaluate a program of named answers."""
+    """Evaluate a program that has named answers."""
     with exact_arithmetic():
         names = _Names(program["values"], inputs)
         return {name: _value(figure, names) for name, figure in program["answers"].items()}
 
 
 class _Names:
-    """Named values, each evaluated when it is first asked for: a branch not taken costs nothing."""
+    """Named values, each evaluated at its first use, so that other branches are never evaluated."""
 
     def __init__(self, expressions: Mapping[str, Json], known: Mapping[str, Decimal]) -> None:
         self._expressions = expressions

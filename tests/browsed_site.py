@@ -1,4 +1,4 @@
-"""A built site behind an address of this machine, and Chromium to read it with."""
+"""A built site on a local server, and Chromium to read it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WAIT = f"""new Promise((done, fail) => {{
 
 @dataclass(frozen=True)
 class Look:
-    """How a reader sees pages: width of the window in CSS pixels, palette, screen or paper."""
+    """How a reader sees pages: window width in CSS pixels, palette, and screen or paper."""
 
     name: str
     width: int
@@ -68,12 +68,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     """A file server without a log."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a local server of a folder."""
+    """The address of a local server for a folder."""
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -85,7 +85,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium; without one the tests fail and say how to get it."""
+    """The system's Chromium. Without Chromium the tests fail and say how to install it."""
     program = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
     if program is None:
         pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
@@ -99,7 +99,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Site:
-    """A built site behind an address; what pages complain about or fetch from elsewhere."""
+    """A built site on a local server. Complaints are errors of pages and external requests."""
 
     folder: Path
     address: str
@@ -107,12 +107,12 @@ class Site:
     complaints: list[str] = field(default_factory=list)
 
     def pages(self) -> list[str]:
-        """Every page of the site but those of one chart each, which a test of their own opens."""
+        """All pages of the site, except pages of a single chart, which have a separate test."""
         found = (path.relative_to(self.folder) for path in self.folder.rglob("*.html"))
         return sorted(path.as_posix() for path in found if path.parts[0] != "embed")
 
     def tab(self, look: Look = LIGHT) -> Page:
-        """A new tab that listens to everything."""
+        """A new tab whose errors and requests are recorded."""
         context = self.browser.new_context(
             viewport={"width": look.width, "height": 900}, color_scheme=look.scheme
         )
@@ -124,7 +124,7 @@ class Site:
         return page
 
     def begin(self, look: Look = LIGHT) -> Page:
-        """A tab with the first page, whose theme knows which links it may follow by itself."""
+        """A tab with the first page, after the theme has read which links it may follow itself."""
         page = self.tab(look)
         page.goto(f"{self.address}index.html")
         wait_until(page, _SITEMAP_READ)
@@ -132,7 +132,7 @@ class Site:
         return page
 
     def follow(self, page: Page, uri: str) -> None:
-        """Go to another page as a click on a link does: by instant navigation."""
+        """Go to another page by instant navigation, as a click on a link does."""
         reached = page.evaluate(_FOLLOW, self.address + uri)
         assert reached == self.address + uri
 
@@ -146,12 +146,12 @@ class Site:
 
 
 def open_folds(page: Page) -> None:
-    """Open everything that a page keeps folded."""
+    """Open all folded parts of a page."""
     page.evaluate("document.querySelectorAll('.ec-fold').forEach(one => { one.open = true })")
 
 
 def put_on(page: Page, look: Look) -> None:
-    """Let a page be seen in another way, without loading it again."""
+    """Show a page in another look without loading the page again."""
     if page.viewport_size != {"width": look.width, "height": 900}:
         page.set_viewport_size({"width": look.width, "height": 900})
     page.emulate_media(media=look.media, color_scheme=look.scheme)
@@ -168,6 +168,6 @@ def wait_until(page: Page, condition: str) -> None:
 
 
 def overflow(page: Page) -> int:
-    """By how many pixels the page is wider than its window."""
+    """Number of pixels by which the page is wider than its window."""
     width = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     return int(width)

@@ -1,7 +1,8 @@
-"""Decoders in files of the form that onnxruntime-genai's model builder writes, in a small shape.
+"""Small decoders in the form of files by onnxruntime-genai's model builder.
 
-Weights as external data, a dimension of the cache with a name, scores of every token, tables of
-angles, Constant nodes whose declared shape is wrong, and in four bits a table that is looked up so.
+These files have weights as external data, a dimension of the cache with a name, scores of every
+token, tables of angles, and Constant nodes whose declared shape is wrong. In four bits the table of
+embeddings has codes too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CONTRIBUTED = "com.microsoft"
 
 
 def built_decoder(*, four_bits: bool = False, rotary: bool = True) -> onnx.ModelProto:
-    """The model with its weights stored in it; without ``rotary`` it is fed its positions."""
+    """A decoder that stores its weights; without ``rotary`` positions are an input."""
     drawn = tiny_decoder(rotary=rotary, deviation=0.05)
     model = in_few_bits(drawn, integer_activations=True) if four_bits else drawn
     _store(model, {**materialise(model), **draw_codes(model)})
@@ -40,7 +41,7 @@ def built_decoder(*, four_bits: bool = False, rotary: bool = True) -> onnx.Model
 
 
 def save_built(model: onnx.ModelProto, path: Path) -> None:
-    """The file, and its data beside it."""
+    """Write the model's file, and a file of its data beside it."""
     data = f"{path.name}.data"
     onnx.save(model, path, save_as_external_data=True, location=data, size_threshold=0)
 
@@ -53,7 +54,7 @@ def _store(model: onnx.ModelProto, values: dict[str, np.ndarray]) -> None:
 
 
 def _replace(graph: onnx.GraphProto, name: str, *nodes: onnx.NodeProto) -> None:
-    """These nodes in the place of the one that yields a value."""
+    """Replace the node that computes a value by these nodes."""
     at = next(at for at, node in enumerate(graph.node) if name in node.output)
     others = [*graph.node]
     del graph.node[:]

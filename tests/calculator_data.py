@@ -1,4 +1,4 @@
-"""The calculator's data as the browser gets them, for tests of them and of what it computes."""
+"""The calculator's data as the browser gets them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epochcost.report.pages.page import Report
 
 
 def data_of(report: Report) -> dict[str, Any]:
-    """What each script says, by its address, with what machines have in common; see ``plans``."""
+    """The data of each script by name, with the data that ``plans`` has for each machine."""
     found = {}
     for uri, text in files(report):
         if uri.startswith(FOLDER):
@@ -35,7 +35,7 @@ def data_of(report: Report) -> dict[str, Any]:
 
 
 def predicted_rows(inputs: Inputs, count: int = 5) -> tuple[Row, ...]:
-    """A model's trainings on machines predicted together, one bounded, and on a measured one."""
+    """Rows of trainings: predicted together for several machines, and one measured."""
     known = [one for one in observe(inputs) if one.workload.id == "net" and one.full]
     measured = next(one for one in known if one.kind == "measured")
     mixed = np.random.default_rng(3).normal(size=(count, count))

@@ -1,4 +1,4 @@
-"""How colours look to people with other colour vision, and how far apart two of them look.
+"""How colours look to people with another colour vision, and how different two colours look.
 
 The simulation is that of Machado, Oliveira and Fernandes, "A physiologically-based model for
 simulation of color vision deficiency" (IEEE TVCG 15(6), 2009), at severity 1.0: its matrices apply
@@ -42,7 +42,7 @@ _WHITE: Triple = (0.95047, 1.0, 1.08883)
 
 
 def seen(colour: str, vision: Matrix) -> Triple:
-    """The CIE Lab coordinates at which a "#rrggbb" colour is seen."""
+    """The CIE Lab coordinates of a "#rrggbb" colour as a colour vision sees it."""
     linear = _applied(vision, _linear(colour))
     clipped = tuple(min(max(value, 0.0), 1.0) for value in linear)
     return _lab(_applied(_XYZ, clipped))
@@ -71,7 +71,7 @@ def _root(value: float) -> float:
 
 
 def difference(one: Triple, other: Triple) -> float:
-    """CIEDE2000 between two colours in CIE Lab; about 1 can just be seen side by side."""
+    """The difference CIEDE2000 of two CIE Lab colours; about 1 is just visible side by side."""
     mean_chroma = (math.hypot(*one[1:]) + math.hypot(*other[1:])) / 2
     stretch = 1 + 0.5 * (1 - math.sqrt(mean_chroma**7 / (mean_chroma**7 + 25**7)))
     (chroma, hue), (chroma_2, hue_2) = (_polar(lab[1] * stretch, lab[2]) for lab in (one, other))

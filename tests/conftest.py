@@ -1,8 +1,8 @@
-"""What all tests share: how hypothesis draws.
+"""Settings of all tests: how hypothesis draws, and time limits.
 
-``make test`` draws the same examples every time, so that it passes or fails by the code alone;
-``make test-all`` draws others each time. No test fails because the machine is busy: no
-example has a time limit, and that of a test grows with the load.
+``make test`` draws the same examples every time, so that its result depends on the code alone.
+``make test-all`` draws other examples each time. No test fails because the machine is busy: an
+example has no time limit, and a test's limit grows with the load.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ settings.load_profile("repeatable")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Set the test's time limit by the load that it meets."""
+    """Set the test's time limit by the machine's load."""
     given = item.get_closest_marker("timeout")
     seconds = given.args[0] if given else float(item.config.getini("timeout"))
     item.add_marker(pytest.mark.timeout(crowded(seconds)), append=False)

@@ -54,7 +54,7 @@ else:
 
 
 class GitHub:
-    """A repository on GitHub as its command line shows it, kept in a folder."""
+    """A repository on GitHub as its command line shows it; the data are files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.state = folder / "github"
@@ -74,33 +74,33 @@ class GitHub:
 
     @property
     def comments(self) -> list[str]:
-        """The texts of the request's comments; the first is a person's."""
+        """The texts of the pull request's comments, of which a person wrote the first."""
         return [one["body"] for one in json.loads((self.state / "comments.json").read_text())]
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a workflow gives its scripts, with this `gh` first on the path."""
+        """The variables that a workflow sets for its scripts, with this `gh` first on the path."""
         asked = {"REPOSITORY": "us/costs", "RUN_ID": "12", "GH_TOKEN": "none", "HARDWARE": "box"}
         head = {"HEAD_OWNER": "someone", "HEAD_BRANCH": "cheaper", "HEAD_SHA": "abc"}
         return {**os.environ, **asked, **head, "PATH": f"{self._bin}:{os.environ['PATH']}"}
 
     def refuse(self, method: str, message: str) -> None:
-        """Let all calls of a method fail with these words."""
+        """Let all calls of an HTTP method fail with this message."""
         self._write("refused", {method: message})
 
     def comment(self, comment: Comment, **changes: str) -> str:
-        """What the comment's script says when a run has left the data of a comment."""
+        """The output of the comment's script after a run has left the data of a comment."""
         self.leave({"comment.json": write_comment(comment)})
         return self.renew(**changes).stdout
 
     def leave(self, files: dict[str, bytes]) -> None:
-        """A run has left these files as its artifact."""
+        """Store these files as the artifact of a run."""
         with zipfile.ZipFile(self.state / "comment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in files.items():
                 archive.writestr(name, data)
 
     def renew(self, *files: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-        """The comment's script over the file, else over what the run has left."""
+        """Run the comment's script on a file, or else on the artifact of a run."""
         done = subprocess.run(
             [sys.executable, SCRIPTS / "comment.py", *files],
             env=self.environment | changes,

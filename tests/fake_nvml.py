@@ -1,6 +1,6 @@
-"""NVIDIA's management library as far as we ask it, without a driver: tests say what devices answer.
+"""A stand-in for NVIDIA's management library, whose answers a test sets.
 
-It raises where the real one does: what a device is not told to answer is "not supported".
+It raises an error as the real library does: without an answer for a device, "not supported".
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Any
 
 
 class NVMLError(Exception):
-    """What the library raises."""
+    """The error that the library raises."""
 
 
 class NVMLError_LibraryNotFound(NVMLError):  # noqa: N801, N818 - the library's name
-    """There is no driver."""
+    """The error if there is no driver."""
 
 
 @dataclass
 class Device:
     """A GPU; ``answers`` maps a function's name to a value, or to a list of successive values.
 
-    The last value of a list is given for ever.
+    The last value of a list is repeated.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, name: str) -> Any:
-        """The next answer; raises NVMLError where the device has none."""
+        """The next answer; raises NVMLError if the device has none."""
         if name not in self.answers:
             raise NVMLError(f"{name}: Not Supported")
         value = self.answers[name]
@@ -38,7 +38,7 @@ class Device:
 
 
 class FakeNvml:
-    """A module's worth of functions over some devices; ``opened`` counts unmatched nvmlInit."""
+    """The library's functions for some devices; ``opened`` counts unmatched calls of nvmlInit."""
 
     NVMLError = NVMLError
     NVMLError_LibraryNotFound = NVMLError_LibraryNotFound
@@ -47,31 +47,31 @@ class FakeNvml:
         self.devices, self.fault, self.opened = devices, fault, 0
 
     def nvmlInit(self) -> None:  # noqa: N802
-        """Open, or raise the fault."""
+        """Open the library, or raise the fault."""
         if self.fault is not None:
             raise self.fault
         self.opened += 1
 
     def nvmlShutdown(self) -> None:  # noqa: N802
-        """Close."""
+        """Close the library."""
         self.opened -= 1
 
     def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
-        """The version."""
+        """The driver's version."""
         return "580.95"
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        """All devices, lost ones too."""
+        """The number of all devices, lost ones included."""
         return len(self.devices)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Device:  # noqa: N802
-        """The device itself; one that answers nothing at all is lost."""
+        """The device itself; a device without any answers is lost."""
         if not self.devices[index].answers:
             raise NVMLError("GPU is lost")
         return self.devices[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Device:  # noqa: N802
-        """A board, or a part of one that some board's ``parts`` lists."""
+        """A board, or a part that is listed in some board's ``parts``."""
         parts = [part for one in self.devices for part in one.answers.get("parts", ())]
         for device in (*self.devices, *parts):
             if device.answers.get("nvmlDeviceGetUUID") == uuid:
@@ -79,20 +79,20 @@ class FakeNvml:
         raise NVMLError("Not Found")
 
     def __getattr__(self, name: str) -> Any:
-        """Any question to a device, with whatever arguments come after the handle."""
+        """Any other function of a device, whose further arguments do not count."""
         return lambda device, *_: device.answer(name)
 
 
 def memory(used: int, total: int = 80 * 2**30) -> SimpleNamespace:
-    """What nvmlDeviceGetMemoryInfo answers."""
+    """An answer of nvmlDeviceGetMemoryInfo."""
     return SimpleNamespace(used=used, total=total, free=total - used)
 
 
 def place(address: str) -> SimpleNamespace:
-    """What nvmlDeviceGetPciInfo answers."""
+    """An answer of nvmlDeviceGetPciInfo."""
     return SimpleNamespace(busId=address)
 
 
 def process(pid: int, used: int | None) -> SimpleNamespace:
-    """One entry of nvmlDeviceGetComputeRunningProcesses."""
+    """One entry of an answer of nvmlDeviceGetComputeRunningProcesses."""
     return SimpleNamespace(pid=pid, usedGpuMemory=used)

@@ -1,4 +1,4 @@
-"""What may not stand in a fault's words: those of the library that judged."""
+"""Words that a fault's message must not have: those of the library that validates."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'""")
 
 
 def is_ours(message: str) -> bool:
-    """Whether a message, what it quotes aside, is in words of ours."""
+    """Whether a message, apart from quotations, has none of the library's words."""
     return not PYDANTIC.search(QUOTED.sub("", message))

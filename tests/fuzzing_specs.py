@@ -1,13 +1,13 @@
-"""Damaged and hostile specs: a fault in one line, or a site in which no text of theirs is alive.
+"""Damaged and hostile specs give a fault in one line, or a site in which no text is active.
 
     PYTHONPATH=tests python -m fuzzing_specs FIRST COUNT
 
-Each number is a damage to one spec of a small project: texts become hostile, numbers extreme; keys
-go, come from elsewhere or change their kind; bytes change. Specs that are accepted stand beside the
-sound ones, each under an id of its own, many in one project: it is built by `build --strict`,
-compared with what it was before and commented on. Where that fails, halves of the many say which of
-them it is. Every fortieth also takes the place of the spec that it was, of which others follow: all
-pages and charts are then made in this process, and no HTML of them.
+Each number is a damage to one spec of a small project. Texts become hostile and numbers extreme.
+Keys are removed, added from other places or get another type, and bytes change. Accepted specs are
+added to the sound specs, each with a new id and many in one project. The project is built by `build
+--strict`, compared with its state before, and commented on. If that fails, the specs are halved
+until the harmful spec is found. Every fortieth spec also replaces the original spec, on which other
+specs depend. Then all pages and charts are made in this process, but no HTML.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ Place = tuple[Any, Any, tuple[str, ...]]
 
 
 def corpus(folder: Path) -> list[tuple[str, str, str]]:
-    """The specs of a project to damage: kind, id and text; what it lacks of kinds is added."""
+    """The specs of a project to damage, as kind, id and text; missing kinds are added."""
     for name, text in _MORE.items():
         path = folder / "specs" / f"{name}.toml"
         path.parent.mkdir(exist_ok=True)
@@ -160,7 +160,7 @@ def corpus(folder: Path) -> list[tuple[str, str, str]]:
 
 
 def _copy_real(specs: Path) -> None:
-    """Copy specs of this project, what they name, and the tables of their kinds."""
+    """Copy specs of this repository, the specs that they name, and the tables of their kinds."""
     real = ROOT / "specs"
     left = {real / kind / f"{name}.toml" for kind in _REAL for name in _REAL[kind].split()}
     copied: set[Path] = set()
@@ -179,7 +179,7 @@ def _copy_real(specs: Path) -> None:
 
 
 def damaged(specs: Sequence[tuple[str, str, str]], number: int) -> tuple[str, bytes]:
-    """The name and contents of the file of a number, the same at each call."""
+    """The name and contents of the file with this number, equal at each call."""
     rng = random.Random(number)
     kind, identifier, text = rng.choice(specs)
     own = f"{identifier}-{number}"
@@ -203,7 +203,7 @@ def damaged(specs: Sequence[tuple[str, str, str]], number: int) -> tuple[str, by
 
 
 def _places(value: Any, path: tuple[str, ...]) -> Any:
-    """Every entry of tables and arrays: what holds it, under what, and the keys that lead there."""
+    """Every entry of tables and arrays: its holder, its key, and the path of keys to the holder."""
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, one in list(entries):
         yield value, key, path
@@ -217,7 +217,7 @@ def _words(rng: random.Random) -> str:
 
 
 def _hostile(place: Place, _: str, rng: random.Random) -> None:
-    """Another text, mostly in a text's place."""
+    """Replace or extend a text by hostile text."""
     holder, key, _ = place
     if isinstance(holder[key], str) or rng.random() < 0.1:
         holder[key] = _words(rng) if rng.random() < 0.8 else f"{holder[key]}{_words(rng)}"
@@ -232,7 +232,7 @@ def _number(place: Place, _: str, rng: random.Random) -> None:
 
 
 def _key(place: Place, kind: str, rng: random.Random) -> None:
-    """A key that such a table may have, or one less; an item again, or one less."""
+    """Add or remove a key that such a table may have, or an item of an array."""
     holder, key, path = place
     if isinstance(holder, list):
         holder.append(holder[key]) if rng.random() < 0.5 else holder.pop(key)
@@ -245,7 +245,7 @@ def _key(place: Place, kind: str, rng: random.Random) -> None:
 
 
 def _other(place: Place, _: str, rng: random.Random) -> None:
-    """A value of another kind."""
+    """Replace a value by one of another type."""
     holder, key, _ = place
     one = holder[key]
     holder[key] = rng.choice(
@@ -266,7 +266,7 @@ class Project:
         git(self.folder, "commit", "--quiet", "--message", "Begin")
 
     def accepted(self, files: dict[int, tuple[str, bytes]]) -> frozenset[int]:
-        """The numbers of those in which a check of the specs with all finds no fault."""
+        """The numbers of the files without a fault, if all files are checked together."""
         paths = {number: self.folder / "specs" / name for number, (name, _) in files.items()}
         for number, path in paths.items():
             path.write_bytes(files[number][1])
@@ -285,7 +285,7 @@ class Project:
         return frozenset(number for number, path in paths.items() if path not in refused)
 
     def require_in_place(self, name: str, contents: bytes, number: int) -> bool:
-        """Whether the spec is accepted in place of the one that it was, and then makes pages."""
+        """Whether a spec is accepted in place of the original; an accepted one must make pages."""
         path = self.folder / "specs" / name.replace(f"-{number}.toml", ".toml")
         before = path.read_bytes()
         path.write_bytes(contents.replace(f"{path.stem}-{number}".encode(), path.stem.encode()))
@@ -307,7 +307,7 @@ class Project:
             path.write_bytes(before)
 
     def try_all(self, files: dict[str, bytes]) -> str:
-        """What is wrong with a site of the sound specs and these; empty where nothing is."""
+        """The fault of a site of the sound specs and these files; empty without a fault."""
         for name, contents in files.items():
             (self.folder / "specs" / name).write_bytes(contents)
         try:
@@ -318,7 +318,7 @@ class Project:
             git(self.folder, "clean", "--quiet", "--force", "-d", "--", "specs", "docs")
 
     def _without_conflicts(self) -> str:
-        """Remove what contradicts another, as two prices of one day do."""
+        """Remove specs that contradict others, such as two prices of one day."""
         while faults := check_specs([self.folder / "specs"]).faults:
             sound = [one for one in faults if not one.path.is_file()]
             if sound:
@@ -377,7 +377,7 @@ class Project:
         )
 
     def require_harmless(self, files: dict[int, tuple[str, bytes]]) -> None:
-        """Try all together; raises AssertionError with a number that does harm, and what."""
+        """Try all files together; raises AssertionError with a harmful number and its fault."""
         wrong = self.try_all(dict(files.values()))
         numbers = list(files)
         while wrong and len(numbers) > 1:
@@ -391,7 +391,7 @@ class Project:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """The outcomes of so many damages; raises at the first that is neither fault nor harmless."""
+    """The outcomes of ``count`` damages; raises if one is neither refused nor harmless."""
     found: collections.Counter[str] = collections.Counter()
     kept: dict[int, tuple[str, bytes]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -417,7 +417,7 @@ def run(first: int, count: int) -> collections.Counter[str]:
 
 
 def _accepted(project: Project, files: dict[int, tuple[str, bytes]]) -> frozenset[int]:
-    """The accepted numbers; one with which the check itself fails is named."""
+    """The accepted numbers; a number for which the check itself fails is printed."""
     try:
         return project.accepted(files)
     except BaseException:
@@ -430,7 +430,7 @@ def _accepted(project: Project, files: dict[int, tuple[str, bytes]]) -> frozense
 def _rendered(
     project: Project, files: dict[int, tuple[str, bytes]], accepted: frozenset[int]
 ) -> int:
-    """How many of every fortieth are accepted in place of the sound spec too, and make pages."""
+    """Number of accepted specs, every fortieth, that also make pages in place of the original."""
     count = 0
     for number in accepted:
         if number % _ONE_IN_PLACE_OF == 0:
@@ -441,7 +441,7 @@ def _rendered(
 
 @contextlib.contextmanager
 def _named(number: int) -> Iterator[None]:
-    """Name the number on standard error where what is done with it fails."""
+    """Print the number on standard error if the block fails."""
     try:
         yield
     except BaseException:
@@ -450,7 +450,7 @@ def _named(number: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the damages named on the command line and say what came of them."""
+    """Run the damages of the command line, and print their outcomes."""
     first, count = map(int, sys.argv[1:])
     for text, times in sorted(run(first, count).items()):
         sys.stdout.write(f"{times:7} {text}\n")

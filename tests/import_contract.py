@@ -9,7 +9,7 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class OnlyContract(Contract):
-    """Modules import nothing from outside but the standard library and the packages that are named.
+    """Modules may import the standard library, the named packages, and nothing else from outside.
 
     Options: ``source_modules``, whose descendants are checked too, and ``allowed_packages``.
     """
@@ -20,7 +20,7 @@ class OnlyContract(Contract):
     allowed_packages = fields.SetField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002
-        """Compare what the graph imports directly with what is allowed."""
+        """Compare the direct imports of the graph with the allowed packages."""
         allowed = self.allowed_packages | sys.stdlib_module_names  # type: ignore[operator]
         sources = {
             name

@@ -1,4 +1,4 @@
-"""Ceilings of nothing real: 100 and 160 GFLOP/s, 10 and 12 GB/s on one and two threads."""
+"""Made-up ceilings: 100 and 160 GFLOP/s, 10 and 12 GB/s on one and two threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIDE, _COPIED = 2048, 2**29
 def ceiling(
     threads: int, flops: float, copy_bytes: float, precision: Precision = "fp32"
 ) -> Ceiling:
-    """With medians of these rates, and times from 2 % below to 5 % above."""
+    """A ceiling with these median rates, and with times from 2 % shorter to 5 % longer."""
     product, copy = 2 * _SIDE**3 / flops, 2 * _COPIED / copy_bytes
     return Ceiling(
         threads=threads,
@@ -28,7 +28,7 @@ def ceiling(
 
 
 def make_ceilings(environment: Environment, **fields: Any) -> Ceilings:
-    """A consistent record of a host; ``fields`` take the place of its own."""
+    """A consistent record of a host; ``fields`` replace its own."""
     known: dict[str, Any] = {
         "ceilings_version": CEILINGS_VERSION,
         "hardware": "local",
@@ -41,7 +41,7 @@ def make_ceilings(environment: Environment, **fields: Any) -> Ceilings:
 
 
 def with_own_fingerprint(environment: Environment) -> Environment:
-    """The environment with the fingerprint that follows from it."""
+    """The environment with the fingerprint that follows from its facts."""
     assert environment.memory_bytes is not None
     digits = fingerprint(
         environment.cpu,

@@ -1,4 +1,4 @@
-"""Rows of price tables beside a small catalogue, for tests of imports."""
+"""Rows of price tables and a small catalogue, for tests of imports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROW = ListedPrice(Path("table.csv"), 2, "box.xlarge", "on-demand", "1.5", region
 
 
 class Project:
-    """A folder of specs that a test fills."""
+    """A folder of specs, to which a test adds."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -50,7 +50,7 @@ class Project:
         path.write_text(text, encoding="utf-8")
 
     def machine(self, name: str, provider: str = "AWS EC2", gpus: int = 0) -> None:
-        """A machine with so many GPUs."""
+        """Write a machine with this number of GPUs."""
         text = HARDWARE.format(
             name=name, provider=provider, gpus=GPUS.format(count=gpus) if gpus else ""
         )
@@ -64,24 +64,24 @@ class Project:
         region: str | None = "us-east-1",
         **others: str,
     ) -> None:
-        """A price of a machine."""
+        """Write a price of a machine."""
         fields = {"plan": "on-demand", "provider": "AWS EC2", "sku": name, "rest": "", **others}
         place = "" if region is None else f'region = "{region}"'
         text = PRICE.format(name=name, day=day, amount=amount, region=place, **fields)
         self.write("prices", f"{name}-{fields['plan']}-{day:%Y-%m}", text)
 
     def commitment(self, hourly: str) -> None:
-        """A price of a year's commitment."""
+        """Write a price of a year's commitment."""
         paid = f'[commitment]\nterm_months = 12\npayment = "no-upfront"\nhourly = {hourly}'
         self.price(plan="committed-use", amount="", rest=paid)
 
     def load(self) -> Catalogue:
-        """The catalogue as it is now."""
+        """The catalogue of the present specs."""
         return load_catalogue(self.root)
 
 
 def sort(
     project: Project, *rows: ListedPrice | Fault, request: ImportRequest = REQUEST
 ) -> ImportResult:
-    """The rows beside the project's catalogue."""
+    """Compare the rows with the project's catalogue."""
     return sort_rows(rows, project.load(), request)

@@ -17,7 +17,7 @@ RESULTS = "docs/data/results"
 
 
 class LocalEngine(Engine):
-    """The target whose machine is the folder with the name of its host."""
+    """An engine whose machine is a local folder with the name of the target's host."""
 
     problem = ""
 
@@ -28,17 +28,17 @@ class LocalEngine(Engine):
         self._jobs: dict[str, subprocess.Popen[bytes]] = {}
 
     def check(self) -> None:
-        """Fail if the test says so."""
+        """Raise the problem that the test has set, if any."""
         if self.problem:
             raise EngineError(self.problem)
 
     def start(self) -> None:
-        """Copy the specs and models."""
+        """Copy the specs and models to the machine's folder."""
         for part in ("specs", "models"):
             shutil.copytree(self._root / part, self._place / part, dirs_exist_ok=True)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start a run there."""
+        """Start a run in the machine's folder."""
         self._jobs[job] = subprocess.Popen(
             [sys.executable, "-m", "epochcost", *arguments, "--no-ceilings"],
             cwd=self._place,
@@ -48,7 +48,7 @@ class LocalEngine(Engine):
         )
 
     def poll(self, job: str) -> JobState:
-        """The state of a process."""
+        """The state of a run's process."""
         code = self._jobs[job].poll()
         return JobState("running" if code is None else "failed" if code else "ended")
 
@@ -61,7 +61,7 @@ class LocalEngine(Engine):
         self._jobs[job].kill()
 
     def collect(self, results: Path) -> None:
-        """Copy the results."""
+        """Copy the results from the machine's folder."""
         if (self._place / RESULTS).exists():
             shutil.copytree(self._place / RESULTS, results, dirs_exist_ok=True)
 

@@ -1,11 +1,11 @@
-"""Traces of spot machines that are made from a seed: nobody ever asked these prices.
+"""Traces of spot machines that are drawn by a seed: no machine ever had these prices.
 
     python tests/made_traces.py > specs/replays/made-three-zones.csv
 
-writes the one that the documentation replays. Each zone's price wanders about the same mean, by
-itself, and jumps to some multiple of it now and then, for hours; its machines are taken back at
-random and come back after a while. So are the spot prices that DeepSpotCloud (IEEE CLOUD 2017)
-describes: dynamic, and of zones that do not move together.
+writes the trace that the documentation replays. Each zone's price wanders around the same mean,
+independently of other zones. At random it jumps to three times the price for some hours, and at
+random the zone takes its machines back for a while. DeepSpotCloud (IEEE CLOUD 2017) describes such
+spot prices: dynamic, and in zones that do not move together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def made_trace(
     spread: float = 0.35,
     taken_per_hour: float = 0.05,
 ) -> Trace:
-    """So many zones for so many days, with a row at every step.
+    """A trace of these zones for these days, with a row at every step.
 
     ``spread`` is the standard deviation of the price's logarithm between jumps.
     """
@@ -48,7 +48,7 @@ def made_trace(
 
 
 def _wandering(rng: np.random.Generator, count: int, back: float, spread: float) -> Floats:
-    """A walk that goes back to zero by the share ``back`` a step."""
+    """A random walk that goes back towards zero by the share ``back`` in each step."""
     moves = rng.normal(0.0, spread * math.sqrt(2 * back), count)
     walk, now = np.empty(count), rng.normal(0.0, spread)
     for step in range(count):
@@ -58,7 +58,7 @@ def _wandering(rng: np.random.Generator, count: int, back: float, spread: float)
 
 
 def _on_and_off(rng: np.random.Generator, count: int, begins: float, ends: float) -> np.ndarray:
-    """Spells that begin and end with some chance a step."""
+    """Spells that begin and end with these chances in each step."""
     chances, spell, now = rng.random(count), np.empty(count, np.bool_), False
     for step in range(count):
         now = chances[step] >= ends if now else chances[step] < begins
@@ -67,7 +67,7 @@ def _on_and_off(rng: np.random.Generator, count: int, begins: float, ends: float
 
 
 def main() -> None:
-    """Print three zones for two weeks by the hour."""
+    """Print three zones for two weeks, hour by hour."""
     trace = made_trace(3, 14, seed=7, step_seconds=3600.0)
     out = sys.stdout.write
     out("time,zone,price,currency,available\n")

@@ -50,7 +50,7 @@ _CONTEXT = 40
 
 
 class _Texts(HTMLParser):
-    """Collects the faults of a page's visible texts, each once; code is a text of its own."""
+    """Collects the faults of a page's visible texts, each once. Code is a separate text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class _Texts(HTMLParser):
 
 
 def faults_of_text(text: str, *, prose: bool = False, code: bool = False) -> Iterator[str]:
-    """Faults of a text without line breaks; prose also rounds its amounts."""
+    """Yield the faults of a text without line breaks. Amounts in prose must be rounded."""
     for name, shape in (_ANYWHERE if code else _ANYWHERE | _IN_WORDS).items():
         for match in re.finditer(shape, text):
             yield f"{name}: {_around(match)}"

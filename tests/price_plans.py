@@ -1,6 +1,6 @@
-"""Price plans for tests of the cost engine, and strategies that draw every kind of them.
+"""Price plans for tests of the cost engine, and strategies that draw plans of every kind.
 
-All are valid unless a test makes them otherwise.
+All plans are valid unless a test changes them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def rented(
     identifier: str = "p2.xlarge-on-demand",
     currency: str = "USD",
 ) -> Price:
-    """A rented machine at so much per hour."""
+    """A rented machine at this amount per hour."""
     return plan(id=identifier, amount=Decimal(amount), billing=billing, currency=currency)
 
 
 def plan(**fields: Any) -> Price:
-    """A rented machine by the fields of its spec."""
+    """A plan of a rented machine with these fields of its spec."""
     named = {"id": "p2.xlarge-on-demand", "plan": "on-demand", "hardware": "p2.xlarge"}
     listed = {"provider": "AWS", "source": "a price list", "as_of": DATE}
     return Price.model_validate({**named, **listed, **fields})
@@ -52,7 +52,7 @@ def owned(
     per_vcpu: bool = False,
     **upkeep: str,
 ) -> Price:
-    """A machine of 100 dollars that draws 10 W, in a room of PUE 1.1, electricity at 20 cents.
+    """An owned machine for 100 dollars that draws 10 W, with PUE 1.1 and 20 cents a kWh.
 
     ``upkeep`` is idle power, rack and maintenance, by key.
     """
@@ -80,7 +80,7 @@ def owned(
 
 
 def decimals(low: str, high: str) -> st.SearchStrategy[Decimal]:
-    """Decimals with every exponent in between that a spec takes, and 0 where that is the lowest."""
+    """Decimals of every exponent that specs accept between two ends, and 0 if it is an end."""
     least = max(Decimal(low), SMALLEST)
     drawn = st.decimals(least, Decimal(high), allow_nan=False, allow_infinity=False)
     return drawn if Decimal(low) else st.one_of(st.just(Decimal(0)), drawn)
@@ -100,7 +100,7 @@ rules = st.one_of(
 
 
 def figures(low: str, high: str, step: str = "0.0001") -> st.SearchStrategy[Decimal]:
-    """Decimals of a price list: whole multiples of a step."""
+    """Decimals as in price lists: whole multiples of a step."""
     size = Decimal(step)
     ends = int(Decimal(low) / size), int(Decimal(high) / size)
     return st.integers(*ends).map(lambda number: number * size)
@@ -160,7 +160,7 @@ partial_upfront = st.builds(
 
 @st.composite
 def covering_commitments(draw: st.DrawFn) -> Commitment:
-    """Commitments for some machines at once, a fraction of one too, with a price of others."""
+    """Commitments for a number of machines, also a fraction, and a price for further machines."""
     terms = draw(st.one_of(no_upfront, partial_upfront, all_upfront))
     priced = {"on_demand_hourly": terms.by_the_hour + draw(amounts), "machines": draw(covered)}
     return Commitment.model_validate({**terms.model_dump(), **priced})
@@ -180,7 +180,7 @@ _working_seconds = st.none() | figures("1", "1e5")
 
 @st.composite
 def rented_plans(draw: st.DrawFn) -> Price:
-    """Rented plans of every kind, without credit: an amount, a commitment or components alone."""
+    """Rented plans of every kind without credit: an amount, a commitment or components only."""
     kind, start, pauses, working = map(draw, (_kinds, starts, _pauses, _working_seconds))
     hourly, premium, other = map(draw, _parts)
     terms = draw(commitments) if kind == "reserved" else None

@@ -1,4 +1,4 @@
-"""Real trainings of a second: the perceptron for the digits of scikit-learn, by the catalogue."""
+"""Real trainings of about a second: the catalogue's perceptron for scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def prepared_digits(folder: Path, save_seconds: float = 60.0, **recipe: Any) -> PreparedTraining:
-    """Three epochs of the catalogue's model with its Dropout, or what ``recipe`` says."""
+    """A training of three epochs of the catalogue's model, changed by ``recipe``."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model("digits-mlp")
     training = model.training
@@ -44,5 +44,5 @@ def run(
     stopped: Callable[[], bool] = lambda: False,
     told: Callable[[Progress, int, float], None] = lambda *_: None,
 ) -> Repeat | None:
-    """The repeat with seed 3."""
+    """Run the repeat with seed 3."""
     return run_repeat(prepared, 3, folder, told, stopped)

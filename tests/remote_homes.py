@@ -68,14 +68,14 @@ def offline_environment(venv: Path) -> None:
 
 @dataclass
 class Machines:
-    """Machines of one sshd, by name; each has a home in ``folder``/homes."""
+    """Machines behind one sshd, by name; each has a home folder in ``folder``/homes."""
 
     folder: Path
     port: int
     server: subprocess.Popen[bytes] | None = None
 
     def home(self, name: str) -> Path:
-        """The home of the user on a machine."""
+        """The user's home folder on a machine."""
         return self.folder / "homes" / name
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""A small project in a git repository of its own, to compare revisions of."""
+"""A small project in its own git repository, to compare revisions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ STEPS = (0.0099, 0.0101, 0.0100, 0.0102, 0.0098) * 12
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says, by nobody's configuration."""
+    """The output of git, without anybody's configuration."""
     who = ("-c", "user.name=test", "-c", "user.email=test@example.org")
     quiet = ("-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")
     done = subprocess.run(
@@ -93,14 +93,14 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def commit(folder: Path) -> str:
-    """Commit all that stands there; the commit's id."""
+    """Commit all files; returns the commit's id."""
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "--message", "x")
     return git(folder, "rev-parse", "HEAD")
 
 
 def write_repository(folder: Path, results: Sequence[Result] = ()) -> Path:
-    """A repository with one commit: two machines, a price of one, a model, a result."""
+    """Write a repository with one commit: two machines, one price, a model and a result."""
     for name, text in SPECS.items():
         write_spec(folder, name, text)
     (folder / "models").mkdir()
@@ -112,14 +112,14 @@ def write_repository(folder: Path, results: Sequence[Result] = ()) -> Path:
 
 
 def write_spec(folder: Path, name: str, text: str) -> None:
-    """A spec file."""
+    """Write a spec file."""
     path = folder / "specs" / f"{name}.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
 def edit(folder: Path, name: str, old: str, new: str) -> None:
-    """Replace a text that stands in a spec file."""
+    """Replace a text in a spec file."""
     path = folder / "specs" / f"{name}.toml"
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -127,12 +127,12 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 
 
 def compared(project: Path) -> Difference:
-    """The commit against the working tree."""
+    """The differences between the commit and the working tree."""
     return compare_snapshots(at_commit(project, "HEAD"), in_working_tree(project))
 
 
 def dataset_amounts(project: Path) -> set[object]:
-    """Every cost that the published table has."""
+    """Every cost in the published table."""
     columns = ("epoch_cost", "full_cost", "million_cost")
     lines = [values_of(line) for line in Report(inputs_of(project)).lines]
     return {line[name] for line in lines for name in columns if line.get(name) is not None}

@@ -1,4 +1,4 @@
-"""What LoadGen might have left behind, for tests that only read it."""
+"""Made-up records of LoadGen's runs, for tests that only read them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LATENCIES = tuple(1_000_000 * number for number in range(1, 101))
 
 
 def latency_of(latencies: Sequence[int]) -> Latency:
-    """LoadGen's statistics of ascending latencies."""
+    """LoadGen's statistics of latencies in ascending order."""
     p50, p90, p99 = (latency_percentile(latencies, share) for share in (0.5, 0.9, 0.99))
     return Latency(
         minimum_nanoseconds=latencies[0],
@@ -55,7 +55,7 @@ def run(purpose: str = "scored", *, kept_bound: bool | None = True) -> LoadGenRu
 
 
 def served(*, kept: bool = True) -> ServingRecord:
-    """A server that keeps its bound, or that does not at any rate."""
+    """A record of a server that keeps its bound, or that does not at any rate."""
     runs = (run("search", kept_bound=kept), *([run()] if kept else []))
     return ServingRecord(
         loadgen="6.0.17",
@@ -67,7 +67,7 @@ def served(*, kept: bool = True) -> ServingRecord:
 
 
 def under_load(result: Result, *, kept: bool = True, load: Load = SERVER) -> Result:
-    """The same result, measured by LoadGen."""
+    """The same result as if LoadGen had measured it."""
     trial = result.trial.model_copy(update={"mode": "inference", "work": load})
     measurement = result.measurement.model_copy(
         update={"samples_seconds": (), "stop_reason": "loadgen", "served": served(kept=kept)}
@@ -87,9 +87,9 @@ ASKED = Requests(
 
 
 def token_run(rate: float, slower: float, purpose: str) -> LoadGenRun:
-    """A hundred requests answered at a rate, whose tokens take ``slower`` times ``LATENCIES``.
+    """A run of a hundred requests; first tokens take ``slower`` times ``LATENCIES``.
 
-    They were asked to come slower.
+    The requests are answered at ``rate``, and were planned at 0.9 of it.
     """
     first = tuple(round(one * slower) for one in LATENCIES)
     tokens = TokenRun(
@@ -107,7 +107,10 @@ def token_run(rate: float, slower: float, purpose: str) -> LoadGenRun:
 def behind_an_engine(
     result: Result, slower: Mapping[float, float], asked: Requests = ASKED
 ) -> Result:
-    """The same result of a decoder that was asked at these rates, the highest kept; none: none."""
+    """The same result as if an engine had served these rates.
+
+    The highest rate kept its bound; without rates none did.
+    """
     rates = sorted(slower)
     runs = [token_run(rates[-1], slower[rates[-1]], "scored")] if rates else [run("search")]
     runs += [token_run(rate, slower[rate], "share") for rate in rates[:-1]]

@@ -1,7 +1,8 @@
-"""What a build of one test's project draws and counts, so that the next test's project has it.
+"""A cache of drawn charts that the builds of all tests share.
 
-It is kept by all that it follows from, so that a build that finds it is a build from nothing,
-sooner (tests/integration/test_site_builds.py holds it to that). Each project has its own copy.
+Each entry has a key of everything that it depends on. So a build with the cache gives the same site
+as a build from nothing, but sooner (tests/integration/test_site_builds.py checks this). Each
+project has a copy of the cache.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _CACHE = Path(".cache/epochcost/charts")
 
 @dataclass(frozen=True)
 class SharedBuilds:
-    """A folder that all processes of one run of the tests share."""
+    """The folder of the cache, which all processes of a test run share."""
 
     folder: Path
 
     def into(self, project: Path) -> Path:
-        """The project, with what there is."""
+        """Copy the cache into a project; returns the project."""
         if self.folder.is_dir():
             shutil.copytree(
                 self.folder,
@@ -33,7 +34,7 @@ class SharedBuilds:
         return project
 
     def add(self, project: Path) -> None:
-        """Share what the project's build kept; of two processes either may be the last."""
+        """Add a project's cache to the shared cache; of equal files any copy may remain."""
         kept = project / _CACHE
         for path in kept.rglob("*"):
             if path.is_file():

@@ -1,6 +1,6 @@
 """A fleet in simulated time: machines that cost money, fail, get lost and end themselves.
 
-The stations of a launch run as they are; engines, clock, ledger's file and results are simulated.
+The stations of a launch are real. Engines, clock, ledger's file and results are simulated.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _FAULT_PASSES = 0.8
 
 
 class Killed(BaseException):
-    """The launcher's process is gone: none of its lines has an effect any more."""
+    """The launcher's process is killed, so that its later lines have no effect."""
 
 
 @dataclass
 class Machine:
-    """A machine that is up; it ends itself after some idle time.
+    """A running machine, which ends itself after some idle time.
 
     ``jobs`` has the end of each job, and whether the job ends well.
     """
@@ -135,10 +135,10 @@ class SimulatedEngine(Engine):
         return 60 * self.target.limit_minutes
 
     def check(self) -> None:
-        """Nothing is wrong with the target."""
+        """Find no fault of the target."""
 
     def start(self) -> None:
-        """Bring a machine up; a start that fails may leave it up, to end itself."""
+        """Start a machine. A failed start may leave a machine running until its idle time ends."""
         target, world = self.tariff.target, self.world
         setup_seconds = 60 * target.setup_minutes * world.random.random()
         if target.id not in world.machines and world.random.random() >= world.fault / 2:
@@ -150,7 +150,7 @@ class SimulatedEngine(Engine):
         self._call(setup_seconds)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start a job that takes a part of its limit."""
+        """Start a job that takes a random part of its time limit."""
         machine = self._call(5)
         end = self.world.now + self.limit_seconds * self.world.random.random()
         machine.jobs[job] = end, self.world.random.random() >= self.world.bad
@@ -195,7 +195,7 @@ class SimulatedEngine(Engine):
 
 
 class SimulatedCluster(SimulatedEngine):
-    """A cluster in the simulated world: each job waits, then pays a node while it runs."""
+    """A cluster of the simulated world, in which a job waits and then pays for a node."""
 
     held = False
 
@@ -203,12 +203,12 @@ class SimulatedCluster(SimulatedEngine):
         return f"{self.tariff.target.id} {job}"
 
     def start(self) -> None:
-        """Install on the login node."""
+        """Install the software on the login node."""
         self.world.starts += 1
         self._call(600, needs_machine=False)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Queue a job, although the call may fail; its node ends with it."""
+        """Queue a job, even if the call fails. The node ends with the job."""
         world = self.world
         world.require_alive()
         begin = world.now + 1000 * world.random.random()
@@ -232,7 +232,7 @@ class SimulatedCluster(SimulatedEngine):
         self.world.bill(self.tariff, at - machine.since)
 
     def poll(self, job: str) -> JobState:
-        """The state of a job; its node may be lost."""
+        """The state of a job, whose node may be lost."""
         self._call(1)
         machine = self.world.machines.get(self._node(job))
         if machine is None:
@@ -281,7 +281,7 @@ class SimulatedIntake(Intake):
         self._world, self.results = world, results
 
     def result_of(self, cell: Cell) -> Any:
-        """The id of the cell if it was taken in."""
+        """The id of the cell if its result was taken in."""
         return cell.id if cell.id in self._world.taken_in else None
 
     def take_in(self, staged: Path, cell: Cell | None) -> str:

@@ -1,4 +1,4 @@
-"""The results of a folder in which nothing is damaged."""
+"""The results of a folder that has no damaged file."""
 
 from __future__ import annotations
 

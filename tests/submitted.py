@@ -1,4 +1,4 @@
-"""Results as strangers submit them, and what the check says of them."""
+"""Results as strangers submit them, and how the check judges them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 
 
 def sound(project: Path, **fields: Any) -> Result:
-    """A result that a machine of this kind may have measured from this model."""
+    """A result that a machine of this kind could have measured of this model."""
     catalogue = load_catalogue(project)
     made = make_result(samples=fields.pop("samples", STEPS), **fields)
     trial = made.trial.model_copy(
@@ -48,19 +48,19 @@ def sound(project: Path, **fields: Any) -> Result:
 
 
 def stored(project: Path, result: Result) -> Path:
-    """Its file, as a run would write it."""
+    """Store a result as a run would; returns the file."""
     folder = project / "docs/data/results"
     (folder / result.hardware).mkdir(exist_ok=True)
     return ResultStore(folder).write(result)
 
 
 def checked(project: Path, *paths: Path) -> ResultsCheck:
-    """The check of all results, or of some."""
+    """The check of all results, or of these paths."""
     return check_results(load_catalogue(project), Path("docs/data/results"), paths, NOW)
 
 
 def the_fault(project: Path, path: Path) -> str:
-    """The one line that refuses a file."""
+    """The one-line message that refuses a file."""
     found = checked(project, path)
     assert not found.submissions
     (fault,) = found.faults

@@ -1,4 +1,4 @@
-"""`CITATION.cff`: what the format demands, in step with the package."""
+"""`CITATION.cff` has its format's keys and agrees with the package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALLOWED = _DEMANDED | {"type", "abstract", "version", "license", "keywords"}
 
 
 def test_the_citation_is_of_its_format_and_of_this_package() -> None:
-    """Only known keys, one entity as author, and the package's own version and licence."""
+    """It has known keys only, one entity as author, and the package's version and licence."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert set(citation) >= _DEMANDED

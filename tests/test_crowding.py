@@ -1,4 +1,4 @@
-"""A time limit of a test grows with the load of its machine."""
+"""The time limit of a test grows with the machine's load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crowding import crowded
 def test_a_limit_grows_with_the_programs_that_share_a_cpu(
     load: float, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Idle or filled, the machine gives what was asked; four programs a CPU take four times."""
+    """With one program per CPU the limit stays, and with four programs it is four times as long."""
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert crowded(10) == 10 * factor

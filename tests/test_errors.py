@@ -1,4 +1,4 @@
-"""Errors that a person is meant to read."""
+"""Errors that are messages for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAULTS = [Fault(Path("b.toml"), 2, 1, "second"), Fault(Path("a.toml"), 1, 7, "f
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_reaches_another_process_whole(error: EpochcostError) -> None:
-    """Its kind, its message and where the faults are."""
+    """An error keeps its kind, message and fault places when another process receives it."""
     arrived = pickle.loads(pickle.dumps(error))  # noqa: S301  our own
     assert type(arrived) is type(error)
     assert str(arrived) == str(error)

@@ -1,4 +1,4 @@
-"""The interval of the mean holds what it promises, on independent and on dependent series."""
+"""The interval of the mean covers the mean as promised, for independent and dependent series."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRUE_MEAN = 10.0
 
 
 def traces(count: int, length: int, memory: float, skewed: bool = False) -> NDArray[np.float64]:
-    """Draw ``count`` first-order autoregressive series of ``length`` about ``TRUE_MEAN``."""
+    """Draw ``count`` first-order autoregressive series of ``length`` around ``TRUE_MEAN``."""
     rng = np.random.default_rng(20161121)
     shocks = rng.standard_normal((count, 300 + length))
     if skewed:
@@ -50,7 +50,7 @@ def traces(count: int, length: int, memory: float, skewed: bool = False) -> NDAr
 def test_the_interval_covers_the_mean_as_often_as_it_says(
     length: int, memory: float, skewed: bool
 ) -> None:
-    """Over 300 series the 95 % interval covers the true mean in 90 % of cases or more."""
+    """The 95 % interval covers the true mean in at least 90 % of 300 series."""
     intervals = [mean_interval(trace) for trace in traces(300, length, memory, skewed)]
     covered = sum(interval.low <= TRUE_MEAN <= interval.high for interval in intervals)
     assert covered / 300 >= 0.90
@@ -58,7 +58,7 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(
 
 @pytest.mark.parametrize(("length", "memory"), [(12, 0.0), (40, 0.5), (300, 0.8), (1000, 0.0)])
 def test_the_interval_is_as_uneven_as_that_of_resamples(length: int, memory: float) -> None:
-    """Its upper end is where 20,000 resamples in blocks put it, to a tenth of its half width."""
+    """The upper end is that of 20,000 block resamples, to a tenth of the half width."""
     times = np.exp((traces(1, length, memory, skewed=True)[0] - TRUE_MEAN) / 4)
     low, high = resampled(times, block_length(length, autocorrelation_time(times)))
     half = relative_half_width(times) * times.mean()
@@ -76,14 +76,14 @@ def resampled(times: NDArray[np.float64], block: int) -> tuple[float, float]:
 
 
 def test_equal_times_have_an_even_interval() -> None:
-    """Rounding gives a series without any spread no shape."""
+    """Rounding does not make the interval of equal times uneven."""
     interval = mean_interval([0.1] * 77)
     assert interval.low == pytest.approx(0.1) == interval.high
 
 
 @pytest.mark.parametrize("length", [30, 300, 3000])
 def test_doubt_of_slow_wander_has_its_price(length: int) -> None:
-    """Of independent samples the interval is 1.2 to 1.7 times as wide as one that knows it."""
+    """The interval of independent samples is 1.2 to 1.7 times as wide as if that were known."""
     every = traces(100, length, 0.0)
     widths = [interval.high - interval.low for interval in map(mean_interval, every)]
     known = 2 * 1.96 / math.sqrt(length)
@@ -91,7 +91,7 @@ def test_doubt_of_slow_wander_has_its_price(length: int) -> None:
 
 
 def test_wander_slower_than_the_series_widens_the_interval() -> None:
-    """A mean that drifts by two deviations of its noise is known far worse than its noise says."""
+    """A drift of two deviations of the noise widens the interval more than fourfold."""
     noise = traces(1, 300, 0.0)[0]
     wandering = noise + np.linspace(-1, 1, 300)
     assert half_width(wandering) > 4 * half_width(noise)
@@ -105,7 +105,7 @@ def half_width(series: NDArray[np.float64]) -> float:
 
 @pytest.mark.parametrize(("rounds", "spread"), [(3, 0.0), (3, 0.5), (5, 0.5), (10, 0.1)])
 def test_rounds_show_what_differs_between_processes(rounds: int, spread: float) -> None:
-    """With a mean of its own for each process the interval still covers the mean of all."""
+    """The interval covers the mean of all processes even if each process has its own mean."""
     covered = 0
     for series in range(200):
         noise = traces(1, 60 * rounds, 0.0)[0]
@@ -117,7 +117,7 @@ def test_rounds_show_what_differs_between_processes(rounds: int, spread: float) 
 
 
 def test_rounds_that_agree_cost_little() -> None:
-    """Ten rounds of one mean tell of it at most half again as poorly as one process does."""
+    """Ten equal rounds have an interval at most half again as wide as one process."""
     noise = traces(1, 600, 0.0)[0]
     apart = relative_half_width(noise, (60,) * 10)
     assert apart * np.mean(noise) <= 1.5 * half_width(noise)
@@ -125,7 +125,7 @@ def test_rounds_that_agree_cost_little() -> None:
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=30), st.integers(2, 6))
 def test_more_rounds_narrow_the_interval(samples: list[float], rounds: int) -> None:
-    """The same samples in three times as many rounds bound their mean more closely."""
+    """Three times as many equal rounds give a narrower interval."""
     few, many = (
         summarise(samples * count, (len(samples),) * count) for count in (rounds, 3 * rounds)
     )
@@ -134,7 +134,7 @@ def test_more_rounds_narrow_the_interval(samples: list[float], rounds: int) -> N
 
 @pytest.mark.parametrize("rounds", [2, 3, 14])
 def test_rounds_without_spread_may_differ_from_others(rounds: int) -> None:
-    """Equal samples leave 8 % of the mean over the root of the rounds; one process leaves none."""
+    """Rounds of equal samples still get 8 % of the mean over the root of their number."""
     summary = summarise([0.25] * 10 * rounds, (10,) * rounds)
     assert summary.relative_half_width == pytest.approx(1.96 * 0.08 / math.sqrt(rounds), rel=1e-3)
     assert relative_half_width([0.25] * 10 * rounds, (10,) * rounds) == pytest.approx(0, abs=1e-9)
@@ -142,7 +142,7 @@ def test_rounds_without_spread_may_differ_from_others(rounds: int) -> None:
 
 
 def test_outliers_are_counted_and_stay() -> None:
-    """Two interruptions in a hundred steps: their number, their share of the time, the longest."""
+    """Outliers are counted, with share of time and the longest, and stay in the mean."""
     quick = [1.0 + 0.001 * (number % 5) for number in range(98)]
     found = outliers([*quick, 3.0, 5.0])
     assert found is not None
@@ -154,7 +154,7 @@ def test_outliers_are_counted_and_stay() -> None:
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
 def test_autocorrelation_time_is_that_of_the_process(memory: float) -> None:
-    """For a first-order process it is (1 + memory) / (1 - memory)."""
+    """For a first-order process the time is (1 + memory) / (1 - memory)."""
     times = [autocorrelation_time(trace) for trace in traces(30, 3000, memory)]
     assert np.mean(times) == pytest.approx((1 + memory) / (1 - memory), rel=0.2)
 
@@ -164,7 +164,7 @@ def test_autocorrelation_time_is_that_of_the_process(memory: float) -> None:
     st.sampled_from([1e-6, 0.5, 1024.0]),
 )
 def test_the_interval_follows_the_unit(samples: list[float], unit: float) -> None:
-    """Another unit of time gives the same interval in that unit, with the mean inside."""
+    """In another unit the interval has the same ends, and it contains the mean."""
     plain = mean_interval(samples)
     scaled = mean_interval([sample * unit for sample in samples])
     size = abs(plain.high) + abs(plain.low)
@@ -177,20 +177,20 @@ def test_the_interval_follows_the_unit(samples: list[float], unit: float) -> Non
 
 @given(st.integers(2, 10**6), st.floats(1, 10**7))
 def test_blocks_are_never_too_few(count: int, tau: float) -> None:
-    """However strong the dependence, at least four blocks remain where four samples exist."""
+    """At least four blocks remain of four or more samples, however strong the dependence."""
     length = block_length(count, tau)
     assert 1 <= length <= max(1, count // 4)
 
 
 def test_one_sample_bounds_nothing() -> None:
-    """A single sample has no interval but all positive numbers, and is never called precise."""
+    """The interval of a single sample is all positive numbers."""
     summary = summarise([3.0])
     assert (summary.interval.low, summary.interval.high) == (0.0, math.inf)
     assert summary.relative_half_width == math.inf
 
 
 def test_a_summary_shows_mean_median_and_tail() -> None:
-    """Mean, median and percentiles are those of all samples: no outlier is dropped."""
+    """Mean, median and percentiles are of all samples, outliers included."""
     summary = summarise([1.0] * 99 + [101.0])
     assert summary.count == 100
     assert summary.mean == pytest.approx(2.0)
@@ -223,6 +223,6 @@ def test_student_quantiles_are_those_of_the_tables(
     st.lists(st.floats(0, 1), min_size=1, max_size=5),
 )
 def test_quantiles_are_numpys(values: list[float], shares: list[float]) -> None:
-    """The quicker quantiles are those of NumPy's default method."""
+    """The faster quantiles equal those of NumPy's default method."""
     found = quantiles(np.array(values), shares)
     np.testing.assert_allclose(found, np.quantile(values, shares), rtol=1e-12)

@@ -12,14 +12,14 @@ from epochcost.statistics.interval import FEWEST_ROUNDS, LEAST_EFFECT, Bounded, 
 
 
 def test_apart_and_large() -> None:
-    """Intervals well apart make a change that is said."""
+    """A large difference of separate intervals is a significant change."""
     found = time_change(Bounded(9.9, 10, 10.1), Bounded(11.9, 12, 12.1), rounds=FEWEST_ROUNDS)
     assert found.significant
     assert found.factor.low < 1.2 < found.factor.high
 
 
 def test_apart_and_small() -> None:
-    """A change that is sure but small is not said."""
+    """A certain but small change is not significant."""
     after = 10 * (1 + LEAST_EFFECT / 2)
     assert not time_change(
         Bounded(9.999, 10, 10.001), Bounded(after, after, after), rounds=3
@@ -27,12 +27,12 @@ def test_apart_and_small() -> None:
 
 
 def test_an_unbounded_time() -> None:
-    """Nothing is said beside an interval that reaches to nothing."""
+    """An interval that reaches down to zero gives no significant change."""
     assert not time_change(Bounded(0, 10, 30), Bounded(19, 20, 21), rounds=3).significant
 
 
 def test_single_rounds() -> None:
-    """Intervals of single processes do not hold across processes, however far they are apart."""
+    """Intervals of single processes give no significant change, however far apart they are."""
     slow, fast = Bounded(0.313, 0.391, 0.469), Bounded(0.058, 0.0658, 0.074)
     assert time_change(slow, fast, rounds=2).significant
     assert not time_change(slow, fast, rounds=1).significant
@@ -42,7 +42,7 @@ def test_single_rounds() -> None:
 def test_the_interval_of_a_ratio_holds_it_and_turns_with_it(
     above: float, below: float, wide: float, wider: float
 ) -> None:
-    """Its ends are no nearer than either side alone would have them, no farther than both added."""
+    """A ratio's interval is at least as wide as each side's alone, at most both together."""
     top = Bounded(above * (1 - wide), above, above * (1 + wide))
     under = Bounded(below * (1 - wider), below, below * (1 + wider))
     found = ratio(top, under)
@@ -55,7 +55,7 @@ def test_the_interval_of_a_ratio_holds_it_and_turns_with_it(
 
 
 def test_a_ratio_of_two_means_is_covered_as_often_as_it_says() -> None:
-    """Of 2,000 pairs of means known to 2 and 3 %, about 95 % have the true ratio inside."""
+    """About 95 % of 2,000 intervals of a ratio of means contain the true ratio."""
     random = np.random.default_rng(6)
     z = 1.959964
     hits = 0

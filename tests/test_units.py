@@ -45,7 +45,7 @@ from epochcost.units import (
     ],
 )
 def test_durations(text: str, expected: str) -> None:
-    """A number and a unit, or several in a row; a number alone is of seconds."""
+    """A duration is a number with a unit, or several in a row. A single number is seconds."""
     assert parse_duration_seconds(text) == Decimal(expected)
 
 
@@ -74,32 +74,32 @@ def test_durations(text: str, expected: str) -> None:
     ],
 )
 def test_durations_that_are_none(text: str) -> None:
-    """An unknown unit, signs, exponents, nothing, and more than a century."""
+    """Unknown units, signs, exponents, empty text and more than a century are refused."""
     with pytest.raises(InputError, match=r"^duration: expected"):
         parse_duration_seconds(text)
 
 
 @pytest.mark.parametrize("text", ["2.5M", "2500k", "2,500,000", " 0.0025B "])
 def test_counts(text: str) -> None:
-    """Thousands, millions and billions have a letter."""
+    """A count may have a letter for thousands, millions or billions."""
     assert parse_count(text, "count") == 2_500_000
 
 
 @pytest.mark.parametrize("text", ["0.3", "30%", "30 %", " 30.0% "])
 def test_shares(text: str) -> None:
-    """As a number of one, or in percent."""
+    """A share is a number up to one, or a percentage."""
     assert parse_share(text, "share") == Decimal("0.3")
 
 
 @pytest.mark.parametrize("text", ["", "%", "30%%", "30% off", "a%", "nan%"])
 def test_shares_that_are_none(text: str) -> None:
-    """Neither number nor percentage is named with the option."""
+    """A text that is neither number nor percentage is refused with the option's name."""
     with pytest.raises(InputError, match=r"^share: expected"):
         parse_share(text, "share")
 
 
 def test_the_callers_context_does_not_round() -> None:
-    """Six digits stay six digits where the caller computes with three."""
+    """Digits are kept even if the caller's decimal context has three."""
     with decimal.localcontext(prec=3, traps=[decimal.Inexact]):
         assert parse_duration_seconds("1h0.2501s") == Decimal("3600.2501")
         assert parse_decimal("123456.5", "rate") == Decimal("123456.5")
@@ -108,14 +108,14 @@ def test_the_callers_context_does_not_round() -> None:
 
 @pytest.mark.parametrize("text", ["", "abc", "1,5", "nan", "sNaN", "inf", "-Infinity"])
 def test_numbers_that_are_none(text: str) -> None:
-    """Text that is no finite number is refused by the name of what it is for."""
+    """A text that is no finite number is refused with its name."""
     with pytest.raises(InputError, match=r"^rate: expected a (decimal|finite) number, got"):
         parse_decimal(text, "rate")
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20))
 def test_plain_digits_are_exact(value: Decimal) -> None:
-    """They read back as the same number, without an exponent and without idle zeros."""
+    """Plain digits give the same number, without an exponent or trailing zeros."""
     text = plain(value)
     assert Decimal(text) == value
     assert "E" not in text.upper()
@@ -137,12 +137,12 @@ def test_plain_digits_are_exact(value: Decimal) -> None:
     ],
 )
 def test_money_for_people(amount: str, expected: str) -> None:
-    """Two decimals from one upward, two significant digits below."""
+    """Amounts from one upward have two decimals, smaller ones two significant digits."""
     assert money(Decimal(amount)) == expected
 
 
 def test_currencies_and_places() -> None:
-    """Known currencies have their sign, others their code; decimals may be asked for."""
+    """Known currencies have their sign, others their code. The decimals can be set."""
     assert money(Decimal("0.5"), "EUR", 3) == "€0.500"
     assert money(Decimal("0.5"), "CHF") == "CHF 0.50"
     assert money(Decimal("1e-9"), "USD", 4) == "$0.0000"
@@ -163,7 +163,7 @@ def test_currencies_and_places() -> None:
     ],
 )
 def test_times_for_people(value: float, expected: str) -> None:
-    """Three significant digits and the unit that fits."""
+    """A time has three significant digits and the unit that fits."""
     assert seconds(value) == expected
 
 
@@ -172,7 +172,7 @@ def test_times_for_people(value: float, expected: str) -> None:
     [(512, "0 KiB"), (2048, "2 KiB"), (1.5 * 2**20, "1.5 MiB"), (31.24 * 2**30, "31.2 GiB")],
 )
 def test_memory_for_people(size_bytes: float, expected: str) -> None:
-    """Powers of 1024, as memory is sold."""
+    """Memory is in powers of 1024, as it is sold."""
     assert memory(size_bytes) == expected
 
 
@@ -186,5 +186,5 @@ def test_memory_for_people(size_bytes: float, expected: str) -> None:
     ],
 )
 def test_a_range_of_money_claims_three_digits(low: str, high: str, shown: str) -> None:
-    """Cents of what is known to a factor of two would be made up."""
+    """A range shows three digits at most, since a wide range has no exact cents."""
     assert money_range(Decimal(low), Decimal(high)) == shown

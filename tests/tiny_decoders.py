@@ -1,4 +1,4 @@
-"""Decoders that generate in milliseconds: graphs of the committed exporter in a small shape."""
+"""Small decoders by the committed exporter, which generate in milliseconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @cache
 def exporter() -> ModuleType:
-    """The exporter of decoders; it imports the modules beside it by path."""
+    """The exporter of decoders, with its neighbours imported from its folder."""
     sys.path.insert(0, str(MODELS))
     try:
         spec = importlib.util.spec_from_file_location("decoders", MODELS / "export_decoders.py")
@@ -40,9 +40,9 @@ def exporter() -> ModuleType:
 
 
 def tiny_decoder(*, rotary: bool = True, deviation: float = 0.3) -> onnx.ModelProto:
-    """A weightless decoder as SmolLM2 is built, or as GPT-2 is.
+    """A decoder without weights, built like SmolLM2, or like GPT-2 if not ``rotary``.
 
-    Large weights set the scores of tokens apart, so that rounding changes no greedy choice.
+    Large weights make the scores of tokens so different that rounding changes no greedy choice.
     """
     shape = exporter().Shape(
         layers=LAYERS,
@@ -84,7 +84,7 @@ generation.contexts = [8, 24]
 
 
 class Runner:
-    """Runs phases of a decoder through ONNX Runtime, the cache in place where it is kept."""
+    """Run phases of a decoder through ONNX Runtime, with a cache that is updated in place."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Runner:
         self.model, self._few_bits, self._half, self._seed = model, few_bits, half, seed
 
     def bound(self, batch: int, new: int, length: int, room: int) -> onnx.ModelProto:
-        """The graph of these sizes in its precision, the cache as long going in as coming out."""
+        """The graph for these sizes and precision; the cache keeps its length in a run."""
         sizes = {"batch_size": batch, "sequence_length": new, "total_sequence_length": length}
         graph = bind_dimensions(self.model, sizes | {"past_sequence_length": room})
         if self._few_bits:
@@ -112,9 +112,9 @@ class Runner:
         return graph
 
     def logits(self, tokens: Array, cache: dict[str, Array], length: int) -> Array:
-        """Scores after tokens [batch, new], of which ``length`` are then in the cache.
+        """Scores after tokens [batch, new], with which the cache has ``length`` tokens.
 
-        The cache is read and written where it stands.
+        The cache is updated in place.
         """
         batch, new = tokens.shape
         room = next(iter(cache.values())).shape[2]
@@ -140,7 +140,7 @@ class Runner:
         return np.asarray(binding.get_outputs()[_bound_last(names)].numpy())[:, 0]
 
     def empty_cache(self, batch: int, room: int) -> dict[str, Array]:
-        """Zeros for so many tokens of so many sequences."""
+        """A cache of zeros for this number of sequences and tokens."""
         kind = np.float16 if self._half else np.float32
         names = [v.name for v in self.model.graph.input if v.name.startswith("past_key_values")]
         shapes = {
@@ -153,12 +153,12 @@ class Runner:
 
 
 def _bound_last(names: list[str]) -> int:
-    """Outputs come in the order in which they were bound: the scores after the cache."""
+    """The place of the scores among the outputs, which have the order of binding: the last."""
     return len(names) - 1
 
 
 def greedy_with_cache(runner: Runner, prompt: Array, count: int) -> list[int]:
-    """Tokens by a prefill and then one decoding after the other over one cache."""
+    """Tokens by a prefill and then one decoding after another with one cache."""
     cache = runner.empty_cache(1, prompt.shape[1] + count)
     length = prompt.shape[1]
     token = int(np.argmax(runner.logits(prompt, cache, length)))
@@ -171,7 +171,7 @@ def greedy_with_cache(runner: Runner, prompt: Array, count: int) -> list[int]:
 
 
 def greedy_anew(runner: Runner, prompt: Array, count: int) -> list[int]:
-    """The same without a cache: everything is read again for each token."""
+    """The same tokens without a cache: everything is read again for each token."""
     tokens = prompt
     found: list[int] = []
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""A whole project that measures in seconds: one linear model, one study, one machine."""
+"""A complete project that measures in seconds: one linear model, study and machine."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def write_tiny_project(root: Path) -> Path:
 
 
 def price_text(machine: str, amount: str, day: str = "11-01") -> str:
-    """The spec of a list price on demand, of a day of 2026."""
+    """The spec of a list price on demand, as of a day in 2026."""
     return _PRICE.format(machine=machine, amount=amount, day=day)
 
 
 def linear_model() -> onnx.ModelProto:
-    """Weightless ``logits = x wᵀ + b``: x is (batch, 16), logits are (batch, 3)."""
+    """A model ``logits = x wᵀ + b`` without weights; x is (batch, 16), logits are (batch, 3)."""
     model = helper.make_model(
         helper.make_graph(
             [helper.make_node("Gemm", ["x", "w", "b"], ["logits"], transB=1)],

@@ -1,7 +1,7 @@
 """Exports of serving benchmarks, made by hand in the form that each tool writes.
 
 Figures of ``VLLM`` are those of InferenceX's public run of gpt-oss-120b with 32 requests at once on
-16 GPUs (commit 24b02df5); those of ``AGGREGATE`` are rounded from its run of Kimi K2.5.
+16 GPUs (commit 24b02df5). Figures of ``AGGREGATE`` are rounded from InferenceX's run of Kimi K2.5.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _metric(mean: float, count: int, **percentiles: float) -> Json:
 
 
 def guidellm_run(strategy: Json, answered: int, failed: int = 0) -> Json:
-    """A benchmark of a GuideLLM report: requests of 1,000 and 200 tokens within 100 s."""
+    """One benchmark of a GuideLLM report: requests of 1,000 and 200 tokens within 100 s."""
     totals = {"successful": answered, "errored": failed, "incomplete": 3}
     return {
         "type_": "generative_benchmark",
@@ -129,7 +129,7 @@ AIPERF: Json = {
 
 
 def write_export(folder: Path, document: object, name: str = "export.json") -> Path:
-    """The file of a document."""
+    """Write the document to a file; returns the file."""
     path = folder / name
     path.write_text(json.dumps(document))
     return path

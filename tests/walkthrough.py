@@ -1,8 +1,9 @@
-"""A page's steps done literally: its files are written and its commands typed, as the page says.
+"""Carry out the steps of a documentation page: write its files and run its commands.
 
-A fenced block with a title is a file of that name, `$ ` lines of a console block are commands, and
-the lines below a command are what it must print, in that order; `…` stands for anything. A Python
-block without a title is run. Nothing of a page is left out but what its `skip` names.
+A fenced block with a title is a file with that name. Lines of a console block that begin with `$ `
+are commands, and the lines below a command are its expected output, in this order. `…` matches any
+text. A Python block without a title is run. No step of a page is left out, except steps that the
+page's `skip` names.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BLOCK = re.compile(r"^```(?P<language>\w+)(?P<options>[^\n]*)\n(?P<text>.*?)^``
 
 @dataclass(frozen=True)
 class Command:
-    """A line to type and what it must print."""
+    """A command line and its expected output."""
 
     words: str
     printed: tuple[str, ...]
@@ -28,18 +29,16 @@ class Command:
 
 @dataclass(frozen=True)
 class File:
-    """A file to write; a Python block without a title is one that is run."""
+    """A file to write. A Python block without a title has an empty path and is run."""
 
     path: str
     text: str
 
 
 def steps(page: Path, heading: str = "") -> list[Command | File]:
-    """The steps of a page in its order, or only those under one heading.
+    """The steps of a page in order; with ``heading`` only the steps under that heading.
 
-    Raises:
-        ValueError: The page has no such heading.
-
+    Raises ValueError if the page has no such heading.
     """
     text = page.read_text("utf-8")
     if heading:
@@ -70,11 +69,9 @@ def _commands(text: str) -> list[Command]:
 
 
 def do(step: Command | File, folder: Path) -> str:
-    """Do one step in a folder and return what it printed.
+    """Carry out one step in a folder and return the printed text.
 
-    Raises:
-        AssertionError: A command failed or did not print what the page shows.
-
+    Raises AssertionError if a command fails or does not print what the page shows.
     """
     if isinstance(step, File) and step.path:
         (folder / step.path).parent.mkdir(parents=True, exist_ok=True)
@@ -94,14 +91,14 @@ def do(step: Command | File, folder: Path) -> str:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Programs of this environment first, wide output, and caches in the folder itself."""
+    """Variables: this environment's programs first, wide output, and caches in the folder."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     caches = str(folder / ".cache")
     return {**os.environ, "PATH": path, "COLUMNS": "200", "XDG_CACHE_HOME": caches}
 
 
 def _shown(command: Command, said: str) -> None:
-    """Hold what a command printed to what the page says it prints."""
+    """Require that the printed text contains the page's lines in order."""
     pattern = r"[\s\S]*?".join(_pattern(line) for line in command.printed)
     assert re.search(pattern, _spaced(said)), (
         f"`{command.words}` printed\n{said}\nand the page shows\n" + "\n".join(command.printed)
@@ -113,5 +110,5 @@ def _pattern(line: str) -> str:
 
 
 def _spaced(text: str) -> str:
-    """Each line with single spaces, so that a wider column is the same table."""
+    """The text with single spaces in each line, so that widths of columns do not matter."""
     return "\n".join(re.sub(r"[ \t]+", " ", line).strip() for line in text.splitlines())

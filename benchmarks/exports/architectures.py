@@ -1,7 +1,7 @@
 """Real architectures at small sizes: plain PyTorch, and configurations of transformers.
 
-Every module maps one batch to class scores, classes last. Weights are random, so nothing is
-downloaded. Dropout is off, so that two runs can be compared.
+Every module maps a batch to class scores, with classes as the last axis. Weights are random, so
+nothing is downloaded. Dropout is off, so that two runs can be compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _TOKENS, _LENGTH, _WIDTH = 23, 6, 16
 
 @dataclass(frozen=True)
 class Architecture:
-    """A module's builder and example batch: integers below the vocabulary, or normal floats."""
+    """A module's builder, and the shape of its batches.
+
+    A batch has integers below ``vocabulary``, or normal floats without a vocabulary.
+    """
 
     name: str
     build: Callable[[], nn.Module]
@@ -34,7 +37,7 @@ class Architecture:
 
 
 class Residual(nn.Module):
-    """Two convolutions with batch normalization around a shortcut."""
+    """Two convolutions with batch normalization, and a shortcut around them."""
 
     def __init__(self, into: int, out: int, stride: int) -> None:
         super().__init__()
@@ -55,7 +58,7 @@ class Residual(nn.Module):
 
 
 def resnet() -> nn.Module:
-    """A stem with pooling, two stages, global average pooling."""
+    """A small ResNet: a stem with pooling, two stages, global average pooling."""
     return nn.Sequential(
         nn.Conv2d(3, 8, 7, 2, 3, bias=False),
         nn.BatchNorm2d(8),
@@ -96,7 +99,7 @@ class InvertedResidual(nn.Module):
 
 
 def mobilenet() -> nn.Module:
-    """A stem, two inverted residuals, a classifier."""
+    """A small MobileNet: a stem, two inverted residuals, a classifier."""
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, 2, 1),
         nn.Hardswish(),
@@ -109,7 +112,7 @@ def mobilenet() -> nn.Module:
 
 
 class Unet(nn.Module):
-    """A contracting and an expanding path with a skip; scores per pixel, averaged."""
+    """A contracting and an expanding path with a skip connection; pixel scores are averaged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +125,7 @@ class Unet(nn.Module):
         self.last = nn.Conv2d(28, CLASSES, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Class scores, from the mean over the image."""
+        """Class scores, averaged over the pixels of the image."""
         first = self.first(x)
         down = self.down(first)
         joined = torch.cat([first, self.up(down), self.smooth(down)], dim=1)
@@ -130,7 +133,7 @@ class Unet(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Embedding, recurrent layers and a readout at each step, or of the last step."""
+    """Embedding, recurrent layers, and a readout at each step or at the last step."""
 
     def __init__(self, layer: type[nn.RNNBase], every_step: bool, both_ways: bool) -> None:
         super().__init__()
@@ -140,13 +143,13 @@ class Recurrent(nn.Module):
         self.readout = nn.Linear(24 if both_ways else 12, _TOKENS if every_step else CLASSES)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Scores of the next token, or of the sequence's class."""
+        """Scores of the next token at each step, or of the sequence's class."""
         states, _ = self.recurrent(self.embedding(tokens))
         return self.readout(states if self.every_step else states[:, -1])
 
 
 class Encoder(nn.Module):
-    """Embeddings with positions, transformer encoder layers, the mean over time."""
+    """Embeddings with positions, transformer encoder layers, and the mean over time."""
 
     def __init__(self, norm_first: bool, activation: str) -> None:
         super().__init__()
@@ -164,7 +167,7 @@ class Encoder(nn.Module):
 
 
 class Scores(nn.Module):
-    """A transformers model whose output is its scores."""
+    """A wrapper of a transformers model that returns only the scores."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

@@ -2,17 +2,17 @@
 # requires-python = ">=3.11"
 # dependencies = ["epochcost[run]", "torch==2.13.0", "onnxscript>=0.7", "transformers>=5"]
 # ///
-"""Exports of real architectures: gradients and training steps compared with PyTorch's.
+"""Export real architectures and compare gradients and training steps with PyTorch's.
 
     python benchmarks/exports/compare.py [NAME …] [--steps 20]
 
 Both of PyTorch's exporters export each architecture. The same weights, inputs and cotangents then
-go through `vjp_graph` on ONNX Runtime in float32, on onnx's reference evaluator in float64, and
-through PyTorch in both. Prints the norm of the difference of all gradients over the norm of
-PyTorch's in float64, and the same for the worst parameter. Then training steps with momentum run on
-both sides; prints the largest relative difference of a loss. The last line counts the files with
-losses within 1e-4 over all steps, and those whose float32 gradients are within 1.6e-6 or twice
-PyTorch's float32 error.
+go through `vjp_graph` on ONNX Runtime in float32, through `vjp_graph` on onnx's reference evaluator
+in float64, and through PyTorch in float32 and float64. Prints the relative error of all gradients
+as one vector against PyTorch's gradients in float64, and the relative error of the worst parameter.
+Then runs training steps with momentum on ONNX Runtime and PyTorch, and prints the largest relative
+difference of a loss. The last line counts the files with losses within 1e-4 over all steps, and the
+files whose float32 gradients are within 1.6e-6 or twice PyTorch's float32 error.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ EXPORTERS: Mapping[str, Exporter] = {"dynamo": by_dynamo, "traced": by_tracing}
 
 @dataclass(frozen=True)
 class Errors:
-    """Relative errors of gradients: all of them as one vector, and the worst parameter."""
+    """Relative errors of gradients: of all gradients as one vector, and of the worst parameter."""
 
     whole: float
     worst: float
@@ -102,7 +102,7 @@ def exact_gradients(
 
 
 def in_pytorch(module: nn.Module, batch: torch.Tensor, u: torch.Tensor) -> Gradients:
-    """Errors of PyTorch's gradients in float32, the reference for ours."""
+    """PyTorch's gradients in float32."""
     single = copy.deepcopy(module)
     single(batch).backward(u)
     return {
@@ -117,7 +117,7 @@ def in_single(
     batch: torch.Tensor,
     u: torch.Tensor,
 ) -> Gradients:
-    """Errors of our gradients on ONNX Runtime."""
+    """The gradients of epochcost's gradient graph on ONNX Runtime in float32."""
     model = export(module, batch)
     wrt = _trained(model, module, trained)
     session = onnxruntime.InferenceSession(
@@ -135,7 +135,7 @@ def in_double(
     batch: torch.Tensor,
     u: torch.Tensor,
 ) -> Gradients:
-    """Errors of our gradients on the reference evaluator, from an export in float64."""
+    """The gradients of epochcost's gradient graph on the reference evaluator in float64."""
     from oracle.evaluators import reference  # part of the library's tests
 
     model = export(copy.deepcopy(module).double(), _double(batch))
@@ -146,7 +146,10 @@ def in_double(
 
 
 def _trained(model: onnx.ModelProto, module: nn.Module, trained: Collection[str]) -> dict[str, str]:
-    """The initializer of each trained parameter; a tied one may have any of its names."""
+    """The initializer of each trained parameter.
+
+    The initializer of a tied parameter may have any of the parameter's names.
+    """
     stored = {tensor.name for tensor in model.graph.initializer}
     names: dict[int, list[str]] = {}
     for name, weight in module.named_parameters(remove_duplicate=False):
@@ -169,7 +172,7 @@ def _feeds(model: onnx.ModelProto, batch: np.ndarray, u: np.ndarray) -> dict[str
 
 
 def compared(ours: Gradients, theirs: Gradients) -> Errors:
-    """Relative errors in the Euclidean norm."""
+    """Relative errors of the gradients ``ours`` against ``theirs`` in the Euclidean norm."""
     off = {name: np.linalg.norm(ours[name] - exact) for name, exact in theirs.items()}
     size = {name: np.linalg.norm(exact) for name, exact in theirs.items()}
     whole = float(np.linalg.norm(list(size.values())))
@@ -183,7 +186,7 @@ def compared(ours: Gradients, theirs: Gradients) -> Errors:
 def training_error(
     module: nn.Module, export: Exporter, batches: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> float:
-    """The largest relative difference of a loss over training steps, both sides in float32."""
+    """The largest relative difference between epochcost's and PyTorch's losses in float32."""
     model = export(copy.deepcopy(module).eval(), batches[0][0])
     step = training_step(model, StepOptions(optimizer=Momentum(0.9)))
     session = onnxruntime.InferenceSession(
@@ -215,7 +218,7 @@ def _double(batch: torch.Tensor) -> torch.Tensor:
 
 
 def _scattered(module: nn.Module, generator: torch.Generator) -> nn.Module:
-    """Make all tensors different: PyTorch's older exporter would merge equal ones."""
+    """Make all tensors different, because PyTorch's older exporter would merge equal tensors."""
     with torch.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
             if tensor.is_floating_point():
@@ -225,7 +228,7 @@ def _scattered(module: nn.Module, generator: torch.Generator) -> nn.Module:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one file by column, None for failed ones, and the first reason."""
+    """The errors of one file by column, None for a failed comparison, and the first failure."""
 
     pytorch: Errors
     single: Errors | None
@@ -235,7 +238,7 @@ class Row:
 
     @property
     def render(self) -> str:
-        """The figures, and the failures after them."""
+        """The errors in columns, and the first failure after them."""
         figures = [self.pytorch.whole]
         for errors in (self.single, self.double):
             figures += [errors.whole, errors.worst] if errors else [None, None]
@@ -244,18 +247,18 @@ class Row:
 
     @property
     def has_gradients(self) -> bool:
-        """Whether all gradients are within the bound, or within PyTorch's own error."""
+        """Whether the gradients' error is within the bound, or twice PyTorch's float32 error."""
         bound = max(_GRADIENTS_WITHIN, 2 * self.pytorch.whole)
         return self.single is not None and self.single.whole <= bound
 
     @property
     def follows(self) -> bool:
-        """Whether every loss is within the bound of PyTorch's."""
+        """Whether every loss is within the bound around PyTorch's loss."""
         return self.losses is not None and self.losses <= _LOSSES_WITHIN
 
 
 def row(architecture: Architecture, exporter: str, steps: int) -> Row:
-    """Compare one architecture through one exporter."""
+    """Compare one architecture, exported by one exporter, with PyTorch."""
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
     module = _scattered(architecture.build(), generator).eval()

@@ -1,8 +1,8 @@
 """Architectures of transformers at small sizes, from their configurations.
 
-Each is a line: the family's name in transformers, the head, and the names of the sizes in its
-configuration (None: no such size). Texts are tokens, images are 32 pixels square, dropout is off
-and weights are random.
+Each architecture is a line: the family's name in transformers, the head, and the names of the sizes
+in the family's configuration (None: no such size). Texts are tokens, images are 32 pixels square,
+dropout is off and weights are random.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CAUSAL, _IMAGES, _SEQUENCE = "ForCausalLM", "ForImageClassification", "ForSeque
 
 
 class Scores(nn.Module):
-    """A model's first output, classes or features last."""
+    """A wrapper that returns a model's first output, with classes or features as the last axis."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Scores(nn.Module):
 
 
 def build(name: str, head: str, sizes: Mapping[str, Any]) -> nn.Module:
-    """The model behind its scores, its dropout off."""
+    """The transformers model ``name`` with ``head`` and without dropout, wrapped in ``Scores``."""
     sized = {key: value for key, value in {**_SIZES, **sizes}.items() if value is not None}
     config = getattr(transformers, f"{name}Config")(**sized)
     for key, value in list(vars(config).items()):

@@ -1,4 +1,4 @@
-"""Files of other projects through the differentiator: see benchmarks/foreign_files.py.
+"""Run other projects' files through the differentiator: see benchmarks/foreign_files.py.
 
 ``pool`` runs each file in a process with limits, where ``examine`` takes it through its stages.
 ``points`` finds valid inputs, ``slopes`` compares gradients with finite differences, and

@@ -14,7 +14,7 @@ from onnxstep.graphs.tensors import declared_values, graphs, stored_tensors
 
 
 class Answer(enum.StrEnum):
-    """The class of a stage or a file, from best to worst: a file has its worst stage's."""
+    """The class of a stage or of a file, from best to worst. A file has its worst stage's class."""
 
     RIGHT = "right"
     NOTHING = "nothing to differentiate"
@@ -35,7 +35,7 @@ REFUSALS = (Answer.REASONED, Answer.MISLEADING)
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer of one stage, its message, and the missing parts of a refusal."""
+    """The answer of one stage, its message, and the parts that a refusal lacks."""
 
     stage: str
     answer: Answer
@@ -44,7 +44,7 @@ class Finding:
 
 
 def worst(findings: list[Finding]) -> Answer:
-    """The answer of a file; "not judged" without findings."""
+    """The worst answer of a file's findings, or "not judged" if the file has no findings."""
     order = list(Answer)
     answers = [finding.answer for finding in findings]
     return max(answers, key=order.index, default=Answer.UNJUDGED)
@@ -64,8 +64,8 @@ _PLACE = re.compile(r"(?:node|value|input|output|tensor|initializer|parameter|di
 def lacks(message: str, model: onnx.ModelProto | None) -> Iterator[str]:
     """Parts that a refusal lacks: the name of a node or value, an operator, a remedy.
 
-    A refusal of an input, output, stored tensor or unreadable file needs no operator; one of an
-    unreadable file needs no node.
+    A refusal of an input, output, stored tensor or unreadable file needs no operator; a refusal of
+    an unreadable file needs no node.
     """
     quoted = set(re.findall(r"'([^']+)'", message)) | set(
         re.findall(r"name: ([^\s(),:]+)", message)

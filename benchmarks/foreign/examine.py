@@ -1,6 +1,6 @@
-"""One file through its stages: the runtime, loading, gradient graph, training step, differences.
+"""Take one file through its stages, from ONNX Runtime to finite differences.
 
-Each stage is reported at once, so that the report of a process that dies names the stage.
+Each stage is reported when it begins, so that the stage is known in which a process died.
 """
 
 from __future__ import annotations
@@ -66,14 +66,15 @@ class _Task:
     trained: bool
 
     def attempt(self, stage: str, call: Callable[[], ResultT]) -> ResultT | None:
-        """Result of one of our functions; a refusal or traceback is reported."""
+        """The result of one of epochcost's functions. A refusal or a traceback is reported."""
         return _attempt(self.report, stage, call, self.model, loads=self.session is not None)
 
 
 def examine(path: Path, report: Report, fatal: str = "") -> None:
     """Take a file through all stages that it reaches.
 
-    ``fatal`` says how ONNX Runtime ended an earlier process on this file; it is not run again then.
+    ``fatal`` says how ONNX Runtime ended an earlier process on this file. With ``fatal``, ONNX
+    Runtime does not run the file again.
     """
     report.stage(READING)
     raw = _parsed(path)
@@ -142,7 +143,7 @@ def _attempt(
 
 
 def _traced(error: Exception) -> str:
-    """The error with the last line of our code in its traceback."""
+    """The error with the last line of epochcost's code in its traceback."""
     place, trace = "", error.__traceback__
     while trace:
         code = trace.tb_frame.f_code
@@ -166,7 +167,7 @@ def _floats(model: onnx.ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _differentiate(task: _Task) -> None:
-    """The gradient graph and step of a file that can be differentiated, and their runs."""
+    """Build the gradient graph and the step of a file, run them and compare."""
     point = _point(task)
     if point is None:
         # Nothing can be compared, and our refusal agrees with the runtime's.
@@ -190,7 +191,7 @@ def _differentiate(task: _Task) -> None:
 
 
 def _point(task: _Task) -> Point | None:
-    """Inputs with which ONNX Runtime runs the file; None, and a finding, if there are none."""
+    """Inputs with which ONNX Runtime runs the file; None, and a finding, if none are known."""
     task.report.stage(RUNTIME)
     if task.session is None:
         task.report.add(Finding(RUNTIME, Answer.AS_RUNTIME, task.problem))
@@ -224,7 +225,7 @@ def _checked(report: Report, stage: str, check: Callable[[], None]) -> None:
 
 
 def _two_steps(task: _Task, step: TrainingStep, point: Point) -> None:
-    """Two training steps on one batch; their loss need not be a number."""
+    """Take two training steps on one batch. The loss need not be a number."""
     run = runs(open_session(step.model.SerializeToString()))
     values = {**materialise(task.model), **point.feeds}
     for carried in step.carried:
@@ -237,7 +238,7 @@ def _two_steps(task: _Task, step: TrainingStep, point: Point) -> None:
 
 
 def _gradients(task: _Task, backward: onnx.ModelProto, point: Point) -> None:
-    """Compare the gradient graph's outputs with the file's, and gradients with differences."""
+    """Compare the gradient graph's outputs with the file's, then gradients with differences."""
     ours = runs(open_session(backward.SerializeToString()))
     problem = _different_forward(task, ours, point)
     if problem:
@@ -256,7 +257,10 @@ def _gradients(task: _Task, backward: onnx.ModelProto, point: Point) -> None:
 
 
 def _different_forward(task: _Task, ours: Run, point: Point) -> tuple[Answer, str] | None:
-    """Output that differs from the file's at several points: rounding may flip a choice."""
+    """The answer and message if an output differs from the file's at all tried points, else None.
+
+    At a single point, rounding may flip a choice.
+    """
     assert task.session is not None
     theirs, problem = runs(task.session), ""
     for seed in range(_POINTS):
@@ -273,13 +277,13 @@ def _different_forward(task: _Task, ours: Run, point: Point) -> tuple[Answer, st
 
 
 def _first_apart(expected: Mapping[str, Any], got: Mapping[str, Any]) -> str:
-    """The first output that differs, and its difference."""
+    """The first output that differs and how it differs; "" if none does."""
     differences = {name: _difference(y, got[name]) for name, y in expected.items() if name in got}
     return next((f"output {name!r} {how}" for name, how in differences.items() if how), "")
 
 
 def _difference(expected: object, got: object) -> str:
-    """The difference of two outputs, "" if it is only rounding, or if they are no numbers."""
+    """How two outputs differ; "" if only by rounding, or if they are no numbers."""
     if not isinstance(expected, np.ndarray) or expected.dtype.kind not in "fiub":
         return ""
     y, y_got = expected, np.asarray(got)

@@ -1,4 +1,4 @@
-"""Inputs with which a file runs: its test data, else random numbers of the declared types."""
+"""Inputs with which a file runs: its test data, or random numbers of the declared types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_TRIES, _MORE_TRIES = 600, 12
 
 
 def _latin(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
-    """Different numbers along every axis, which stay below its length."""
+    """Integers below the longest axis, different along every axis."""
     return np.asarray(np.indices(shape).sum(0) % max(shape, default=1))
 
 
@@ -78,8 +78,8 @@ class NoPointError(Exception):
 class Point:
     """Inputs by name, and the sizes of the symbolic dimensions.
 
-    It is contrary if outputs have other shapes than the file declares and fed integers may be the
-    cause.
+    A point is contrary if outputs have other shapes than the file declares and integer inputs may
+    be the cause.
     """
 
     feeds: Mapping[str, Array]
@@ -87,7 +87,7 @@ class Point:
     is_contrary: bool = False
 
     def redrawn(self, seed: int, names: Collection[str]) -> Point:
-        """The same sizes and integers with slightly moved floats."""
+        """A point with the same sizes and integers, and slightly moved floats."""
         draw = np.random.default_rng(seed)
         moved = {
             name: np.asarray(x + 2e-3 * draw.standard_normal(x.shape).astype(x.dtype), x.dtype)
@@ -98,7 +98,7 @@ class Point:
 
 
 def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
-    """The first point with finite float outputs in declared shapes, else the best.
+    """The first point with finite float outputs in declared shapes, else the best one tried.
 
     Raises NoPointError with the error of the first try.
     """

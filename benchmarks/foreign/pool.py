@@ -30,7 +30,7 @@ _WAKE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Limits:
-    """CPU seconds of each stage, and bytes of memory in addition to the parent's."""
+    """CPU seconds of each stage, and megabytes of memory in addition to the parent's."""
 
     seconds: int
     megabytes: int
@@ -47,12 +47,12 @@ class Examined:
 
     @property
     def answer(self) -> Answer:
-        """The worst of the file's findings."""
+        """The worst answer among the file's findings."""
         return worst(list(self.findings))
 
 
 class _Sender:
-    """The report of a worker process: sends findings, and renews the CPU limit at each stage."""
+    """The report of a worker process, which sends findings and renews the CPU limit."""
 
     def __init__(self, connection: Connection, limits: Limits) -> None:
         self._connection, self._limits = connection, limits
@@ -68,7 +68,7 @@ class _Sender:
 
 
 def _work(path: Path, fatal: str, limits: Limits, connection: Connection) -> None:
-    """Examine one file in a silent process; sends None at its end."""
+    """Examine one file in a process without output; sends None at the end."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
         os.dup2(nowhere.fileno(), sys.stderr.fileno())
@@ -107,7 +107,7 @@ class _Worker:
         return True
 
     def stop_if_late(self) -> None:
-        """End a sleeping process, which no limit of CPU time ends."""
+        """End a sleeping process, which no limit of CPU time would end."""
         if time.monotonic() - self.stage_begun > self.patience_seconds:
             self.process.kill()
 
@@ -133,9 +133,9 @@ def _of_death(stage: str, exit_code: int) -> Finding:
 
 
 def examine_all(paths: Sequence[Path], limits: Limits, jobs: int) -> Iterator[Examined]:
-    """Every file's result as it becomes ready, ``jobs`` at a time.
+    """Yield every file's result when it is ready; ``jobs`` files are examined at a time.
 
-    A file that hangs or crashes ONNX Runtime is examined again without it.
+    A file that hangs or crashes ONNX Runtime is examined again without ONNX Runtime.
     """
     context = multiprocessing.get_context("fork")
     waiting = deque((path, "") for path in paths)

@@ -24,16 +24,16 @@ _OURS = (
 
 
 class RuntimeFailureError(Exception):
-    """ONNX Runtime refuses a graph or fails in it."""
+    """ONNX Runtime refuses a graph or fails while it runs the graph."""
 
     @property
     def is_of_the_benchmark(self) -> bool:
-        """Whether the memory limit or a type that NumPy lacks caused it, not the graph."""
+        """Whether the memory limit or a type that NumPy lacks is the cause, and not the graph."""
         return any(text in str(self) for text in _OURS)
 
 
 def open_session(model: str | bytes, *, optimised: bool = True) -> InferenceSession:
-    """A session for a path or a serialized model. Raises RuntimeFailureError."""
+    """Open a session for a path or a serialized model. Raises RuntimeFailureError."""
     options = silent()
     if not optimised:
         options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -44,9 +44,9 @@ def open_session(model: str | bytes, *, optimised: bool = True) -> InferenceSess
 
 
 def runs(session: InferenceSession) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Function that runs a session by name; feeds are cast to its types, missing ones are zero.
+    """A function that runs a session by names of inputs and outputs.
 
-    Raises RuntimeFailureError.
+    Inputs are cast to the session's types, and missing inputs are zero. Raises RuntimeFailureError.
     """
     names = [value.name for value in session.get_outputs()]
     inputs = {value.name: (_dtype(value.type), value.shape) for value in session.get_inputs()}
@@ -74,7 +74,7 @@ def _dtype(kind: str) -> np.dtype[np.generic] | None:
 
 
 def with_inputs(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """A copy whose stored tensors of these names are inputs."""
+    """A copy of the model in which the stored tensors of these names are inputs."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph

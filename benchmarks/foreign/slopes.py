@@ -1,4 +1,4 @@
-"""The gradients of a file against finite differences in float64, if an evaluator computes it.
+"""Compare a file's gradients with finite differences in float64, if an evaluator allows it.
 
 For a direction v of the inputs and cotangents u of the outputs, the chain rule demands v · VJP(u) =
 d/dt u · f(x + t v). Tensors move in a few groups of similar magnitude. A gradient counts as wrong
@@ -45,10 +45,11 @@ _SPECIFIC = (*OPERATORS, *RECURRENT, *CONTRIBUTED)
 
 @dataclass(frozen=True)
 class Question:
-    """A loaded file with its gradient graph at a point; ``runs`` runs that graph in its precision.
+    """A loaded file and its gradient graph at a point.
 
-    ``wrt`` are the differentiated inputs and initializers by name, ``fixed`` the other inputs,
-    ``outputs`` the float outputs. Missing cotangents are zero.
+    ``runs`` runs the gradient graph in the file's precision. ``wrt`` are the differentiated inputs
+    and initializers by name, ``fixed`` the other inputs, ``outputs`` the float outputs. Missing
+    cotangents are zero.
     """
 
     model: onnx.ModelProto
@@ -59,7 +60,7 @@ class Question:
     runs: Run
 
     def gradients(self, x: Mapping[str, Array], u: Mapping[str, Array]) -> dict[str, Array]:
-        """The gradients on ONNX Runtime in the file's precision."""
+        """The gradients by ONNX Runtime in the file's precision."""
         feeds = {**self.fixed, **x, **{f"{name}_cotangent": y for name, y in u.items()}}
         answers = self.runs(feeds).items()
         return {name: y.astype(np.float64) for name, y in answers if is_float(y)}
@@ -97,7 +98,7 @@ def _forwards(question: Question) -> Iterator[tuple[str, Evaluator, onnx.ModelPr
 
 
 def _fed(model: onnx.ModelProto, question: Question) -> onnx.ModelProto:
-    """The float64 model whose inputs are exactly the moved tensors; other inputs are stored."""
+    """A float64 model whose inputs are exactly the moved tensors. Other inputs are stored."""
     fed = with_inputs(model, question.wrt)
     graph = fed.graph
     for place in reversed(range(len(graph.input))):
@@ -111,7 +112,7 @@ def _fed(model: onnx.ModelProto, question: Question) -> onnx.ModelProto:
 
 
 def _require_same(question: Question, got: Mapping[str, Array]) -> None:
-    """Require that the exact forward pass equals the gradient graph's, to float32 or half."""
+    """Require that the outputs in float64 equal the gradient graph's within a hundredth."""
     ours = question.gradients(question.wrt, {})
     for name in question.outputs:
         scale = max(1e-3, float(np.max(np.abs(got[name]), initial=0.0)))
@@ -123,7 +124,7 @@ def _require_same(question: Question, got: Mapping[str, Array]) -> None:
 
 
 def _judged(question: Question, evaluator: str, run: Run) -> Finding:
-    """Right if the gradients are right at the first point, or at any of several."""
+    """A right answer if the gradients are right at one of several points, else a wrong one."""
     notes = []
     for seed in range(_POINTS):
         agreed, faults = _at_a_point(question, run, seed)
@@ -134,7 +135,7 @@ def _judged(question: Question, evaluator: str, run: Run) -> Finding:
 
 
 def _at_a_point(question: Question, run: Run, seed: int) -> tuple[bool, list[str]]:
-    """Whether a precision agrees with the slopes near the point, and its error if not."""
+    """Whether the gradients in a precision agree with slopes near a point, and the errors."""
     groups = _groups(question.wrt)
     for attempt, step in enumerate(STEPS):
         x = _moved(question.wrt, seed * len(STEPS) + attempt)
@@ -218,7 +219,7 @@ def _grouped(run: Run, groups: Sequence[Sequence[str]], like: Mapping[str, Array
 
 
 def _moved(wrt: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """Move a tensor slightly, off ties and corners."""
+    """Move all tensors slightly, away from ties and corners."""
     draw = np.random.default_rng(seed)
     return {
         name: x + _JITTER * (_size(x) or 1.0) * draw.standard_normal(x.shape)

@@ -2,8 +2,9 @@
 
     python benchmarks/rules/batch_normalization.py [--threads 1]
 
-The parts are the forward pass with a ReLU, and the gradient of x and of the scale. For each shape:
-medians of interleaved runs, from which `onnxstep.rules.normal` chooses by the size of an image.
+The parts are the forward pass with a ReLU, and the gradient of x and of the scale. Prints medians
+of interleaved runs for each shape. By them `onnxstep.rules.normal` chooses a form for each size of
+image.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Rule = Callable[[Value, Value, Value], list[Value]]
 
 
 def forward(x: Value, _: Value, scale: Value) -> list[Value]:
-    """The normalized batch, scaled and rectified."""
+    """The normalized and scaled batch after a ReLU."""
     parts = normal.normalized(x, 1e-5)
     gain = parts.inverse * normal.per_channel(x, scale)
     return [x.op.Relu(normal.scaled(parts.deviation, gain, normal.per_channel(x, scale)))]
@@ -50,7 +51,7 @@ def gradient(deviation: Value, dy: Value, scale: Value) -> list[Value]:
 
 
 def model_of(rule: Rule, shape: tuple[int, int, int], *, convolved: bool) -> onnx.ModelProto:
-    """A graph of one part."""
+    """The graph of one part in one form."""
     op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=convolved)
     batch, channels, size = shape
     shapes = dict.fromkeys(("x", "dy"), (batch, channels, size, size)) | {"scale": (channels,)}

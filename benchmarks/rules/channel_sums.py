@@ -1,8 +1,8 @@
-"""Sums over all axes but the channels on CUDA: at once, or first over the last axes.
+"""Sums over all axes but the channels on CUDA: at once, or over the last axes first.
 
     python benchmarks/rules/channel_sums.py
 
-`onnxstep.builder` chooses from the medians, which are of ResNet-50's tensors at 64 images.
+By the printed medians, which are of ResNet-50's tensors at 64 images, `onnxstep.builder` chooses.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/rules/column_sums.py
 
-They are the gradients of biases. `onnxstep.cotangent_sums` takes the product.
+Gradients of biases are such sums. `onnxstep.cotangent_sums` computes them by the product.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHAPES = [(32, 512), (128, 512), (512, 768), (512, 3072), (4096, 384), (128, 305
 
 
 def model_of(shape: tuple[int, int], node: onnx.NodeProto) -> onnx.ModelProto:
-    """One sum; ``node`` reads x and one of the constants ``ones`` and ``axis``."""
+    """The graph of one sum; ``node`` reads x and one of the constants ``ones`` and ``axis``."""
     constants = {"ones": np.ones((1, shape[0]), np.float32), "axis": np.array([0])}
     graph = helper.make_graph(
         [node],

@@ -3,9 +3,9 @@
     python benchmarks/rules/convolution.py [--threads 1]
     python benchmarks/rules/convolution.py --provider cuda [--tf32]
 
-For each shape: the forward pass and the gradients of images and weights, on the plain layout and in
-blocks (`onnxstep.blocked_convolution`) including reorderings. Medians of interleaved runs, from
-which `onnxstep.rules.convolution` chooses.
+For each shape, the forward pass and the gradients of images and weights are timed on the plain
+layout and in blocks (`onnxstep.blocked_convolution`), including reorderings. By the printed medians
+of interleaved runs, `onnxstep.rules.convolution` chooses a form.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnxstep.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):
-    """A square convolution with pads of half the kernel."""
+    """A square convolution, padded by half the kernel."""
 
     batch: int
     channels: int
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
     @property
     def view(self) -> Window:
-        """Its window."""
+        """The window of this convolution."""
         kernel, stride, pad = self.kernel, self.stride, self.kernel // 2
         end = (self.size // stride - 1) * stride + kernel - pad - self.size
         pads = (pad, pad), (end, end)
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
     @property
     def out(self) -> tuple[int, int]:
-        """The positions."""
+        """The sizes of the output."""
         return (self.size // self.stride,) * 2
 
 
@@ -97,7 +97,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 
 def model_of(rule: Rule, case: Case, provider: str = "cpu") -> onnx.ModelProto | None:
-    """A graph of the candidate; None if it does not support the shape."""
+    """The graph of a candidate form; None if the form does not support the shape."""
     has_blocks = provider == "cpu"
     op = Builder([helper.make_opsetid("", 18)], 10, provider, blocked_convolutions=has_blocks)
     shapes = {

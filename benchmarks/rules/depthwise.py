@@ -2,11 +2,11 @@
 
     python benchmarks/rules/depthwise.py [--threads 1]
 
-For each shape: the gradients of weights and images and the forward pass, on the plain layout and in
-blocks of channels (`onnxstep.blocked_convolution`) including reorderings. The plain forms of the
-weights' gradient cut out all patches, exchange images and weights, multiply a slice for each tap,
-or multiply images spread along the columns by cotangents spread along the rows. Medians of
-interleaved runs.
+For each shape, the gradients of weights and images and the forward pass are timed on the plain
+layout and in blocks of channels (`onnxstep.blocked_convolution`), including reorderings. The plain
+forms of the weights' gradient cut out all patches, exchange images and weights, multiply a slice
+for each tap, or multiply images spread along the columns by cotangents spread along the rows.
+Prints medians of interleaved runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onnxstep.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):
-    """A depthwise convolution of square images with stride 1 and pads of half the kernel."""
+    """A depthwise convolution of square images with stride 1, padded by half the kernel."""
 
     batch: int
     channels: int
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
     @property
     def view(self) -> Window:
-        """Its window."""
+        """The window of this convolution."""
         return Square(self.batch, self.channels, self.size, self.channels, self.kernel).view
 
 
@@ -59,7 +59,7 @@ CASES = [
 
 
 def by_slices(x: Value, dy: Value, view: Window) -> Value:
-    """For each tap a slice of the images times the cotangents, summed."""
+    """Sums, one for each tap, of a slice of the images times the cotangents."""
     op, (height, width) = x.op, dy.shape[2:]
     images = pad(x, (0, 0, *view.begins), (0, 0, *view.ends))
     sums = []
@@ -117,7 +117,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 
 def model_of(rule: Rule, case: Case) -> onnx.ModelProto:
-    """A graph of the candidate."""
+    """The graph of one candidate form."""
     op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=True)
     shape = (case.batch, case.channels, case.size, case.size)
     shapes = {"x": shape, "w": (case.channels, 1, case.kernel, case.kernel), "dy": shape}

@@ -1,4 +1,4 @@
-"""Common parts of the benchmarks of rules: candidates as sessions, timed in turn."""
+"""Parts that the benchmarks of rules share: candidates as sessions, timed in turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDS = 25
 
 
 def session_of(model: onnx.ModelProto, threads: int = 0) -> onnxruntime.InferenceSession:
-    """A session on the CPU provider that logs errors only; 0 threads: one for each core."""
+    """A session on the CPU provider that logs errors only; 0 threads means one for each core."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
@@ -32,9 +32,9 @@ def session_of(model: onnx.ModelProto, threads: int = 0) -> onnxruntime.Inferenc
 def median_seconds(
     models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]], threads: int = 0
 ) -> dict[str, float]:
-    """Median time of each model's run; every round runs all of them in turn.
+    """Median time of each model's runs; in every round all models run in turn.
 
-    ``threads`` 0 is one for each core.
+    ``threads`` 0 means one thread for each core.
     """
     sessions = {name: session_of(model, threads) for name, model in models.items()}
     return _medians({name: lambda s=s: s.run(None, feeds) for name, s in sessions.items()})
@@ -43,7 +43,7 @@ def median_seconds(
 def median_seconds_on_gpu(
     models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]], *, tf32: bool = False
 ) -> dict[str, float]:
-    """As ``median_seconds``, on CUDA, with the session's options of ``epochcost run``.
+    """Median times as in ``median_seconds``, on CUDA, with the session options of a trial.
 
     Inputs and outputs stay on the GPU.
     """

@@ -2,8 +2,8 @@
 
     python benchmarks/rules/kept_gates.py [--batch 32] [--rounds 25]
 
-A step built for the CPU unrolls its LSTMs and saves their gates; a portable step has the operator.
-Prints medians of CPU time on one thread, in turn. Run it from the repository's root.
+A step built for the CPU unrolls its LSTMs and saves their gates; a portable step has the operator
+LSTM. Both run in turn. Prints medians of CPU time on one thread. Run it from the repository's root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOSSES = {
 
 
 def sessions(name: str, batch: int) -> list[onnxruntime.InferenceSession]:
-    """The step that saves gates, and the one that recomputes them."""
+    """Sessions of the step that saves gates, and of the step that recomputes them."""
     model = load_model(Path("models") / f"{name}.onnx")
     steps = [
         training_step(

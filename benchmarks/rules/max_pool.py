@@ -2,8 +2,9 @@
 
     python benchmarks/rules/max_pool.py
 
-Each candidate pools x [128, 64, 24, 24] by 2 x 2 with Indices, and sends dy back. Prints medians of
-interleaved runs, and the time in addition to that of pooling with Indices.
+Each candidate pools x [128, 64, 24, 24] by 2 x 2 with Indices, and moves dy back to the places of
+the maxima. Prints medians of interleaved runs, and how much longer each takes than pooling with
+Indices alone.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Rule = Callable[[Builder, Value, Value], Value]
 
 
 def scatter(op: Builder, indices: Value, dy: Value) -> Value:
-    """Scatter into zeros: runs on every provider."""
+    """Move dy back by a scatter into zeros, which runs on every provider."""
     flat = op.integers(-1)
     zeros = op.zeros([int(np.prod(SHAPE))], dy.elem_type)
     return op.ScatterElements(zeros, op.Reshape(indices, flat), op.Reshape(dy, flat), axis=0)
 
 
 def unpool(op: Builder, indices: Value, dy: Value) -> Value:
-    """MaxUnpool: has no CUDA kernel."""
+    """Move dy back by MaxUnpool, which has no CUDA kernel."""
     return op.MaxUnpool(dy, indices, **WINDOW)
 
 
@@ -43,7 +44,7 @@ CANDIDATES: dict[str, Rule] = {
 
 
 def model_of(rule: Rule) -> onnx.ModelProto:
-    """A graph that pools and sends back."""
+    """A graph that pools x and moves dy back."""
     op = Builder([helper.make_opsetid("", 18)], 10)
     x = op.input("x", SHAPE, TensorProto.FLOAT)
     dy = op.input("dy", POOLED, TensorProto.FLOAT)

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["epochcost[run]", "torch==2.13.0"]
 # ///
-"""Gradients of LSTM, GRU and RNN against PyTorch's: CPU time on one thread, the least of many runs.
+"""Gradients of LSTM, GRU and RNN against PyTorch's: least CPU time of many runs.
 
     python benchmarks/rules/recurrent.py
 
@@ -29,7 +29,7 @@ ROUNDS = 25
 
 
 def ours(op_type: str, size: tuple[int, int, int, int]) -> Callable[[], object]:
-    """A run of the graph of `vjp_graph`."""
+    """A function that runs epochcost's gradient graph of one layer once."""
     steps, batch, width, hidden = size
     rows = GATES[op_type] * hidden
     form = ", linear_before_reset = 1" if op_type == "GRU" else ""  # as PyTorch resets
@@ -53,7 +53,7 @@ def ours(op_type: str, size: tuple[int, int, int, int]) -> Callable[[], object]:
 
 
 def theirs(op_type: str, size: tuple[int, int, int, int]) -> Callable[[], object]:
-    """A run of PyTorch's layer."""
+    """A function that runs PyTorch's layer forward and backward once."""
     steps, batch, width, hidden = size
     layer = getattr(torch.nn, op_type)(width, hidden)
     x = torch.randn(steps, batch, width, requires_grad=True)

@@ -2,8 +2,9 @@
 
     python benchmarks/rules/relu.py
 
-Each candidate computes dx = dy where y is not zero, for y [128, 64, 24, 24]. The rule of
-`onnxstep.rules.activation.relu` uses the steep HardSigmoid for float32, else two casts.
+Each candidate computes dx = dy where y is not zero, for y [128, 64, 24, 24]. The rule
+`onnxstep.rules.activation.relu` uses the steep HardSigmoid for float32, and two casts for other
+types.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ CANDIDATES: dict[str, Rule] = {
 
 
 def model_of(rule: Rule) -> onnx.ModelProto:
-    """A graph of the candidate."""
+    """The graph of one candidate form."""
     op = Builder([helper.make_opsetid("", 18)], 10)
     y, dy = (op.input(name, SHAPE, TensorProto.FLOAT) for name in ("y", "dy"))
     return close_model(Forward(op, (), (), {}), [y, dy], [rule(op, y, dy)], "candidate")

@@ -2,9 +2,10 @@
 
     python benchmarks/rules/scalar.py
 
-The CPU kernels merge axes from the last one on, and with a number of rank 0 or 1 a last axis of
-length one ends the merging. Such a tensor, the weight of a convolution with one tap, is then
-processed one element at a time. `onnxstep.builder.Value` gives the number the tensor's rank.
+The CPU kernels merge axes, beginning with the last. With a number of rank 0 or 1, a last axis of
+length one ends the merging. A tensor with such an axis, as the weight of a convolution with one
+tap, is then processed one element at a time. `onnxstep.builder.Value` gives the number the tensor's
+rank.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SHAPES = [(2048, 512, 1, 1), (512, 512, 3, 3), (2048, 512)]
 
 
 def model_of(shape: tuple[int, ...], number: tuple[int, ...]) -> onnx.ModelProto:
-    """One product."""
+    """The graph of one product."""
     graph = helper.make_graph(
         [helper.make_node("Mul", ["x", "number"], ["y"])],
         "scalar",

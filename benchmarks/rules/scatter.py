@@ -1,11 +1,11 @@
-"""Gradient of a table that is also a weight: rows added at their places to its other gradient.
+"""Gradient of a table that is also a weight: rows added at their places to another gradient.
 
     python benchmarks/rules/scatter.py
 
 The table's gradient as a weight is a product over 64 positions; the graph returns its sum of
-squares, as clipping does. Candidates: the rows added to zeros and the two tables added; the rows
-added to the product by ScatterND, or by ScatterElements. One thread, medians of interleaved runs.
-`onnxstep.cotangent_sums` chooses among them.
+squares, as clipping does. The first candidate adds the rows to a table of zeros, and then both
+tables. The others add the rows to the product by ScatterND or by ScatterElements. Prints medians of
+interleaved runs on one thread. `onnxstep.cotangent_sums` chooses among the candidates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ POSITIONS = 64
 
 
 def sum_of_tables(table: Value, places: Value, rows: Value) -> Value:
-    """A table of zeros with the rows, and the sum of both tables."""
+    """The sum of the table and a table of zeros to which the rows were added."""
     op = table.op
     at = op.Unsqueeze(places, op.integers(-1))
     zeros = op.zeros(table.shape, table.elem_type)
@@ -42,13 +42,13 @@ def sum_of_tables(table: Value, places: Value, rows: Value) -> Value:
 
 
 def onto(table: Value, places: Value, rows: Value) -> Value:
-    """Add whole rows at their places."""
+    """Add whole rows at their places, by ScatterND."""
     op = table.op
     return op.ScatterND(table, op.Unsqueeze(places, op.integers(-1)), rows, reduction="add")
 
 
 def by_elements(table: Value, places: Value, rows: Value) -> Value:
-    """Add each element at its place."""
+    """Add each element of the rows at its place, by ScatterElements."""
     op = table.op
     each = op.Expand(op.Unsqueeze(places, op.integers(-1)), op.integers(*rows.shape))
     return op.ScatterElements(table, each, rows, axis=0, reduction="add")
@@ -63,7 +63,7 @@ CANDIDATES: dict[str, Candidate] = {
 
 
 def model_of(candidate: Candidate, length: int, width: int, read: int) -> onnx.ModelProto:
-    """The product, the added rows, and the sum of squares."""
+    """The graph of the product, the added rows, and the sum of squares."""
     op = Builder([helper.make_opsetid("", 18)], 10)
     a = op.input("a", (POSITIONS, length), TensorProto.FLOAT)
     b = op.input("b", (POSITIONS, width), TensorProto.FLOAT)

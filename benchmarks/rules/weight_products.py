@@ -2,9 +2,9 @@
 
     python benchmarks/rules/weight_products.py
 
-A is [positions, rows] and B [positions, columns]; one thread. Candidates: the plain product, A
-transposed beforehand, and the result transposed afterwards (B transposed beforehand).
-`onnxstep.rules.linear.summed_over_rows` chooses among them.
+A is [positions, rows] and B is [positions, columns]; one thread runs. The candidates are the plain
+product, the product with A transposed beforehand, and the transposed result (with B transposed
+beforehand). `onnxstep.rules.linear.summed_over_rows` chooses among the candidates.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CANDIDATES: dict[str, Callable[[Builder, Value, Value], Value]] = {
 def model_of(
     candidate: Callable[[Builder, Value, Value], Value], rows: int, columns: int, positions: int
 ) -> onnx.ModelProto:
-    """A graph of the candidate."""
+    """The graph of one candidate form."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)

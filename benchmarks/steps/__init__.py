@@ -1,6 +1,6 @@
-"""Our training steps and those of other frameworks: see benchmarks/training_step.py.
+"""Training steps of epochcost and of other frameworks: see benchmarks/training_step.py.
 
-``prepare`` writes a case as files that need only NumPy and onnx to read. Each contender runs in its
-own environment and process (``worker``). ``rounds`` lets them take turns, ``records`` stores the
-measurements, and ``table`` renders them.
+``prepare`` writes a case as files that need only NumPy and onnx to read. A contender is one of the
+compared programs; each runs in a separate environment and process (``worker``). ``rounds`` lets the
+contenders take turns, ``records`` stores the measurements, and ``table`` renders them.
 """

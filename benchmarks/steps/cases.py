@@ -25,7 +25,7 @@ INFERENCE_CONTENDERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model of the catalogue, its batch sizes, and dimensions that replace its spec's."""
+    """A model of the catalogue, its batch sizes, and dimensions that replace the spec's."""
 
     model: str
     batch_sizes: tuple[int, ...]
@@ -39,7 +39,7 @@ Precision = Literal["fp32", "tf32", "bf16"]
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison."""
+    """A comparison of contenders: a model at a batch size, with threads and a precision."""
 
     subject: Subject
     batch_size: int
@@ -98,7 +98,7 @@ def cases(
     precisions: Sequence[Precision] = ("fp32",),
     mode: Mode = "training",
 ) -> Iterator[Case]:
-    """The requested cases; no models: all of them, no batches: each model's."""
+    """The requested cases. By default all models, each with all its batch sizes."""
     for subject in subjects(mode):
         if models and subject.model not in models:
             continue

@@ -1,4 +1,4 @@
-"""Least work of a case's step, for any framework."""
+"""The least work of a case's step in any framework."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _FLOAT_BYTES = 4
 class Demands:
     """Floating-point operations, and bytes that the update reads and writes.
 
-    ``flops`` are three forward passes, as in the literature. ``update_bytes`` are those of
-    gradients, parameters and each optimizer state, all written once and read once.
+    ``flops`` are three forward passes, as in the literature. ``update_bytes`` count the gradients,
+    the parameters and each optimizer state, all written once and read once.
     """
 
     flops: int
@@ -30,7 +30,7 @@ class Demands:
 
 
 def demands(catalogue: Catalogue, subject: Subject, batch_size: int) -> Demands:
-    """The demands of one step."""
+    """The demands of one step of a model at a batch size."""
     model = declared(catalogue, subject)
     graph = bind_model(load_model(catalogue.graph_path(model)), model, batch_size)
     tensors = 2 + len(update_rule(training_of(model).optimizer).states)

@@ -1,6 +1,6 @@
-"""The interpreter of each contender: ours is this program's, the others' are built once.
+"""The interpreter of each contender: this program's for epochcost, a built one for others.
 
-A built one is in the cache folder with its exact packages. A variable such as
+A built environment is in the cache folder, with exact versions of its packages. A variable such as
 ``EPOCHCOST_STEPS_TORCH`` names an interpreter to use instead.
 """
 

@@ -27,12 +27,12 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(seconds: Seconds, contender: str) -> Spread:
-    """Our time over the other's, round by round: below 1 we are faster."""
+    """The time of epochcost over a contender's, round by round: below 1 epochcost is faster."""
     return spread([a / b for a, b in zip(seconds[OURS], seconds[contender], strict=True)])
 
 
 def ratios(record: Mapping[str, Any]) -> dict[str, Spread]:
-    """Ratios of all sessions of a case, by contender."""
+    """Ratios from all sessions of a case, by contender."""
     return {
         name: ratio(session["seconds"], name)
         for session in record["sessions"]
@@ -42,7 +42,7 @@ def ratios(record: Mapping[str, Any]) -> dict[str, Spread]:
 
 
 def step_seconds(record: Mapping[str, Any], contender: str) -> float | None:
-    """The median step of a contender in its first session; None if there is none."""
+    """The median step of a contender in its first session; None if it has no session."""
     for session in record["sessions"]:
         if contender in session["seconds"]:
             return statistics.median(session["seconds"][contender])
@@ -50,7 +50,7 @@ def step_seconds(record: Mapping[str, Any], contender: str) -> float | None:
 
 
 def first(record: Mapping[str, Any], field: str, contender: str) -> float | None:
-    """Another figure of a contender, such as ``peak_bytes``."""
+    """Another figure of a contender in its first session, such as ``peak_bytes``."""
     for session in record["sessions"]:
         if contender in session[field]:
             return float(session[field][contender])

@@ -1,7 +1,7 @@
-"""Inference of a prepared case by our session, PyTorch and OpenVINO; see ``work.Contender``.
+"""Inference of a prepared case by epochcost, PyTorch and OpenVINO; see ``work.Contender``.
 
-Each copies a batch into its input tensors and computes every output into memory of the host. Other
-libraries than the contender's are not loaded.
+Each contender copies a batch into its input tensors and computes every output into memory of the
+host. Only the contender's libraries are loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steps.work import Array, Work
 
 
 class _Contender:
-    """Parts that all share: the work, the threads, and a number that depends on every output."""
+    """Parts of all contenders: the work, the threads, and a number from every output."""
 
     def __init__(self, work: Work, threads: int) -> None:
         self._work, self._threads = work, threads
@@ -36,10 +36,10 @@ class _Contender:
 
 
 class Ours(_Contender):
-    """The session and bindings of `epochcost run`; weights are constants."""
+    """The session and bindings of a trial in `epochcost run`; weights are constants."""
 
     def start(self) -> None:
-        """Open the session and bind everything."""
+        """Open the session and bind inputs and outputs."""
         from epochcost.measure import stepping
         from epochcost.measure.job import Job
         from epochcost.measure.session import open_session
@@ -69,7 +69,7 @@ class PyTorch(_Contender):
     compiled = False
 
     def start(self) -> None:
-        """Load the module, and compile."""
+        """Load the module, and compile it for torch.compile."""
         import torch
 
         from steps.pytorch import loaded
@@ -100,7 +100,7 @@ class PyTorch(_Contender):
 
 
 class Compiled(PyTorch):
-    """The same module through torch.compile with its defaults."""
+    """The same module through torch.compile with default settings."""
 
     compiled = True
 

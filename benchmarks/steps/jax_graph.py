@@ -22,7 +22,7 @@ Rule = Callable[..., Any]
 
 
 class Function:
-    """Maps the graph's inputs and a random key to outputs and running statistics."""
+    """A function from the graph's inputs and a random key to outputs and running statistics."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._nodes = [(node, _attributes(node)) for node in model.graph.node]
@@ -32,7 +32,7 @@ class Function:
         assert not missing, f"no rule for {', '.join(sorted(missing))}"
 
     def __call__(self, inputs: Mapping[str, Value], key: Value) -> tuple[Values, Values]:
-        """Outputs by name, and the running statistics after the step by their input's name."""
+        """Outputs by name, and running statistics after the step, by the name of their input."""
         values: Values = {**self._constants, **inputs, "": None}
         running: Values = {}
         for index, (node, attributes) in enumerate(self._nodes):

@@ -1,4 +1,4 @@
-"""JAX's step: the model's graph as a function, differentiated and compiled with its update."""
+"""JAX's step: the model's graph as a function, differentiated and compiled with the update."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ State = dict[str, Values]
 
 
 class Jax:
-    """See ``work.Contender``. XLA uses as many threads as the process may use CPUs."""
+    """JAX as ``work.Contender``. XLA uses as many threads as the process may use CPUs."""
 
     def __init__(self, work: Work, threads: int) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
@@ -44,7 +44,7 @@ class Jax:
         self._count = 0
 
     def __call__(self) -> None:
-        """Take one step; a batch is copied as an argument."""
+        """Take one step; the batch is copied as an argument."""
         self._count += 1
         self._state, self._loss = self._step(self._state, next(self._fresh), self._count)
         jax.block_until_ready((self._state, self._loss))
@@ -83,7 +83,7 @@ def _loss(term: Term, outputs: Values, batch: Values) -> Value:
 
 
 def _clipped(gradients: Values, norm: float | None) -> Values:
-    """As torch.nn.utils.clip_grad_norm_."""
+    """Gradients clipped by their norm, as torch.nn.utils.clip_grad_norm_ does."""
     if norm is None:
         return gradients
     total = jnp.sqrt(sum(jnp.sum(g * g) for g in gradients.values()))

@@ -1,4 +1,4 @@
-"""Check that a contender computes the same: its first losses, without dropout, against ours."""
+"""Check that a contender computes the same losses as epochcost in its first steps."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _COARSER = {"tf32": 5e-3, "bf16": 3e-2}
 
 @dataclass(frozen=True)
 class Compared:
-    """The first losses of a contender, and the reason why they differ; None if they agree.
+    """The first losses of a contender, and why they differ; None if they agree.
 
-    ``note`` says how its optimizer differs: then only the first loss, before any update, counts.
+    ``note`` says how the contender's optimizer differs: then only the first loss, before any
+    update, counts.
     """
 
     losses: tuple[float, ...]
@@ -38,7 +39,7 @@ def compared(
 ) -> dict[str, Compared]:
     """Comparisons by contender, at the smaller batch size, stored next to the case.
 
-    torch.compile runs the module whose losses PyTorch eager gave.
+    torch.compile is compared by the losses of PyTorch eager, since it runs the same module.
     """
     smaller = dataclasses.replace(case, batch_size=min(case.subject.batch_sizes), threads=2)
     folder = prepared(root, cache, smaller, dropout=False)
@@ -67,7 +68,7 @@ def _first(python: Path, contender: str, folder: Path, case: Case, start: float)
 
 
 def judged(result: Compared, ours: Sequence[float], tolerance: float = TOLERANCE) -> Compared:
-    """The comparison, with a reason if its losses differ from ours."""
+    """The comparison, with a reason if the losses differ from epochcost's."""
     count = 1 if result.note else len(ours)
     if result.reason or alike(result.losses[:count], ours[:count], tolerance):
         return result

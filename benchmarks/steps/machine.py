@@ -12,7 +12,7 @@ from steps.rounds import Timed
 
 
 def described() -> dict[str, Any]:
-    """The machine and our runtime."""
+    """The machine and the version of epochcost's runtime."""
     environment = detect_environment()
     return {
         "cpu": environment.cpu,
@@ -22,7 +22,7 @@ def described() -> dict[str, Any]:
 
 
 def session(root: Path, timed: Timed) -> dict[str, Any]:
-    """The record of one session: the day, our revision, and the times."""
+    """The record of one session: the day, epochcost's revision, and the times."""
     return {
         **stamp(root),
         "seconds": {
@@ -35,7 +35,7 @@ def session(root: Path, timed: Timed) -> dict[str, Any]:
 
 
 def stamp(root: Path) -> dict[str, Any]:
-    """The day and our revision."""
+    """The day and epochcost's revision."""
     return {"as_of": dt.datetime.now(dt.UTC).date().isoformat(), "commit": _commit(root)}
 
 

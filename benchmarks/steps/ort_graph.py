@@ -1,7 +1,7 @@
 """A model's graph in the form that onnxruntime-training 1.19.2 can differentiate.
 
 The graph has weights, is in training mode, and has the loss as its first output. Operators without
-a gradient there are replaced by equivalent ones.
+a gradient in onnxruntime-training are replaced by equivalent operators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOSS = "loss"
 
 
 def trainable(work: Work, weights: dict[str, Array]) -> onnx.ModelProto:
-    """The forward graph in training mode with weights in it, the loss its first output."""
+    """The forward graph in training mode with weights; its first output is the loss."""
     model = onnx.load(work.forward)
     graph = model.graph
     shapes = {value.name: value for value in graph.output}
@@ -45,7 +45,7 @@ def trainable(work: Work, weights: dict[str, Array]) -> onnx.ModelProto:
 
 
 def _needed(graph: onnx.GraphProto, outputs: Sequence[str]) -> list[onnx.NodeProto]:
-    """The nodes that the outputs need: the others would need gradients too."""
+    """The nodes that the outputs need; all other nodes would need gradients too."""
     names, needed = set(outputs), []
     for node in reversed(graph.node):
         if names & set(node.output):
@@ -55,7 +55,7 @@ def _needed(graph: onnx.GraphProto, outputs: Sequence[str]) -> list[onnx.NodePro
 
 
 def _added(terms: list[str]) -> Iterator[onnx.NodeProto]:
-    """The sum of the terms by Add, since Sum has no gradient there."""
+    """The sum of the terms by Add, since Sum has no gradient in onnxruntime-training."""
     total = terms[0]
     for number, term in enumerate(terms[1:], 1):
         yield helper.make_node("Add", [total, term], [f"{LOSS}.upto.{number}"])
@@ -64,7 +64,7 @@ def _added(terms: list[str]) -> Iterator[onnx.NodeProto]:
 
 
 def _join_constants(graph: onnx.GraphProto) -> None:
-    """Replace repeated inputs of Concat: the gradients of both would have one name."""
+    """Replace repeated inputs of Concat, whose gradients would all have one name."""
     constants = {
         node.output[0]: numpy_helper.to_array(node.attribute[0].t)
         for node in graph.node
@@ -100,10 +100,10 @@ def _complete_lstms(graph: onnx.GraphProto, batch_size: int) -> None:
 
 
 def _train(node: onnx.NodeProto) -> None:
-    """The node in training mode and in a form with a gradient there.
+    """The node in training mode, in a form with a gradient in onnxruntime-training.
 
-    Gradients read outputs that inference omits. CastLike has none; in these graphs it casts a
-    constant to float32.
+    Gradients read outputs that inference omits. CastLike has no gradient; in these graphs it casts
+    a constant to float32.
     """
     name = node.output[0]
     if node.op_type == "Dropout":
@@ -121,7 +121,7 @@ def _train(node: onnx.NodeProto) -> None:
 
 
 def _with_loss(graph: onnx.GraphProto, term: Term, scores: onnx.ValueInfoProto, number: int) -> str:
-    """Append a term; returns the name of its weighted value."""
+    """Append a loss term; returns the name of its weighted value."""
     shape = [dim.dim_value for dim in scores.type.tensor_type.shape.dim]
     softmax = term.loss == "softmax_cross_entropy"
     kind = TensorProto.INT64 if softmax else TensorProto.FLOAT
@@ -158,7 +158,7 @@ def _softmax_nodes(prefix: str, term: Term) -> list[onnx.NodeProto]:
 
 
 def _sigmoid_nodes(prefix: str, term: Term) -> list[onnx.NodeProto]:
-    """-mean(y log s + (1 - y) log(1 - s)) with s the sigmoid of the scores."""
+    """Nodes of -mean(y log s + (1 - y) log(1 - s)) with s the sigmoid of the scores."""
     assert term.loss == "sigmoid_cross_entropy", f"no loss here is called {term.loss}"
     lines = (
         ("Sigmoid", [term.output], ".s"),

@@ -1,8 +1,8 @@
 """The step of onnxruntime-training 1.19.2.
 
-It has two optimizers, SGD without momentum and AdamW. If the spec names another, the nearer one is
-used and ``note`` says so. Its AdamW adds epsilon before the bias correction, and decays all
-parameters.
+This version has two optimizers, SGD without momentum and AdamW. If the spec names another
+optimizer, the nearer of the two is used and ``note`` says so. Its AdamW adds epsilon before the
+bias correction, and decays all parameters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ERRORS_ONLY = 3
 
 
 class OrtTraining:
-    """See ``work.Contender``."""
+    """onnxruntime-training as ``work.Contender``."""
 
     def __init__(self, work: Work, threads: int) -> None:
         self._work = work
@@ -62,7 +62,7 @@ class OrtTraining:
         self._fresh = cycled(self._batches)
 
     def __call__(self) -> None:
-        """Forward, loss and backward; the update; reset of the gradients."""
+        """Take one step: forward, loss, backward, update, and reset of the gradients."""
         feeds = {**next(self._fresh), **self._held}
         outputs = self._module(*(feeds[name] for name in self._names))
         self._loss, *after = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -81,7 +81,7 @@ def _substituted(work: Work) -> bool:
 
 
 def _note(work: Work) -> str | None:
-    """The difference between its optimizer and the spec's; None if they are the same."""
+    """How the used optimizer differs from the spec's; None if both are the same."""
     name = work.optimizer["name"]
     if not _substituted(work):
         return None if name == "sgd" else "its own AdamW"

@@ -1,4 +1,4 @@
-"""Our step as `epochcost run` times it: the same job, bound in the same way."""
+"""The training step as `epochcost run` times it: the same job, bound in the same way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from steps.work import Array, Work
 
 
 class Ours:
-    """A session of ONNX Runtime over the step's graph; see ``work.Contender``."""
+    """ONNX Runtime's session of the step's graph, as ``work.Contender``."""
 
     def __init__(self, work: Work, threads: int) -> None:
         job = Job.model_validate_json(work.job.read_text("utf-8"))
@@ -31,7 +31,7 @@ class Ours:
         self._stepper: Any = None
 
     def start(self) -> None:
-        """Open the session and bind everything."""
+        """Open the session and bind inputs and outputs."""
         job = self._job
         session = open_session(job.graph, job.provider, job.session)
         constants = {
@@ -55,7 +55,7 @@ class Ours:
         self._stepper()
 
     def finish(self) -> None:
-        """Nothing to wait for: every run of ONNX Runtime waits for its device."""
+        """Wait for nothing: every run of ONNX Runtime waits for its device."""
 
     def loss(self) -> float:
         """The loss of the last step."""

@@ -1,4 +1,4 @@
-"""Write a case as files: the model's graph, first weights, batches, and the job of our step.
+"""Write a case as files: the model's graph, first weights, batches, and the step's job.
 
 The same files feed every contender, so that all start from the same weights and read the same data.
 """
@@ -34,7 +34,7 @@ from steps.work import Term, Work, write_work
 
 
 def prepare(catalogue: Catalogue, case: Case, folder: Path, *, dropout: bool = True) -> None:
-    """Write the case's files into ``folder``; without ``dropout`` its losses can be compared."""
+    """Write a training case into ``folder``; its losses are comparable without ``dropout``."""
     folder.mkdir(parents=True, exist_ok=True)
     model = declared(catalogue, case.subject)
     graph = load_model(catalogue.graph_path(model))
@@ -158,7 +158,7 @@ def _whole(size: int | str) -> int:
 
 
 def _terms(training: Training) -> tuple[Term, ...]:
-    """The spec's loss terms; their targets are ``target``, ``target_2``, …."""
+    """The spec's loss terms, with the targets ``target``, ``target_2``, …."""
     return tuple(
         Term(
             term.loss,

@@ -21,7 +21,7 @@ _STAMP = "made-of.txt"
 
 
 def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Path:
-    """The folder of a case, for any number of threads; written if it is not current."""
+    """The folder of a case, for any number of threads; written if it is missing or outdated."""
     kind = case.mode if case.mode == "inference" else "case" if dropout else "plain"
     name = f"{case.subject.model}-{case.batch_size}-{case.device}-{case.precision}"
     folder = cache / kind / name
@@ -60,7 +60,7 @@ def _stamp(root: Path, model: str) -> str:
 
 
 def main() -> None:
-    """Prepare one case in the folder given."""
+    """Prepare one case in the given folder."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("model")
     parser.add_argument("batch_size", type=int)

@@ -1,6 +1,6 @@
 """PyTorch's step of the module that a model's ONNX file was exported from.
 
-The exporters write an LSTM as its equations; ``nn.LSTM`` replaces it here, since it is the usual
+The exporters write an LSTM as its equations. ``nn.LSTM`` replaces them here, since it is the usual
 module and oneDNN fuses it. Optimizers are those of ``torch.optim`` with their defaults for speed
 (PyTorch chooses ``foreach``); the contender ``fused`` sets ``fused=True``, which RMSprop and
 Adadelta do not have.
@@ -35,7 +35,7 @@ _OPTIMIZERS = {
 
 
 class FusedLstm(nn.Module):
-    """A layer of ``models/recurrent.py``, by ``nn.LSTM``: same weights, arguments and results.
+    """``nn.LSTM`` in place of a layer of ``models/recurrent.py``: same weights and results.
 
     The second bias is the constant of the forget gate and is not trained.
     """
@@ -73,7 +73,7 @@ def _reordered(weight: torch.Tensor) -> torch.Tensor:
 
 
 class PyTorch:
-    """See ``work.Contender``."""
+    """PyTorch in eager mode as ``work.Contender``."""
 
     compiled = False
     fused: Mapping[str, bool] = MappingProxyType({})
@@ -89,7 +89,7 @@ class PyTorch:
         self._loss: Any = None
 
     def start(self) -> None:
-        """Create the optimizer, and compile."""
+        """Create the optimizer, and compile the module for torch.compile."""
         work = self._work
         self._network = torch.compile(self._module) if self.compiled else self._module
         self._trained = [p for p in self._module.parameters() if p.requires_grad]
@@ -101,7 +101,7 @@ class PyTorch:
             self._held[name] = torch.zeros(work.carried_shape, device=work.device)
 
     def __call__(self) -> None:
-        """Copy a fresh batch, then forward, loss, backward, update."""
+        """Take one step: copy a fresh batch, then forward, loss, backward, update."""
         work = self._work
         for name, value in next(self._fresh).items():
             self._held[name].copy_(value)
@@ -129,13 +129,13 @@ class PyTorch:
 
 
 class Compiled(PyTorch):
-    """The same step through torch.compile with its defaults."""
+    """The same step through torch.compile with default settings."""
 
     compiled = True
 
 
 class Fused(PyTorch):
-    """The eager step with an update of one kernel for each parameter."""
+    """The eager step with a fused optimizer: one kernel updates each parameter."""
 
     fused = MappingProxyType({"fused": True})
 
@@ -162,7 +162,7 @@ def loaded(work: Work) -> nn.Module:
 
 
 def optimizer(work: Work, module: nn.Module, **fused: bool) -> torch.optim.Optimizer:
-    """PyTorch's optimizer with the spec's settings, most of which have PyTorch's names."""
+    """PyTorch's optimizer with the spec's settings, most of which have equal names in PyTorch."""
     settings = dict(work.optimizer)
     name, rate = settings.pop("name"), settings.pop("learning_rate")
     terms = {"epsilon": "eps", "rho": "alpha" if name == "rmsprop" else "rho"}

@@ -1,4 +1,4 @@
-"""Measurements in one JSON file, to which every finished case is added at once."""
+"""Measurements in one JSON file; every finished case is added at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _EMPTY: Mapping[str, Any] = {"machine": {}, "ceilings": {}, "cases": {}}
 
 
 class Records:
-    """The file. By case ``sessions`` (contenders, the seconds of each round) and ``failed``.
+    """The file: for each case its ``sessions`` (contenders, seconds of each round) and ``failed``.
 
-    A contender is in at most one session of a case, ours in all of them. ``our_peak`` is a later
-    measurement of our step's memory.
+    A contender is in at most one session of a case, epochcost in all sessions. ``our_peak`` is a
+    later measurement of the memory of epochcost's step.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,7 +29,7 @@ class Records:
         )
 
     def case(self, key: str) -> Record:
-        """The record of a case, an empty one if there is none."""
+        """The record of a case, an empty record if the case has none."""
         cases: dict[str, Record] = self.all["cases"]
         empty: Record = {"sessions": [], "failed": {}, "losses": {}, "notes": {}}
         cases[key] = {**empty, **cases.get(key, {})}
@@ -55,7 +55,7 @@ class Records:
             record["failed"].pop(name, None)
 
     def take(self, path: Path) -> None:
-        """Add sessions of another file for contenders that this one lacks."""
+        """Add sessions of another file for contenders that this file lacks."""
         other_record = json.loads(path.read_text("utf-8"))
         self.all["machine"] = self.all["machine"] or other_record["machine"]
         for count, of_count in other_record["ceilings"].items():

@@ -1,4 +1,4 @@
-"""Contenders in turn, each in its own process, one short burst of steps a round.
+"""Contenders in turn, each in a separate process; a round is one short burst of steps each.
 
 Separate processes keep the idle threads of one runtime from spinning while another is timed. A
 ratio is computed round by round, so that the machine's other load affects both sides.
@@ -26,7 +26,7 @@ _LAST_WORDS = 300
 
 
 class StoppedError(Exception):
-    """A contender did not become ready or ended too early, with the reason."""
+    """A contender was not ready in time or ended too early; the message has the reason."""
 
     def __init__(self, contender: str, reason: str) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class StoppedError(Exception):
 class Timed:
     """Seconds of a step by contender, one number for each round.
 
-    ``start_seconds`` include compiling and the first step. ``peak_bytes`` are the peak memory
+    ``start_seconds`` include compiling and the first step. ``peak_bytes`` is the peak memory
     without libraries, weights and data.
     """
 
@@ -65,7 +65,7 @@ class Process:
             )
 
     def answer(self, most_seconds: float) -> dict[str, Any]:
-        """Its next line; raises StoppedError if there is none in time."""
+        """The process's next line; raises StoppedError if no line comes in time."""
         late = threading.Timer(most_seconds, self._process.kill)
         late.start()
         assert self._process.stdout is not None
@@ -79,7 +79,7 @@ class Process:
         return answer
 
     def burst(self) -> float:
-        """Seconds of a step in one burst."""
+        """Seconds of a step, measured in one burst."""
         assert self._process.stdin is not None
         time.sleep(_PAUSE_SECONDS)
         self._process.stdin.write("\n")
@@ -113,7 +113,7 @@ def _environment(folder: Path) -> dict[str, str]:
 def take_turns(
     pythons: Mapping[str, Path], folder: Path, threads: int, *, most_seconds: float, start: float
 ) -> tuple[Timed | None, dict[str, str]]:
-    """Time the contenders of ``pythons`` together; returns reasons for those that did not start.
+    """Time the contenders of ``pythons`` together; also returns why some did not start.
 
     ``most_seconds`` limits the bursts of one contender (0: no timing), ``start`` its start.
     """
@@ -138,7 +138,7 @@ def take_turns(
 def peak_bytes(python: Path, contender: str, folder: Path, threads: int, start: float) -> int:
     """Peak memory of a contender's process without libraries, weights and data.
 
-    Raises StoppedError if it did not start.
+    Raises StoppedError if the process does not start.
     """
     process = Process(python, contender, folder, threads)
     try:
@@ -150,7 +150,7 @@ def peak_bytes(python: Path, contender: str, folder: Path, threads: int, start: 
 def _started(
     pythons: Mapping[str, Path], folder: Path, threads: int, start: float
 ) -> tuple[list[Process], dict[str, dict[str, Any]], dict[str, str]]:
-    """Start one after the other: simultaneous starts would disturb each other."""
+    """Start processes one after the other: simultaneous starts would disturb each other."""
     running: list[Process] = []
     ready: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
@@ -166,7 +166,7 @@ def _started(
 
 
 def _rounds(running: Sequence[Process], most_seconds: float) -> dict[str, list[float]]:
-    """Number of rounds within the time of the slowest, between the limits."""
+    """The number of rounds for which the slowest contender has time, between the limits."""
     seconds: dict[str, list[float]] = {process.contender: [] for process in running}
     spent = dict.fromkeys(seconds, 0.0)
     for index in range(_MOST_ROUNDS):
@@ -184,7 +184,7 @@ def first_losses(
 ) -> dict[str, Any]:
     """The first ``losses`` of a contender, and its ``note`` if its optimizer differs.
 
-    Raises StoppedError.
+    Raises StoppedError if the process does not start or ends too early.
     """
     process = Process(python, contender, folder, threads, "--losses", str(count))
     try:

@@ -1,4 +1,4 @@
-"""Tables of training steps on the page on performance, and the site's file of ratios."""
+"""Tables of training steps for the page on performance, and the site's file of ratios."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def days(compared: Compared) -> list[str]:
-    """All days of the results, in order."""
+    """All days of the results in chronological order."""
     return sorted({session["as_of"] for _, record in compared for session in record["sessions"]})
 
 
@@ -130,7 +130,10 @@ def _ratio_row(case: Case, record: Mapping[str, Any]) -> list[str]:
 
 
 def ratio_cell(spread: Spread | None, *, failed: bool = False, noted: bool = False) -> str:
-    """Render median and quartiles, the median bold above 1; empty or "cannot" without a ratio."""
+    """Render a ratio's median and quartiles, the median bold above 1.
+
+    Without a ratio the cell is empty or has "cannot".
+    """
     if spread is None:
         return "cannot" if failed else ""
     middle = f"**{spread.middle:.2f}**" if spread.middle > 1 else f"{spread.middle:.2f}"
@@ -208,14 +211,14 @@ def _memory(size_bytes: float | None) -> str:
 
 
 def milliseconds(seconds: float | None) -> str:
-    """Render a time in milliseconds, from a second on in seconds; empty for None."""
+    """Render seconds as milliseconds, from one second on as seconds; "" for None."""
     if seconds is None:
         return ""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
 def _remarks(compared: Compared) -> Iterator[str]:
-    """Render failures of contenders and their other optimizers, each with its models."""
+    """Render failures of contenders and changed optimizers, each with its models."""
     models: dict[tuple[str, str], dict[str, None]] = {}
     for case, record in compared:
         for name, note in record.get("notes", {}).items():

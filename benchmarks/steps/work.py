@@ -30,14 +30,14 @@ class Term:
 
 @dataclass(frozen=True)
 class Work:
-    """Description of a training step.
+    """Description of a prepared step.
 
     ``network`` is the stem of the model's graph file. ``inputs`` and ``outputs`` are in the order
-    of the module's ``forward``, carried ones included. ``carried`` maps such an input to the output
-    that feeds it in the next step; it starts at zeros of ``carried_shape``. ``optimizer`` has its
-    name and the spec's settings. ``undecayed`` are the parameters without weight decay.
-    ``precision`` is fp32, tf32, or each contender's mixed bf16. ``mode`` is training or inference;
-    inference has neither terms nor an optimizer.
+    of the module's ``forward``, carried ones included. ``carried`` maps a carried input to the
+    output that becomes its value in the next step; the first value is zeros of ``carried_shape``.
+    ``optimizer`` has its name and the spec's settings. ``undecayed`` are the parameters without
+    weight decay. ``precision`` is fp32, tf32, or each contender's mixed bf16. ``mode`` is training
+    or inference; inference has neither terms nor an optimizer.
     """
 
     folder: Path
@@ -65,12 +65,12 @@ class Work:
 
     @property
     def stored(self) -> Path:
-        """The model's graph with static shapes and its weights; only of inference."""
+        """The model's graph with static shapes and its weights; for inference only."""
         return self.folder / "stored.onnx"
 
     @property
     def job(self) -> Path:
-        """Our step, as a worker's job."""
+        """The job of epochcost's worker for this step."""
         return self.folder / "job.json"
 
     def weights(self) -> dict[str, Array]:
@@ -85,7 +85,7 @@ class Work:
 
 
 class Contender(Protocol):
-    """A training step: the constructor loads weights and data, ``start`` builds the rest."""
+    """One program's step: the constructor loads weights and data, ``start`` builds the rest."""
 
     def __init__(self, work: Work, threads: int) -> None: ...
 
@@ -94,15 +94,15 @@ class Contender(Protocol):
         ...
 
     def __call__(self) -> None:
-        """Take one step; on a GPU it may still run on return."""
+        """Take one step, which may still run on a GPU when the call returns."""
         ...
 
     def finish(self) -> None:
-        """Wait for queued steps; called only on a GPU."""
+        """Wait for queued steps. Only steps on a GPU are queued."""
         ...
 
     def loss(self) -> float:
-        """The loss of the last step; in inference a number that depends on every output."""
+        """The loss of the last step, or in inference a number that depends on every output."""
         ...
 
 
@@ -113,7 +113,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def cycled(batches: list[Batch]) -> Iterator[Batch]:
-    """The batches over and over."""
+    """Yield the batches over and over."""
     while True:
         yield from batches
 

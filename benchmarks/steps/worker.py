@@ -1,4 +1,4 @@
-"""A contender's process: prints a line when it is warm, then times a burst for each line it reads.
+"""A contender's process: prints a line when warm, then times a burst for each line it reads.
 
     python -m steps.worker CONTENDER FOLDER THREADS [--losses COUNT]
 
@@ -41,7 +41,7 @@ _WARM_STEPS, _WARM_SECONDS = 10, 4.0
 
 
 def main() -> None:
-    """Serve one contender."""
+    """Serve the steps of one contender."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("contender")
     parser.add_argument("folder", type=Path)
@@ -96,8 +96,8 @@ def _warm(contender: Contender) -> None:
 def burst(step: Callable[[], None]) -> float:
     """The median seconds of the steps of one burst.
 
-    The first step, with cold caches, is dropped if it is a small part of the burst. A step longer
-    than the burst is the whole burst.
+    The first step, with cold caches, is dropped if it is a small part of the burst. A step that
+    takes longer than a burst is the whole burst.
     """
     first = _seconds(step)
     if first > _BURST_SECONDS:
@@ -111,7 +111,7 @@ def burst(step: Callable[[], None]) -> float:
 def queued_burst(contender: Contender) -> float:
     """The mean seconds of steps that are queued on a GPU and run one after the other.
 
-    The time of one awaited step gives the number that fills the burst.
+    The time of one awaited step determines how many steps fill the burst.
     """
 
     def finished() -> None:

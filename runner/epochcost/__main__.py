@@ -1,6 +1,7 @@
-"""`python -m epochcost`, and the `epochcost` script: signals end it as later while it still loads.
+"""Entry point of `python -m epochcost` and of the script `epochcost`.
 
-Loading the commands takes most of a second, in which an exception would meet half a module.
+Signals end the program even while it loads its commands, which takes most of a second. An exception
+at that time would leave modules half loaded.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from epochcost.cli.interruption import end_at_signals
 
 
 def main() -> None:
-    """Load the program and run it; Ctrl-C, SIGTERM and SIGHUP before that are its end."""
+    """End the program at Ctrl-C, SIGTERM and SIGHUP from now on, then load and run it."""
     end_at_signals()
     from epochcost.cli.app import main as run_program  # noqa: PLC0415  after the signals
 

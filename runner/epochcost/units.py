@@ -85,7 +85,10 @@ def parse_duration_seconds(text: str) -> Decimal:
 
 
 def parse_decimal(text: str, name: str) -> Decimal:
-    """Parse a text as a finite Decimal; for other texts, raises InputError that states ``name``."""
+    """Parse a text as a finite Decimal.
+
+    Other texts raise an InputError that names the value ``name``.
+    """
     try:
         with localcontext(_CONTEXT):
             value = Decimal(text)
@@ -97,7 +100,10 @@ def parse_decimal(text: str, name: str) -> Decimal:
 
 
 def parse_count(text: str, name: str) -> Decimal:
-    """Parse a number above 0 such as ``10M``, ``2k`` or ``500,000``; else raises InputError."""
+    """Parse a number above 0 such as ``10M``, ``2k`` or ``500,000``.
+
+    Other texts raise an InputError that names the value ``name``.
+    """
     digits = text.strip().replace(",", "")
     power = {"k": 3, "M": 6, "G": 9, "B": 9}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
@@ -107,7 +113,10 @@ def parse_count(text: str, name: str) -> Decimal:
 
 
 def parse_share(text: str, name: str) -> Decimal:
-    """Parse a fraction such as ``0.3`` or ``30%``; raises InputError as `parse_decimal` does."""
+    """Parse a fraction such as ``0.3`` or ``30%``.
+
+    Other texts raise an InputError that names the value ``name``.
+    """
     number, percent, rest = text.partition("%")
     if not percent or rest.strip():
         return parse_decimal(text, name)
@@ -129,8 +138,8 @@ def count_words(number: int | Decimal, noun: str) -> str:
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
     """Format an amount of money for people, rounded to ``places`` decimals.
 
-    Without ``places``, an amount of at least 1 has two decimals, a smaller amount has two
-    significant digits, and an amount below a millionth is "under $0.000001".
+    Without ``places``, an amount of at least 1 has two decimals, and a smaller amount has two
+    significant digits. An amount below a millionth is "under $0.000001".
     """
     if places is None and 0 < amount.copy_abs() < _MILLIONTH:
         return f"under {symbol(currency)}{_MILLIONTH:f}"
@@ -144,7 +153,7 @@ def symbol(currency: str) -> str:
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
-    """Format a range of amounts with three significant digits; one amount if both round alike."""
+    """Format a range of amounts with three significant digits; equal ends give one amount."""
     return " to ".join(dict.fromkeys(money_about(end, currency) for end in (low, high)))
 
 

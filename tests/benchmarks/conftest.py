@@ -1,4 +1,4 @@
-"""Benchmarks are not a package: tests import their pure parts from the folder."""
+"""Put the folder benchmarks/ on the import path, since it is not a package."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def proof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the script."""
+    """Run the script with these arguments."""
     script = ROOT / "benchmarks/cuda_proof.py"
     return subprocess.run(
         [sys.executable, script, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
@@ -27,12 +27,12 @@ def proof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def rehearsed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run it on the CPU with the smallest model."""
+    """Run the script on the CPU with the smallest model."""
     return proof(folder, *arguments, "--provider", "cpu", "--models", "mnist-mlp")
 
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
-    """Two checks end with a row each; a second call reuses both, and the report shows them."""
+    """Two checks print a row each. A second call reuses both, and the report has them."""
     first = rehearsed(tmp_path, "placement", "losses")
     assert first.returncode == 0, first.stderr
     outcomes = sorted(tmp_path.glob("*/mnist-mlp.json"))
@@ -48,7 +48,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 
 
 def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None:
-    """Its exit status and last output are stored; only --again repeats it."""
+    """A failed case is stored with its exit status and last output. Only --again repeats it."""
     assert rehearsed(tmp_path, "placement").returncode == 0
     (path,) = tmp_path.glob("placement/*.json")
     stored = json.loads(path.read_text()) | {"exit_code": 7, "said": "first\nno kernel for Conv"}
@@ -62,7 +62,7 @@ def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="there is a GPU")
 def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
-    """The exit status is that of a missing capability."""
+    """Without a GPU the script prints one line and has the status of a missing capability."""
     process = proof(tmp_path)
     assert (process.returncode, process.stdout) == (NO_DEVICE, "")
     assert len(process.stderr.splitlines()) == 1
@@ -70,7 +70,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
 
 
 def test_every_case_of_every_stage_can_be_named(tmp_path: Path) -> None:
-    """All studies and models exist, and no two cases share a file."""
+    """The studies and models of all cases exist, and no two cases share a file."""
     settings = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share")
     for name, stage in STAGES.items():
         keys = [case.key for case in stage.cases(settings)]

@@ -1,4 +1,4 @@
-"""Files of other projects: each gets an answer, crashes stay isolated, refusals help."""
+"""Other projects' files: each has an answer, a crash ends no other file, and refusals help."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COUNTED = "g (float[2] x) => (int64[1] y) { y = Shape(x) }"
 
 
 def save(folder: Path, name: str, text: str) -> Path:
-    """Write a file from the text of its graph."""
+    """Write an ONNX file from the text of its graph."""
     path = folder / name
     onnx.save(model_of_text(text), path)
     return path
@@ -50,7 +50,7 @@ def without_data(folder: Path) -> None:
 
 
 def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
-    """Copies count once, and a second call continues after the limit of the first."""
+    """Copies count once, and a second call continues where the limit ended the first."""
     folder, results = tmp_path / "files", tmp_path / "results.jsonl"
     (folder / "deep").mkdir(parents=True)
     dense = save(folder, "dense.onnx", _DENSE)
@@ -77,7 +77,7 @@ def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
 
 
 def endless(path: Path, report: Report, fatal: str = "") -> None:
-    """Effect of a file on its process, by its name."""
+    """Hang, crash or use all memory, by the name of the file."""
     report.stage(RUNTIME if path.stem == "runtime" and not fatal else GRADIENT)
     if path.stem == "hangs":
         while True:
@@ -89,7 +89,7 @@ def endless(path: Path, report: Report, fatal: str = "") -> None:
 
 
 def test_a_file_ends_no_process_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hang, a crash and exhausted memory are answers; runtime crashes are repeated without it."""
+    """A hang, a crash and exhausted memory are answers, and a crashed runtime is left out."""
     monkeypatch.setattr(pool, "examine", endless)
     paths = [Path(name) for name in ("hangs", "crashes", "grows", "runtime", "ends")]
     examined = {file.path.stem: file for file in pool.examine_all(paths, LIMITS, jobs=2)}

@@ -1,4 +1,4 @@
-"""A short campaign of kills: it kills, checks the files, and continues."""
+"""A short campaign of kills, which checks the files and continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks/kills.py"
 
 
 def test_killed_fetches_keep_what_came(tmp_path: Path) -> None:
-    """Two kills, then one more that continues the count."""
+    """A campaign has two kills, and a second call continues the count by one."""
     for count in (2, 3):
         command = [sys.executable, str(BENCHMARK), "fetch", "--count", str(count)]
         process = subprocess.run(

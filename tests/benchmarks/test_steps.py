@@ -37,7 +37,7 @@ def test_ratios_are_taken_round_by_round() -> None:
 
 
 def test_each_session_has_our_step_of_its_own() -> None:
-    """A contender is compared with our rounds of the same session."""
+    """A contender is compared with epochcost's rounds of the same session."""
     record = {
         "sessions": [
             _session(ours=[1.0, 1.0], eager=[2.0, 2.0]),
@@ -62,7 +62,7 @@ def test_each_session_has_our_step_of_its_own() -> None:
     ids=["same", "update", "other optimizer", "forward", "nan"],
 )
 def test_other_losses_are_refused(losses: tuple[float, ...], note: str | None, same: bool) -> None:
-    """Another optimizer excuses the second loss, not the first."""
+    """Other losses are refused. Another optimizer excuses the second loss only."""
     assert (judged(Compared(losses, note=note), (2.0, 1.0)).reason is None) == same
 
 
@@ -97,7 +97,7 @@ def test_the_table_of_inference_shows_the_records(tmp_path: Path) -> None:
 
 
 def test_every_subject_is_in_the_catalogue_at_two_batch_sizes() -> None:
-    """Each has cases with one and with two threads."""
+    """Each compared model has cases with one and with two threads at two batch sizes."""
     all_cases = list(cases([], [], [1, 2]))
     assert len({case.key for case in all_cases}) == len(all_cases) == 4 * len(SUBJECTS)
     assert all((ROOT / f"specs/models/{s.model}.toml").is_file() for s in SUBJECTS)

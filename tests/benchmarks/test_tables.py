@@ -1,4 +1,4 @@
-"""Tables of benchmarks on pages are those of their data, which name an existing command."""
+"""Tables of benchmarks on pages equal those of their data, which names an existing command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = sorted((ROOT / DATA).glob("*.json"))
 
 
 def test_pages_show_their_data() -> None:
-    """Rendering the pages again changes nothing, and each file is on a page."""
+    """Rendering the pages again changes nothing, and each data file is on a page."""
     texts = pages(ROOT)
     for page, text in texts.items():
         assert page.read_text("utf-8") == text, f"{page}: run python benchmarks/tables.py"
@@ -25,7 +25,7 @@ def test_pages_show_their_data() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_data_names_command_and_day(file: Path) -> None:
-    """The command's script exists, and the date ends with a day."""
+    """The script of each data file's command exists, and its date ends with a day."""
     benchmark = read_benchmark(file)
     program, *arguments = benchmark.command.split()
     assert program == "epochcost" or (ROOT / arguments[0]).is_file()
@@ -35,7 +35,7 @@ def test_data_names_command_and_day(file: Path) -> None:
 
 
 def test_a_table_takes_the_place_of_the_former_one(tmp_path: Path) -> None:
-    """The rest of the page stays; columns of numbers are right-aligned."""
+    """A new table replaces the old one and nothing else. Columns of numbers are right-aligned."""
     content = {"title": "Speed", "command": "c", "date": "2026-11-26", "machine": "m"}
     content |= {"header": ["model", "time"], "rows": [["a, b", "1.5 s"]]}
     (tmp_path / "speed.json").write_text(json.dumps(content), "utf-8")

@@ -13,5 +13,5 @@ from wilson import wilson_interval
 def test_wilson_bounds_are_those_of_the_tables(
     hits: int, trials: int, low: float, high: float
 ) -> None:
-    """The bounds agree with published ones to four digits, at the edges as well."""
+    """The bounds agree with published tables to four digits, at the extremes as well."""
     assert wilson_interval(hits, trials) == pytest.approx((low, high), abs=1e-4)

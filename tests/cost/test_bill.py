@@ -1,4 +1,4 @@
-"""Quotes: lines that sum to the total, in any decimal context, and one clear line for bad input."""
+"""Quotes: lines that sum to the total in any decimal context, and clear refusals of bad input."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROUNDINGS = [getattr(decimal, name) for name in dir(decimal) if name.startswith(
 
 @given(all_plans, usages)
 def test_lines_sum_to_the_total_exactly(price: Price, usage: Usage) -> None:
-    """Added with digits to spare, the lines are the total; each is its quantity times its rate."""
+    """The lines sum to the total with no rounding. Each amount is quantity times rate."""
     bill = quote(price, usage)
     with decimal.localcontext(prec=500):
         assert sum(line.amount for line in bill.lines) == bill.total
@@ -60,7 +60,7 @@ def test_lines_sum_to_the_total_exactly(price: Price, usage: Usage) -> None:
 def test_the_callers_decimal_context_does_not_matter(
     price: Price, usage: Usage, ambient: decimal.Context
 ) -> None:
-    """A quote made under another precision, rounding and traps is the same quote."""
+    """A caller's decimal precision, rounding and traps do not change a quote."""
     expected = quote(price, usage)
     with decimal.localcontext(ambient):
         got = quote(price, usage)
@@ -71,7 +71,7 @@ def test_the_callers_decimal_context_does_not_matter(
 
 @given(all_plans, job_seconds, job_seconds)
 def test_a_bill_never_falls_when_time_grows(price: Price, one: Decimal, other: Decimal) -> None:
-    """Under every plan the longer of two jobs costs at least as much, and takes as long."""
+    """Under every plan the longer of two jobs costs and lasts at least as much as the shorter."""
     shorter, longer = (quote(price, Usage(seconds)) for seconds in sorted((one, other)))
     assert shorter.total <= longer.total
     assert shorter.elapsed_seconds <= longer.elapsed_seconds
@@ -79,7 +79,7 @@ def test_a_bill_never_falls_when_time_grows(price: Price, one: Decimal, other: D
 
 @given(rented_plans(), usages)
 def test_whole_hours_cost_at_least_their_share(price: Price, usage: Usage) -> None:
-    """Rounding up never makes a bill smaller, and neither does starting."""
+    """Whole hours cost at least the used time, and a whole job at least its share."""
     hours, seconds = (quote(price, usage, billing=rule).total for rule in (WHOLE_HOUR, PRORATED))
     assert hours >= seconds
     if price.amount is not None or price.commitment is not None:
@@ -88,7 +88,7 @@ def test_whole_hours_cost_at_least_their_share(price: Price, usage: Usage) -> No
 
 @given(all_plans, usages)
 def test_time_on_the_wall_is_at_least_time_at_work(price: Price, usage: Usage) -> None:
-    """Start-ups, restarts and failures add to the time and never take from it."""
+    """Start-ups, restarts and failures never make the elapsed time shorter than the work."""
     elapsed = quote(price, usage).elapsed_seconds
     assert elapsed >= usage.duration_seconds * usage.runs
 
@@ -97,14 +97,14 @@ def test_time_on_the_wall_is_at_least_time_at_work(price: Price, usage: Usage) -
 def test_spot_without_interruptions_costs_its_list_price(
     amount: Decimal, rule: Billing, usage: Usage
 ) -> None:
-    """At a rate of 0 a spot machine is billed as one on demand at that price."""
+    """At a rate of 0 interruptions, spot is billed as on demand at the same price."""
     calm = {"rate_per_hour": Decimal(0), "restart_seconds": Decimal(600)}
     spot = plan(plan="spot", amount=amount, billing=rule, interruptions=calm)
     assert quote(spot, usage).lines == quote(rented(amount, rule), usage).lines
 
 
 def test_a_share_has_no_start_no_run_and_no_credit() -> None:
-    """Charges of the whole job are not in an epoch's share of it."""
+    """An epoch's share of a job has no charges or credits of the whole job."""
     price = plan(
         amount=Decimal(2),
         billing="whole-hour",
@@ -122,7 +122,7 @@ def test_a_share_has_no_start_no_run_and_no_credit() -> None:
 
 
 def test_a_plan_per_run_has_no_share() -> None:
-    """Without a price per hour a share of a job has no price, and is not free."""
+    """A share of a job is refused, and not free, under a plan without a price per hour."""
     price = plan(components=[{"label": "job", "amount": Decimal(5), "per": "run"}])
     assert quote(price, Usage(HOUR)).total == 5
     with pytest.raises(InputError, match=r"^p2.xlarge-on-demand: expected a price per hour"):
@@ -144,14 +144,14 @@ def test_egress_without_a_price_is_not_free(price: Price) -> None:
     "seconds", ["0", "-1", "NaN", "sNaN", "Infinity", "-Infinity", "1e-19", "1e10"]
 )
 def test_impossible_times(seconds: str) -> None:
-    """Zero, negative, not finite, too short to keep and longer than a century: one line each."""
+    """Zero, negative, infinite, tiny and century-long times are each refused in one line."""
     with pytest.raises(InputError, match=r"^duration: expected .* got \S+ s$"):
         Usage(Decimal(seconds))
 
 
 @pytest.mark.parametrize(("count", "vcpus"), [(0, None), (-1, None), (10**7, None), (1, 0)])
 def test_impossible_counts(count: int, vcpus: int | None) -> None:
-    """No machine, fewer, or more than anybody rents; and the same of vCPUs."""
+    """Counts of machines or vCPUs below 1 or far too large are refused."""
     with pytest.raises(InputError, match=r"^(count|vcpus): expected a whole number from 1 to"):
         Usage(Decimal(1), count, vcpus)
 
@@ -161,14 +161,14 @@ def test_impossible_counts(count: int, vcpus: int | None) -> None:
     [("runs", 0), ("runs", 10**7), ("egress_gb", Decimal(-1)), ("egress_gb", Decimal("NaN"))],
 )
 def test_impossible_runs_and_egress(field: str, value: Decimal | int) -> None:
-    """No run, too many, data moved inwards or not a number: one line each."""
+    """No runs, too many runs, and negative or undefined egress are refused in one line each."""
     with pytest.raises(InputError, match=r"^(runs|egress): expected"):
         Usage(Decimal(1), **{field: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rate", ["0", "-0.90", "NaN", "Infinity", "1e-19", "1e31"])
 def test_impossible_rates(rate: str) -> None:
-    """A rate that is nothing, negative, not a number or beyond every budget is refused."""
+    """A rate that is zero, negative, no finite number or out of range is refused."""
     with pytest.raises(InputError, match=r"^(rate|cost): expected"):
         quote_at_rate(Decimal(rate), BILLING_RULES["prorated"], Usage(Decimal(1)))
 

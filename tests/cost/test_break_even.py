@@ -1,4 +1,4 @@
-"""Rent or buy: the crossing of two lines, and the years until a purchase has paid."""
+"""Rent or buy: where the two monthly costs cross, and after how long a purchase has paid."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def reserved(utilisation: str) -> Price:
 
 
 def test_the_month_of_an_owned_machine() -> None:
-    """The loss of value is paid unused, the energy by the hour."""
+    """The loss of value is a fixed cost a month, the energy a cost per hour of use."""
     assert monthly_owned(owned()) == MonthlyCost(FIXED, HOURLY)
 
 
 def test_the_exact_crossing() -> None:
-    """A rented hour at 0.0772 saves 0.075 for each of 25 hours, which is what a month costs."""
+    """An hour owned saves 0.075 of a rented hour at 0.0772; 25 hours save a month's fixed cost."""
     assert break_even(owned(), Rent(rented("0.0772"))) == BreakEven("above", Decimal(25))
 
 
 def test_a_faster_rented_machine_is_worth_more_hours() -> None:
-    """At twice the speed the same work takes half the rented hours."""
+    """A rented machine of twice the speed and price breaks even at the same hours of work."""
     twice = Rent(rented("0.1544"), Decimal(2))
     assert break_even(owned(), twice).hours == 25
 
 
 def test_renting_below_the_price_of_electricity_is_never_beaten() -> None:
-    """A rented hour cheaper than the owned machine's energy leaves nothing to cross."""
+    """Buying is never cheaper if a rented hour costs less than the owned machine's energy."""
     assert break_even(owned(), Rent(rented("0.002"))) == BreakEven("never")
 
 
@@ -74,13 +74,13 @@ def test_a_machine_sold_for_its_price_is_always_cheaper() -> None:
 
 @pytest.mark.parametrize("utilisation", ["1", "0.25"])
 def test_a_commitment_costs_the_same_at_any_use(utilisation: str) -> None:
-    """730 hours at 10 cents, whatever share of them its spec expects to be used."""
+    """A commitment costs 730 hours at 10 cents, whatever utilisation its spec has."""
     month = monthly_rented(Rent(reserved(utilisation)))
     assert month.at(ZERO) == month.at(HOURS_PER_CALENDAR_MONTH) == 73
 
 
 def test_against_a_commitment_buying_may_be_cheaper_below() -> None:
-    """A machine of 72 a month whose hours cost 10 cents is the cheaper one for ten hours."""
+    """Owning at 72 a month and 10 cents an hour is cheaper than 73 a month below ten hours."""
     found = crossing(MonthlyCost(Decimal(72), Decimal("0.1")), MonthlyCost(Decimal(73), ZERO))
     assert found == BreakEven("below", Decimal(10))
 
@@ -89,7 +89,7 @@ def test_against_a_commitment_buying_may_be_cheaper_below() -> None:
 def test_the_outcome_is_what_the_lines_say(
     fixed: Decimal, per_hour: Decimal, rent_fixed: Decimal, rent_per_hour: Decimal
 ) -> None:
-    """On either side of the crossing, or at both ends of the month, the cheaper one is named."""
+    """The outcome names the cheaper side before and after the crossing, or for the whole month."""
     own, rent = MonthlyCost(fixed, per_hour), MonthlyCost(rent_fixed, rent_per_hour)
     found = crossing(own, rent)
     if found.hours is None:
@@ -104,7 +104,7 @@ def test_the_outcome_is_what_the_lines_say(
 
 
 def test_the_purchase_has_paid_after_years() -> None:
-    """100 dollars, of which each month with 100 hours at 10 cents saves 10 less 22 cents."""
+    """A purchase of 100 dollars is paid back by savings of 10 less 0.22 dollars a month."""
     found = payback(owned(), Rent(rented("0.10")), Decimal(100))
     assert found.years is not None
     assert abs(found.years * 12 * Decimal("9.78") - 100) < Decimal("1e-9")
@@ -119,13 +119,13 @@ def test_a_purchase_that_never_pays() -> None:
 
 @pytest.mark.parametrize("hours", ["-1", "731", "NaN", "Infinity"])
 def test_hours_that_no_month_has(hours: str) -> None:
-    """They are refused in one line."""
+    """Negative hours, hours beyond a month and hours that are no number are refused in one line."""
     with pytest.raises(InputError, match=r"^hours per month: expected at least 0 and at most"):
         payback(owned(), Rent(rented()), Decimal(hours))
 
 
 def test_what_cannot_be_compared() -> None:
-    """Two rented plans, two owned ones, two currencies, and vCPUs that nobody counted."""
+    """A plan of the wrong side, another currency, and an unknown number of vCPUs are refused."""
     with pytest.raises(InputError, match="expected an owned plan, got plan 'on-demand'"):
         monthly_owned(rented())
     with pytest.raises(InputError, match="expected a rented plan to compare with"):
@@ -138,7 +138,7 @@ def test_what_cannot_be_compared() -> None:
 
 
 def machine(identifier: str, accelerator: str | None, count: int = 1) -> Hardware:
-    """A machine with so many accelerators of one kind, or none."""
+    """A machine with some accelerators of one kind, or with none."""
     gpus = (Accelerator(name=accelerator, count=count),) if accelerator else ()
     return Hardware(
         id=identifier, name=identifier, provider="A", accelerators=gpus, source="a test"
@@ -176,13 +176,13 @@ CATALOGUE = Catalogue(
 
 
 def test_the_same_accelerators_make_a_substitute() -> None:
-    """Accelerators match by name and number, in the same currency, without the plan itself."""
+    """A substitute is another plan in the same currency with equal accelerators and number."""
     (found,) = rents_alike(CATALOGUE, OWN)
     assert (found.price.id, found.speed, found.why) == ("of-same", 1, "the same kind of machine")
 
 
 def test_a_named_plan_needs_a_speed() -> None:
-    """Known by kind, or declared; otherwise it is refused."""
+    """The speed of a named plan is 1 for machines of the same kind, or else must be declared."""
     assert rent_at(CATALOGUE, OWN, "of-same").speed == 1
     slower = rent_at(CATALOGUE, OWN, "of-plain", Decimal("0.50"))
     assert slower.why == "declared as 0.5 times as fast"

@@ -1,4 +1,4 @@
-"""Published figures come out of the engine at the precision that their sources print."""
+"""The engine computes published figures at the precision that their sources print."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def source(page: str, *rows: dict[str, Any]) -> Published:
 
 
 def row(identifier: str = "row", **fields: Any) -> dict[str, Any]:
-    """A row of 25 epochs; 170 s at $0.90 an hour make 4.25 cents."""
+    """A row of 25 epochs. An epoch of 170 s at $0.90 an hour costs 4.25 cents."""
     timed = {"seconds_per_epoch": 170} if not {"seconds", "hours"} & set(fields) else {}
     machine = {"id": identifier, "hardware": "p2.xlarge", "price": "p2.xlarge-on-demand"}
     return {**machine, "batch_size": 100, "epochs": 25, **timed, **fields}
@@ -50,7 +50,7 @@ def row(identifier: str = "row", **fields: Any) -> dict[str, Any]:
 def claim(
     printed: str, unit: str = "US cents", label: str = "one epoch", **fields: Any
 ) -> dict[str, Any]:
-    """A figure of a source; by default Kroutikov's cost of an epoch."""
+    """A claimed figure of a source; by default Kroutikov's cost of an epoch."""
     return {"label": label, "printed": printed, "unit": unit, **fields}
 
 
@@ -63,7 +63,7 @@ def checked(
 
 
 def test_kroutikovs_table(catalogue: Catalogue) -> None:
-    """His cents per epoch, and what one epoch alone would have cost by the whole hour."""
+    """The cents per epoch in his table, and the cost of one epoch alone in whole hours."""
     checks = {
         (row.timing.id, check.claim.label): (check.claim.value, check.claim.unit, check.equal)
         for row in recompute(catalogue.published["kroutikov-2016"], catalogue.prices)
@@ -82,7 +82,7 @@ def test_kroutikovs_table(catalogue: Catalogue) -> None:
 
 
 def test_a_rounded_time_explains_a_difference() -> None:
-    """0.49 h may have been 0.4935 h, which makes 44.4 cents and not 44.1; never 45."""
+    """A time printed as 0.49 h may be 0.4935 h, which explains 44.4 cents, but never 45.1."""
     explained = row(hours=Decimal("0.49"), claims=[claim("44.4", label="25 epochs, prorated")])
     assert checked(explained).agreement == "within rounding"
     wrong = row(hours=Decimal("0.49"), claims=[claim("45.1", label="25 epochs, prorated")])
@@ -109,7 +109,7 @@ def test_a_rounded_time_explains_a_difference() -> None:
     ],
 )
 def test_each_formula(page: str, label: str, unit: str, expected: str) -> None:
-    """Worked out by hand for two machines, 25 epochs of 170 s and 265 steps, and 500 W."""
+    """Each formula gives the result computed by hand for one row of two machines."""
     others = [row(name, seconds=10_000) for name in ("gpu", "p2.xlarge-batch-100")]
     figure = claim("1", unit, label, price="p2.xlarge-on-demand" if "low" in label else None)
     mine = row(count=2, steps_per_epoch=265, power_watts=500, claims=[figure])
@@ -119,7 +119,7 @@ def test_each_formula(page: str, label: str, unit: str, expected: str) -> None:
 
 
 def test_figures_of_no_row(catalogue: Catalogue) -> None:
-    """Two configurations of ten runs each at $2,500; what a project took is not given."""
+    """Figures without a row are computed from constants. A total without inputs is not computed."""
     (loose,) = recompute(catalogue.published["ai21-2020"], catalogue.prices)
     figures = [check.figure and check.figure.exact for check in loose.checks]
     assert loose.timing is None
@@ -127,14 +127,14 @@ def test_figures_of_no_row(catalogue: Catalogue) -> None:
 
 
 def test_a_source_without_a_function_is_not_recomputed() -> None:
-    """Its figures stay as they are printed."""
+    """The figures of a source without formulas are marked as not recomputed."""
     check = checked(row(claims=[claim("4.3")]), page="another-2026")
     assert (check.agreement, check.our_digits) == ("not recomputed", "—")
     assert check.problem == "the source does not give its inputs"
 
 
 def test_more_than_a_bound() -> None:
-    """A source that says "more than" is right above its figure and at it, and wrong below."""
+    """A claim of "more than" a figure holds if the result is at or above the figure."""
     outcomes = [
         checked(row(claims=[claim(printed, relation="at-least")])).equal
         for printed in ("4.2", "4.3", "4.4")
@@ -143,7 +143,7 @@ def test_more_than_a_bound() -> None:
 
 
 def test_what_cannot_be_recomputed_says_why() -> None:
-    """Another currency, a row without power or steps, a label without a formula: no errors."""
+    """Another currency, missing power or steps and an unknown label give a reason each."""
     foreign = checked(row(claims=[claim("1", "USD")]), currency="EUR")
     powerless = checked(row(claims=[claim("1", "kWh", "energy")]), page="strubell-2019")
     stepless = checked(row(claims=[claim("1", "seconds", "one batch")]))
@@ -157,7 +157,7 @@ def test_what_cannot_be_recomputed_says_why() -> None:
 
 
 def test_outcomes_have_signs() -> None:
-    """Told apart without colour, with two digits more than the source prints."""
+    """Outcomes have distinct signs, and the engine's figures up to two digits more than printed."""
     equal = checked(row(claims=[claim("4.3")]))
     more = checked(row(claims=[claim("4", relation="at-least")]))
     apart = checked(row(claims=[claim("4.9")]))

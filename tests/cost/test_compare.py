@@ -1,4 +1,4 @@
-"""The cheapest and the frontier of time and cost."""
+"""The cheapest way, the frontier of time and cost, and choices under limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epochcost.units import money, seconds
 def candidate(
     key: str, seconds: int, mean: int, spread: int = 0, currency: str = "USD"
 ) -> Candidate[str]:
-    """A way to do a job, its cost known to so much to either side."""
+    """A way to do a job. The interval of its cost is ``spread`` wide to either side."""
     ends = [Decimal(mean + shift) for shift in (-spread, 0, spread)]
     return Candidate(key, Decimal(seconds), Estimate(*ends, currency, "plan", assumed=False))
 
@@ -31,7 +31,7 @@ candidates = st.lists(st.tuples(small, small), max_size=12).map(
 
 
 def beats(one: Candidate[str], other: Candidate[str]) -> bool:
-    """Whether one is at least as good in both and better in one, straight from the definition."""
+    """Whether one way is at least as good in time and cost and better in one, by definition."""
     no_worse = one.seconds <= other.seconds and one.cost.mean <= other.cost.mean
     better = one.seconds < other.seconds or one.cost.mean < other.cost.mean
     return no_worse and better
@@ -39,7 +39,7 @@ def beats(one: Candidate[str], other: Candidate[str]) -> bool:
 
 @given(candidates)
 def test_the_frontier_by_definition(listed: list[Candidate[str]]) -> None:
-    """Exactly those that no other beats are on it, the fastest first."""
+    """The frontier has exactly the ways that no other way beats, the fastest first."""
     found = frontier(listed)
     unbeaten = {one.key for one in listed if not any(beats(other, one) for other in listed)}
     assert {one.key for one in found} == unbeaten
@@ -47,7 +47,7 @@ def test_the_frontier_by_definition(listed: list[Candidate[str]]) -> None:
 
 
 def test_mixed_currencies_are_refused() -> None:
-    """Dollars and euros are not compared without a rate."""
+    """Ways in dollars and in euros are not compared."""
     mixed = [candidate("a", 1, 1), candidate("b", 1, 1, currency="EUR")]
     for question in (cheapest, frontier):
         with pytest.raises(InputError, match="a single currency, got EUR, USD"):
@@ -58,7 +58,7 @@ digit = st.integers(1, 9)
 
 
 def timed(key: str, seconds: int, cost: int, currency: str = "USD") -> Candidate[str]:
-    """A way to do a job."""
+    """A way to do a job, with an exact cost."""
     amount = Decimal(cost)
     estimate = Estimate(amount, amount, amount, currency, "plan", assumed=False)
     return Candidate(key, Decimal(seconds), estimate)
@@ -71,7 +71,7 @@ choices = st.lists(st.tuples(digit, digit), min_size=1, max_size=8).map(
 
 @given(choices, digit)
 def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) -> None:
-    """The choice meets it and none that meets it is cheaper; else the nearest is the fastest."""
+    """The choice is the cheapest way in time. If none is in time, the message names the fastest."""
     limits = Limits(Decimal(deadline))
     meeting = [way for way in listed if way.seconds <= deadline]
     if meeting:
@@ -86,7 +86,7 @@ def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) ->
 
 @given(choices, digit)
 def test_budgets_by_definition(listed: list[Candidate[str]], budget: int) -> None:
-    """The choice is within it and none within it is faster; else the nearest is the cheapest."""
+    """The choice is the fastest way within budget. If none is, the message names the cheapest."""
     limits = Limits(budget=Decimal(budget))
     within = [way for way in listed if way.cost.mean <= budget]
     if within:
@@ -109,7 +109,7 @@ MALTA = {
 
 
 def test_batch_sizes_of_malta() -> None:
-    """The best is 91.67 less 0.30; 512 misses it though it is the cheapest, 1024 is unknown."""
+    """Batch size 512 is cheapest but not accurate enough, and the accuracy of 1024 is unknown."""
     prices = {64: 120, 128: 105, 256: 99, 512: 90, 1024: 50}
     ways = [(size, timed(str(size), 1, cost)) for size, cost in prices.items()]
     got = cheapest_batch(ways, MALTA)

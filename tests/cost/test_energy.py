@@ -1,4 +1,4 @@
-"""Energy and emissions by the assumptions of a source."""
+"""Energy and emissions, by the assumptions of a source."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ GRID = Grid(id="here", name="Here", kg_co2e_per_kwh=Decimal("0.5"), year=2023, s
 
 
 def test_what_a_meter_read_is_said_to_be_measured() -> None:
-    """720 watts for 10,000 seconds are 2 kWh, and the phrase names the meter."""
+    """720 watts for 10,000 seconds are 2 kWh, and the phrase names the meter that measured."""
     use = energy_use(Power.metered(720.0, "NVML"), Decimal(10_000), GRID)
     assert use.machines_kwh == 2
     assert use.power.phrase == "measured by NVML"
 
 
 def test_the_building_takes_its_share() -> None:
-    """A declared PUE before the grid's, the grid's before none."""
+    """A declared PUE is used before the grid's PUE, and the grid's before none."""
     grid = GRID.model_copy(update={"pue": Decimal("1.58")})
     power = Power(Decimal(1000), "")
     assert energy_use(power, Decimal(HOUR), grid).kg_co2e == Decimal("1.58") / 2
@@ -44,7 +44,7 @@ def test_the_building_takes_its_share() -> None:
     [("1415.78", 12, 26), ("1515.43", 274_120, 626_155), ("517.66", 336, 262)],
 )
 def test_rows_of_strubell(watts: str, hours: int, pounds: int) -> None:
-    """Transformer base, the architecture search and ELMo, as the paper prints them."""
+    """Emissions of Transformer base, the architecture search and ELMo equal the paper's."""
     grid = GRID.model_copy(
         update={"kg_co2e_per_kwh": Decimal("0.43272712098"), "pue": Decimal("1.58")}
     )
@@ -70,7 +70,7 @@ def _machine(host_watts: int | None, *gpu_watts: int | None) -> Hardware:
 
 
 def test_the_power_of_a_machine_by_its_spec() -> None:
-    """The host and all accelerators; the accelerators alone where the host says nothing."""
+    """If the host's power is unknown, the power covers the accelerators alone."""
     whole, alone = declared_power(_machine(500, 300)), declared_power(_machine(None, 300))
     assert isinstance(whole, Power)
     assert isinstance(alone, Power)
@@ -80,14 +80,14 @@ def test_the_power_of_a_machine_by_its_spec() -> None:
 
 @pytest.mark.parametrize("machine", [_machine(None), _machine(500, None), _machine(500, 300, None)])
 def test_unknown_power_is_a_state(machine: Hardware) -> None:
-    """A part without a power gives a reason and no zero."""
+    """A machine with a part of unknown power has a reason instead of a number."""
     found = declared_power(machine)
     assert isinstance(found, UnknownEnergy)
     assert "not known" in found.reason
 
 
 def test_the_power_of_an_owned_machine() -> None:
-    """The plan's power, times the vCPUs if it is per vCPU; without their number unknown."""
+    """A plan per vCPU multiplies its power by the vCPUs, whose number must be known."""
     plan = owned(per_vcpu=True).owned
     assert plan is not None
     eight = owned_power(plan, 8)
@@ -98,7 +98,7 @@ def test_the_power_of_an_owned_machine() -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity"])
 def test_impossible_energies(value: str) -> None:
-    """Each is one line that names what is wrong."""
+    """An impossible power or PUE is refused in one line that names it."""
     number = Decimal(value)
     with pytest.raises(InputError, match=r"^power: expected watts above 0"):
         Power(number, "a meter")

@@ -1,4 +1,4 @@
-"""Times with an interval become costs with an interval; no price is a state."""
+"""Times with an interval become costs with an interval; without a price there is a reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_share_is_not_rounded_up() -> None:
 
 
 def test_no_price_is_not_zero() -> None:
-    """Without a price there is no amount to read, and a reason instead."""
+    """Without a price the cost is a reason and has no amount."""
     assert MachineTime(EPOCH).cost(None) == Unpriced("no price is known")
 
 
@@ -50,7 +50,7 @@ def test_a_plan_that_cannot_be_applied_says_why() -> None:
 
 
 def test_a_job_is_billed_whole_and_a_step_is_its_share() -> None:
-    """0.36 s a step, 1000 steps, 25 epochs at $1: a share, an hour alone, and three whole hours."""
+    """A step or an epoch within a job costs its share. Alone, 1 or 25 epochs cost whole hours."""
     price, step = rented("1", "whole-hour"), Time.exact(Decimal("0.36"))
     assert _mean(MachineTime(step, shared=True).cost(price)) == Decimal("0.0001")
     assert _mean(MachineTime(step.scaled(1000), shared=True).cost(price)) == Decimal("0.1")
@@ -77,27 +77,27 @@ def _mean(cost: Cost) -> Decimal:
     "ends", [(math.nan, 1, 2), (1, math.nan, 2), (1, 2, math.inf), (0, 0, 0), (-2, -1, 1)]
 )
 def test_times_that_are_none(ends: tuple[float, float, float]) -> None:
-    """Not finite, zero or negative at the mean: refused in one line."""
+    """Times that are not finite, or not positive at the mean, are refused in one line."""
     with pytest.raises(InputError, match=r"^time: expected 0 < low <= mean <= high"):
         Time.from_floats(*ends)
 
 
 def test_a_wide_interval_stays_positive() -> None:
-    """The interval of few samples may reach below zero; a time does not, its mean is kept."""
+    """The low end of a wide interval is raised above zero, and the mean is kept."""
     time = Time.from_floats(-0.5, 1.0, 2.5)
     assert 0 < time.low < Decimal("1e-9")
     assert (time.mean, time.high) == (1, Decimal("2.5"))
 
 
 def test_a_rounding_of_equal_samples_is_mended() -> None:
-    """Ends that miss the mean by the last bit of a float are put upon it."""
+    """Ends that miss the mean by the last bit of a float are set to the mean."""
     below, above = math.nextafter(0.1, 0), math.nextafter(0.1, 1)
     time = Time.from_floats(above, 0.1, below)
     assert time == Time.exact(Decimal("0.1"))
 
 
 def test_an_interval_without_a_low_end_has_words_of_its_own() -> None:
-    """A low end that a few scattered samples leave open is never shown as an amount."""
+    """A low end that a few scattered samples leave open is not shown as an amount."""
     ends = ("1e-16", "20", "578.1"), ("19", "20", "21"), ("20", "20", "20"), ("0", "0", "0")
     found = [Estimate(*map(Decimal, one), "USD", "p", assumed=False) for one in ends]
     assert [one.between for one in found] == ["at most $578.10", "$19.00 to $21.00", "", ""]

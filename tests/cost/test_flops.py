@@ -1,4 +1,4 @@
-"""Time from arithmetic: ranges, peaks, and what is refused."""
+"""Time from arithmetic: ranges of times, peaks, and operations of declared models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PETA = Decimal(10) ** 15
 
 
 def machine(**fields: object) -> Hardware:
-    """A machine by the figures of its spec."""
+    """A machine with these fields in its spec."""
     named = {"id": "box", "name": "Box", "provider": "here", "source": "a test"}
     return Hardware.model_validate({**named, **fields})
 
@@ -28,7 +28,7 @@ def gpus(fp16: str | None, fp32: str | None) -> Hardware:
 
 
 def test_time_is_a_range() -> None:
-    """1e18 operations at half and at a fifth of a petaflop per second."""
+    """The range of time for 1e18 operations is from half to a fifth of a peak of one petaflop/s."""
     time = time_of_large_models(1000 * PETA, PETA)
     assert (time.low, time.high) == (2000, 5000)
     assert abs(time.mean * Decimal("0.35") - 1000) < Decimal("1e-40")
@@ -41,13 +41,13 @@ def test_peaks_add_up() -> None:
 
 
 def test_unknown_peaks() -> None:
-    """A machine without the peak of that precision has none."""
+    """A machine whose spec has no peak of the precision has no peak."""
     for hardware in (gpus(None, "19.5"), machine(peak_fp32_tflops=Decimal(2)), machine()):
         assert peak_flops(hardware, "fp16") is None
 
 
 def test_operations_of_a_declared_model() -> None:
-    """6 for each parameter and token, whatever a graph would say."""
+    """A declared model takes 6 operations for each parameter and token."""
     model = Model(
         id="big",
         name="Big",

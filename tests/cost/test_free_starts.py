@@ -1,4 +1,4 @@
-"""Starts that cost nothing: closed forms against the simulation, which shares none with them."""
+"""Free starts in closed form agree with the simulation, which shares no code with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FREE = 3600
 
 
 def spot(pauses: Interruptions, start: str = "0") -> Price:
-    """A dollar an hour, free if taken back in the first hour."""
+    """A spot plan at a dollar an hour, free if taken back in the first hour."""
     return plans.plan(
         plan="spot",
         amount=Decimal(1),
@@ -30,7 +30,7 @@ def spot(pauses: Interruptions, start: str = "0") -> Price:
 
 
 def pauses(rate: str, save: int, every: int | None, again: int, notice: int = 0) -> Interruptions:
-    """Interruptions at a rate, with the seconds of a save, between saves and of a restart."""
+    """Interruptions at a rate, with seconds to save, between saves, to restart and of notice."""
     return Interruptions(
         rate_per_hour=Decimal(rate),
         checkpoint_seconds=Decimal(save),
@@ -41,7 +41,7 @@ def pauses(rate: str, save: int, every: int | None, again: int, notice: int = 0)
 
 
 def test_the_first_hour_of_a_start_is_free() -> None:
-    """Two hours at an interruption an hour: e² - 1 hours run, of which e² (1 - 2/e) are free."""
+    """The bill of two hours at one interruption an hour: e² - 1 hours less e² (1 - 2/e) free."""
     cost = quote(spot(pauses("1", 0, 7200, 0)), Usage(2 * HOUR)).total
     assert round(cost, 4) == Decimal("4.4366")
 
@@ -58,7 +58,7 @@ def test_the_first_hour_of_a_start_is_free() -> None:
     ],
 )
 def test_simulated_runs_cost_as_much(terms: Interruptions, hours: str) -> None:
-    """The mean cost of 20,000 simulated jobs without free starts is the bill, to 2 %."""
+    """The bill is within 2 % of 20,000 simulated jobs' mean cost without free starts."""
     price, used = spot(terms, start="45"), Decimal(hours) * HOUR
     with exact_arithmetic():
         job = spot_job(price, used)
@@ -78,7 +78,7 @@ def test_simulated_runs_cost_as_much(terms: Interruptions, hours: str) -> None:
 
 
 def test_a_free_hour_is_a_line_and_never_more_than_the_lost_time() -> None:
-    """The line takes off less than interruptions add; a rate of none leaves nothing free."""
+    """The free line is less than what interruptions add, and 0 without interruptions."""
     price = spot(pauses("0.5", 30, 1800, 300))
     bill = quote(price, Usage(5 * HOUR))
     free = sum(line.amount for line in bill.lines if line.label == "free, as taken back early")
@@ -92,7 +92,7 @@ def test_a_free_hour_is_a_line_and_never_more_than_the_lost_time() -> None:
 
 
 def test_starts_are_rounded_only_where_they_are_billed() -> None:
-    """A minimum of a minute adds nothing to starts that end free in their first hour."""
+    """A minimum of a minute adds almost nothing for starts that end free in their first hour."""
     terms = pauses("1", 30, 1800, 300)
     rounded = spot(terms).model_copy(update={"billing": "per-second"})
     used = Usage(5 * HOUR)

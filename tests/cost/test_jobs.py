@@ -1,4 +1,4 @@
-"""A reader's own job: what the formulas say, as numbers and as the programs of the browser."""
+"""Formulas for a reader's own job give the same as numbers and as the browser's programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from epochcost.cost.jobs import (
 
 
 def test_failures_and_machines_of_trainings() -> None:
-    """If 1 in 5 fails, a quarter more is paid; a thousand runs of an hour fill two machines."""
+    """Of 5 runs 1 fails, so a quarter more is paid; 1,000 runs of an hour fill two machines."""
     assert failures_paid(Decimal(8), Decimal("0.2")) == 2
     inputs = {"total": 8, "elapsed": 3600, "failed": "0.2", "times": 1000}
     job = answers(training_program(), {name: Decimal(value) for name, value in inputs.items()})
@@ -26,7 +26,7 @@ def test_failures_and_machines_of_trainings() -> None:
 
 
 def test_machines_stay_below_the_load_that_is_allowed() -> None:
-    """Ten requests a second of 0.1 s each keep one machine busy, or two at 70 %."""
+    """Ten requests a second of 0.1 s each take one machine, or two at a load of 70 %."""
     assert machines_for_load(Decimal(10), Decimal("0.1"), Decimal(1)) == 1
     assert machines_for_load(Decimal(10), Decimal("0.1"), Decimal("0.7")) == 2
     inputs = {"rate": 10, "seconds": "0.4", "batch": 4, "busy": "0.7"}
@@ -38,7 +38,7 @@ def test_machines_stay_below_the_load_that_is_allowed() -> None:
 
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
 def test_the_bound_holds_in_a_simulated_queue(load: float) -> None:
-    """99 % of requests that come one by one at random are answered within it, but not far below."""
+    """99 % of random requests are answered within the bound, which is at most a third too high."""
     arrivals = np.random.default_rng(20261126).exponential(1 / load, 2_000_000)
     behind = np.cumsum(1 - arrivals)
     waits = behind - np.minimum.accumulate(np.minimum(behind, 0))

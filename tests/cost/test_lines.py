@@ -15,7 +15,7 @@ HOUR = Decimal(3600)
 
 
 def test_the_credit_is_a_line() -> None:
-    """Ten dollars pay three hours at $0.90: nothing to pay, and $7.30 left."""
+    """Of ten dollars of credit, three hours at $0.90 use $2.70. Nothing is left to pay."""
     price = plan(amount=Decimal("0.90"), credit={"amount": Decimal(10), "label": "trial"})
     bill = quote(price, Usage(3 * HOUR))
     assert (bill.lines[-1].label, bill.lines[-1].amount) == ("trial", Decimal("-2.70"))
@@ -25,7 +25,7 @@ def test_the_credit_is_a_line() -> None:
 
 @given(rented_plans(), credits_given, job_seconds)
 def test_nobody_is_paid(price: Price, credit: Credit, seconds: Decimal) -> None:
-    """No bill is negative; the credit pays the smaller of itself and the bill."""
+    """The credit pays the smaller of itself and the bill, so that no bill is negative."""
     bill = quote(price.model_copy(update={"credit": credit}), Usage(seconds))
     total = quote(price, Usage(seconds)).total
     assert bill.before_credit == total

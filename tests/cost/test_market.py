@@ -1,4 +1,4 @@
-"""Markets: what zones ask and have over time, and how often they take a machine back."""
+"""Markets: zones' prices over time, and how often zones take a machine back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = Sequence[tuple[float, float | None]]
 
 
 def market(hours: float, **zones: Rows) -> Market:
-    """Zones with their prices from so many hours on; None: no machine."""
+    """Zones with prices, each from some hour on; None means no machine."""
     found = {
         zone: ZoneTrace(
             np.array([HOUR * hour for hour, _ in rows]),
@@ -31,7 +31,7 @@ TWO = {"a": [(0, 1.0), (2, None), (3, 0.5)], "b": [(1, 2.0), (4, 0.25)]}
 
 
 def test_columns_by_hand() -> None:
-    """Prices, the cheapest zone, when machines are taken back, and the next change."""
+    """Columns have the prices, the cheapest zone, the next taking back and the next change."""
     got = market(6, **TWO)
     inf = math.inf
     assert (got.times / HOUR).tolist() == [0, 1, 2, 3, 4]
@@ -42,14 +42,14 @@ def test_columns_by_hand() -> None:
 
 
 def test_amounts_by_hand() -> None:
-    """Half an hour at 2 dollars and an hour and a half at a quarter; none before a first price."""
+    """Amounts of stretches: one that spans two prices, and two at a single price."""
     got = market(6, **TWO)
     zones, start, end = np.array([1, 0, 0]), np.array([3.5, 0, 1.5]), np.array([5.5, 2, 2])
     assert got.amounts(zones, start * HOUR, end * HOUR) == pytest.approx([1.375, 2, 0.5])
 
 
 def test_rates_by_hand() -> None:
-    """An interruption in five hours with a machine; waiting does not count."""
+    """Rates of interruptions count hours with a machine only, not hours of waiting."""
     assert market(6, **TWO).interruptions_per_hour(0) == 1 / 5
     assert market(6, **TWO).interruptions_per_hour() == 1 / (5 + 5)
     assert market(6, **TWO).mean_price(0) == pytest.approx((2 * 1 + 3 * 0.5) / 5)

@@ -20,7 +20,7 @@ HOUR = Decimal(3600)
 
 
 def test_an_hour_of_a_bought_machine() -> None:
-    """(100 - 10) / (4 years x 8766 h x a quarter), and 10 W x 1.1 for an hour at 20 cents."""
+    """An hour costs 90 over a quarter of 4 years, and 10 W x 1.1 at 20 cents a kWh."""
     depreciation, energy = quote(owned(), Usage(HOUR)).lines
     assert (depreciation.quantity, depreciation.unit) == (1, "hour")
     assert depreciation.amount == Decimal("0.010266940451745380")
@@ -30,7 +30,7 @@ def test_an_hour_of_a_bought_machine() -> None:
 
 
 def test_a_machine_already_paid_for_costs_its_electricity() -> None:
-    """A purchase price of 0 leaves 10 W x 1.1 for an hour at 20 cents."""
+    """At a purchase price of 0 an hour costs its energy, 10 W x 1.1 at 20 cents a kWh."""
     bought = owned("0").model_dump(exclude_none=True)
     price = Price.model_validate(bought | {"owned": bought["owned"] | {"purchase": 0}})
     assert quote(price, Usage(HOUR)).total == Decimal("0.0022")
@@ -38,7 +38,7 @@ def test_a_machine_already_paid_for_costs_its_electricity() -> None:
 
 
 def test_a_machine_in_constant_use_pays_for_no_idle_hours() -> None:
-    """An owned plan and a commitment at any utilisation cost what they cost at 1."""
+    """In constant use, an owned plan and a commitment cost what they cost at utilisation 1."""
     commitment = Commitment(
         term_months=12, payment="no-upfront", hourly=Decimal(1), utilisation=Decimal("0.5")
     )
@@ -48,7 +48,7 @@ def test_a_machine_in_constant_use_pays_for_no_idle_hours() -> None:
 
 
 def test_per_vcpu_multiplies_both_lines() -> None:
-    """Eight vCPUs on two machines cost sixteen times one."""
+    """Eight vCPUs on each of two machines cost sixteen times one vCPU."""
     one = quote(owned(per_vcpu=True), Usage(HOUR, 1, 1))
     many = quote(owned(per_vcpu=True), Usage(HOUR, 2, 8))
     assert [line.amount for line in many.lines] == [line.amount * 16 for line in one.lines]
@@ -56,13 +56,13 @@ def test_per_vcpu_multiplies_both_lines() -> None:
 
 
 def test_per_vcpu_demands_vcpus() -> None:
-    """Without their number the plan has no price, and says what is missing."""
+    """A plan per vCPU is refused without the number of vCPUs."""
     with pytest.raises(InputError, match=r"^bought: this plan is per vCPU; state the machine's"):
         quote(owned(per_vcpu=True), Usage(HOUR))
 
 
 def test_a_price_of_vcpus_covers_no_accelerator() -> None:
-    """Work on a GPU is not billed as if it were free; a plan of the whole machine covers it."""
+    """A plan per vCPU does not cover work on a GPU. A plan of the whole machine covers it."""
     with pytest.raises(InputError, match=r"^bought: this plan prices vCPUs and no accelerator"):
         quote(owned(per_vcpu=True), Usage(HOUR, vcpus=8, accelerated=True))
     assert quote(owned(), Usage(HOUR, accelerated=True)) == quote(owned(), Usage(HOUR))
@@ -72,7 +72,7 @@ UPKEEP = {"rack_per_month": "73.05", "maintenance_per_year": "87.66", "idle_watt
 
 
 def test_upkeep_and_idle_energy_are_spread_over_the_used_hours() -> None:
-    """A quarter in use: rack 0.1, maintenance 0.01 and 2 W an hour, each four or three times."""
+    """At a quarter of use, upkeep is multiplied by four and idle energy by three."""
     lines = {line.label: line for line in quote(owned(**UPKEEP), Usage(HOUR)).lines}
     assert list(lines) == [
         "depreciation",
@@ -89,7 +89,7 @@ def test_upkeep_and_idle_energy_are_spread_over_the_used_hours() -> None:
 
 @given(figures("0.01", "1"), figures("0", "10"))
 def test_use_as_assumed_costs_what_the_months_do(share: Decimal, idle_watts: Decimal) -> None:
-    """The bill of all used hours of a month is the month's cost of owning, for any use."""
+    """The bill of a month's used hours equals the month's cost of owning, at any utilisation."""
     upkeep = {**UPKEEP, "idle_watts": str(idle_watts)}
     price = owned("10", str(share), **upkeep)
     assert price.owned is not None

@@ -1,4 +1,4 @@
-"""A plan's program bills what the engine bills: every kind of plan, drawn and of the catalogue."""
+"""A plan's program gives the engine's bill, for generated plans and plans of the catalogue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def close(left: Decimal, right: Decimal) -> bool:
 
 
 def programmed(price: Price, usage: Usage, *, shared: bool = False) -> Bill:
-    """A published program's bill of a usage."""
+    """The bill that a published program computes."""
     program = share_program(price) if shared else bill_program(price)
     emitted = json.loads(json.dumps(program.json, allow_nan=False))
     asked = {
@@ -44,7 +44,7 @@ def programmed(price: Price, usage: Usage, *, shared: bool = False) -> Bill:
 
 
 def agree(bill: Bill, engine: Quote) -> None:
-    """Hold total, lines and time to the engine's; lines of nothing may be missing on a side."""
+    """Require the engine's total, lines and time. Lines of almost nothing may be missing."""
     assert close(bill.total, engine.total), (bill, engine)
     assert close(bill.elapsed_seconds, engine.elapsed_seconds), (bill, engine)
     least = TOLERANCE * max(abs(engine.total), Decimal("1e-6"))
@@ -58,14 +58,14 @@ def agree(bill: Bill, engine: Quote) -> None:
 
 @given(plans.all_plans, plans.job_seconds, st.integers(1, 50), st.integers(1, 50))
 def test_uninterrupted_bills_agree(price: Price, seconds: Decimal, count: int, runs: int) -> None:
-    """Parts, premiums, starts, lifetimes, rounding and charges come out as in the engine."""
+    """Parts, premiums, starts, lifetimes, rounding and charges are those of the engine."""
     usage = Usage(seconds, count=count, runs=runs)
     agree(programmed(price, usage), quote(price, usage, credited=False))
 
 
 @given(plans.all_plans, plans.job_seconds, st.integers(1, 50))
 def test_shares_agree(price: Price, seconds: Decimal, count: int) -> None:
-    """A share of a longer job comes out as in the engine, or is refused by both."""
+    """A share of a longer job equals the engine's, or both refuse it."""
     usage = Usage(seconds, count=count)
     try:
         engine = share(price, usage)
@@ -96,7 +96,7 @@ interruptions = st.builds(
 def test_interrupted_bills_agree(
     pauses: Interruptions, start: Start, rule: object, lifetime: Decimal | None, seconds: Decimal
 ) -> None:
-    """Expected interruptions, checkpoints and rounding equal the engine's."""
+    """Expected interruptions, checkpoints and rounding equal those of the engine."""
     price = plans.plan(
         plan="spot",
         amount=Decimal("0.9"),
@@ -115,7 +115,7 @@ def test_interrupted_bills_agree(
 
 @pytest.mark.parametrize("hours", [Decimal("0.01"), Decimal(1), Decimal("37.5"), Decimal(2000)])
 def test_every_plan_of_the_catalogue_agrees(hours: Decimal) -> None:
-    """Each price that there is bills alike for a minute, an hour, days and months."""
+    """Each price of the catalogue gives the engine's bill from half a minute to months."""
     for price in CATALOGUE.prices.values():
         usage = Usage(hours * 3600, count=2, runs=3, vcpus=SOME_VCPUS)
         try:
@@ -126,7 +126,7 @@ def test_every_plan_of_the_catalogue_agrees(hours: Decimal) -> None:
 
 
 def test_a_rate_of_interruptions_can_be_changed() -> None:
-    """A reader's own rate bills as a plan of that rate, and none as a plan without any."""
+    """A program with another rate of interruptions, 0 included, bills as a plan of that rate."""
     pauses = Interruptions(rate_per_hour=Decimal("0.05"), checkpoint_seconds=Decimal(30))
     price = plans.plan(plan="spot", amount=Decimal("0.9"), interruptions=pauses)
     program = bill_program(price).json

@@ -1,4 +1,4 @@
-"""How used seconds become billed seconds, and what part of a bill nobody used."""
+"""How used seconds become billed seconds, and which part of a bill was not used."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from price_plans import durations, figures, plan, rates
     ],
 )
 def test_named_rules(rule: str, used: str, billed: str) -> None:
-    """Each named rule at, below and above its step and its minimum."""
+    """Each named rule is right at, below and above its step and its minimum."""
     assert round_up(Decimal(used), BILLING_RULES[rule]) == Decimal(billed)
 
 
 @given(durations, rates)
 def test_coarser_billing_costs_more(used: Decimal, rate: Decimal) -> None:
-    """At one rate whole hours cost at least as much as seconds, and seconds as a share."""
+    """Whole hours cost at least as much as whole seconds, and these as the exact time."""
     hours, seconds, share = (
         quote_at_rate(rate, BILLING_RULES[rule], Usage(used)).total
         for rule in ("whole-hour", "per-second", "prorated")
@@ -49,7 +49,7 @@ def test_coarser_billing_costs_more(used: Decimal, rate: Decimal) -> None:
 
 
 def test_the_unused_part_stands_apart() -> None:
-    """428 s of a whole hour: what was used, what was not, and together an hour's price."""
+    """A job of 428 s has lines for the used and the unused part of the billed hour."""
     bill = quote_at_rate(Decimal("0.90"), BILLING_RULES["whole-hour"], Usage(Decimal(428)))
     assert [line.label for line in bill.lines] == ["compute, used", "compute, billed but unused"]
     assert [line.amount for line in bill.lines] == [Decimal("0.107"), Decimal("0.793")]
@@ -58,20 +58,20 @@ def test_the_unused_part_stands_apart() -> None:
 
 
 def bill_with(usage: Usage, **component: Any) -> Quote:
-    """The bill at $1 an hour, started in 600 s, with one component more."""
+    """The bill at $1 an hour with a start of 600 s and one component."""
     start = {"seconds": Decimal(600), "billed": False}
     return quote(plan(amount=Decimal(1), start=start, components=[component]), usage)
 
 
 def test_storage_is_kept_for_the_time_on_the_wall() -> None:
-    """730 GB for the hour that a start-up of 600 s and 3000 s of work take: one GB-month."""
+    """730 GB for an hour, a start of 600 s and 3000 s of work, are one GB-month."""
     disk = {"label": "disk", "amount": Decimal("0.04"), "count": Decimal(730), "per": "gb-month"}
     line = bill_with(Usage(Decimal(3000)), **disk).lines[-1]
     assert (line.quantity, line.unit, line.amount) == (1, "GB-month", Decimal("0.04"))
 
 
 def test_egress_is_what_the_usage_moves_in_all() -> None:
-    """Two machines and three runs move 5 GB together; nothing moved is no line."""
+    """Egress is of the whole usage, for all machines and runs. Without egress there is no line."""
     egress = {"label": "egress", "amount": Decimal("0.09"), "per": "gb"}
     moving = bill_with(Usage(Decimal(3600), 2, runs=3, egress_gb=Decimal(5)), **egress)
     assert (moving.lines[-1].unit, moving.lines[-1].amount) == ("GB", Decimal("0.45"))
@@ -79,7 +79,7 @@ def test_egress_is_what_the_usage_moves_in_all() -> None:
 
 
 def test_a_run_is_charged_once_on_all_machines() -> None:
-    """Three runs on two machines are three runs."""
+    """A charge per run counts three runs on two machines as three."""
     job = {"label": "job", "amount": Decimal("0.50"), "per": "run"}
     line = bill_with(Usage(Decimal(3600), 2, runs=3), **job).lines[-1]
     assert (line.quantity, line.amount) == (3, Decimal("1.50"))
@@ -90,12 +90,12 @@ K80 = {"label": "K80", "amount": Decimal("0.70")}
 
 
 def amounts(bill: Quote) -> dict[str, Decimal]:
-    """The lines of a bill by their labels."""
+    """The amounts of a bill's lines by label."""
     return {line.label: line.amount for line in bill.lines}
 
 
 def test_a_host_and_its_accelerators() -> None:
-    """Woolf's K80 of 2017: $0.045 for the host and $0.70 for the die; two dies cost twice."""
+    """Woolf's K80 of 2017: $0.045 for the host and $0.70 for each die."""
     one = quote(plan(amount=Decimal("0.045"), components=[K80]), HOUR)
     assert one.total == Decimal("0.745")
     host, dies = quote(
@@ -106,7 +106,7 @@ def test_a_host_and_its_accelerators() -> None:
 
 
 def test_a_premium_on_one_part() -> None:
-    """Woolf's Skylake: 6.07 % on $0.06 makes $0.063642, and nothing on the GPU beside it."""
+    """Woolf's Skylake premium of 6.07 % is on the host's $0.06 and not on the GPU's price."""
     skylake = {"label": "Skylake", "percent": Decimal("6.07"), "of": ["compute"]}
     bill = quote(plan(amount=Decimal("0.06"), components=[skylake, K80]), HOUR)
     assert amounts(bill) == {
@@ -125,7 +125,7 @@ def test_a_premium_on_one_part() -> None:
     ],
 )
 def test_ways_to_pay_for_a_year(terms: tuple[str, int, str], labels: list[str], hour: str) -> None:
-    """A year has 8760 hours; what is paid at once is spread over them."""
+    """An upfront payment is spread over the 8760 hours of a year."""
     payment, upfront, hourly = terms
     paid = {"payment": payment, "upfront": Decimal(upfront), "hourly": Decimal(hourly)}
     year = {**paid, "term_months": Decimal(12)}
@@ -139,7 +139,7 @@ def test_ways_to_pay_for_a_year(terms: tuple[str, int, str], labels: list[str], 
 
 @given(figures("0.01", "1"))
 def test_an_hour_of_use_carries_the_idle_ones(utilisation: Decimal) -> None:
-    """Used hours over all hours of the term, times the bill of an hour, is the commitment."""
+    """The bill of the used hours of a term equals the commitment for all its hours."""
     terms = {"term_months": Decimal(1), "payment": "no-upfront", "hourly": Decimal(3)}
     paid = {**terms, "utilisation": utilisation}
     price = plan(plan="savings-plan", commitment=paid, billing="prorated")
@@ -148,7 +148,7 @@ def test_an_hour_of_use_carries_the_idle_ones(utilisation: Decimal) -> None:
 
 
 def test_a_part_too_small_to_keep_is_not_free() -> None:
-    """An upfront payment that no decimal shows by the hour is refused."""
+    """An upfront payment whose amount per hour rounds to zero is refused."""
     terms = {"term_months": Decimal(10**15), "payment": "all-upfront", "upfront": Decimal("1e-9")}
     with pytest.raises(InputError, match=r"^rate: expected an amount above 0"):
         quote(plan(plan="committed-use", commitment=terms), HOUR)

@@ -1,4 +1,4 @@
-"""Replayed spot jobs: three zones worked out by hand, and what holds of every trace."""
+"""Replayed spot jobs: three zones computed by hand, and properties of every trace."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ JOB = MovingJob(
 
 
 def market(zones: dict[str, Prices]) -> Market:
-    """Zones with a price, or no machine, for each hour."""
+    """Zones with a price for each hour, or None for no machine."""
     rows = {
         zone: ZoneTrace(
             np.arange(len(prices)) * HOUR,
@@ -63,12 +63,12 @@ def market(zones: dict[str, Prices]) -> Market:
 
 
 def play(policy: Policy, job: MovingJob = JOB, hour: float = 0, **zones: Prices) -> Outcome:
-    """Replay a single start."""
+    """Replay a job from a single start."""
     return replay(market(zones or ZONES), job, policy, np.array([hour * HOUR]))
 
 
 def check(got: Outcome, cost: float, hours: float, interruptions: int, moves: int) -> None:
-    """A single start's figures, to far below a cent."""
+    """Require the figures of a single start."""
     assert got.finished.all()
     assert got.cost[0] == pytest.approx(cost, abs=1e-9)
     assert got.elapsed[0] / HOUR == pytest.approx(hours)
@@ -76,31 +76,31 @@ def check(got: Outcome, cost: float, hours: float, interruptions: int, moves: in
 
 
 def test_staying_by_hand() -> None:
-    """2 h of a at $1, of which one stretch is saved, an hour's wait, then 3.4 h at $0.50."""
+    """The job has 2 h in a at $1 with one saved stretch, waits an hour, and has 3.4 h at $0.50."""
     check(play(stay), 2 + 3.4 * 0.5, 6.4, 1, 0)
 
 
 def test_staying_in_a_given_zone_by_hand() -> None:
-    """B is never interrupted; c gets cheap for the last 0.3 h."""
+    """Zone b is never interrupted. The price of c falls for the last 0.3 h."""
     costs = [replay(market(ZONES), JOB, stay, np.zeros(1), home).cost[0] for home in (1, 2)]
     assert costs == pytest.approx([4.3 * 2, 4 * 3 + 0.3 * 0.2])
 
 
 def test_moving_at_an_interruption_by_hand() -> None:
-    """2 h of a, then 0.3 h to be in b and 3.2 h there at $2, and 25 cents for the move."""
+    """After 2 h in a, the move to b takes 0.3 h and 25 cents, and the rest 3.2 h at $2."""
     check(play(move_when_interrupted), 2 + 3.5 * 2 + 0.25, 5.5, 1, 1)
 
 
 def test_moving_for_the_price_by_hand() -> None:
-    """After a stretch in b, a saves $3.00 of the rest; in a, c would save 30 cents, and costs 31.
+    """After a stretch in b, moving to a saves $3. Moving on to c would save less than it costs.
 
-    2 h of a at $1, 1.4 h of b at $2, 2.4 h of a at 50 cents, two moves.
+    The job has 2 h in a at $1, 1.4 h in b at $2, 2.4 h in a at 50 cents, and two moves.
     """
     check(play(move_when_it_pays), 2 + 1.4 * 2 + 2.4 * 0.5 + 2 * 0.25, 5.8, 1, 2)
 
 
 def test_a_deadline_by_hand() -> None:
-    """At 2 h, losing the next stretch would end it after 6.6 h: 3.2 h on demand at $4 instead."""
+    """For a deadline of 6.5 h the job goes on demand at 2 h: a lost stretch would end too late."""
     check(play(fall_back_on_demand), 9.25, 5.5, 1, 1)
     got = play(fall_back_on_demand, replace(JOB, deadline_seconds=6.5 * HOUR))
     check(got, 2 + 3.2 * 4, 5.2, 1, 0)
@@ -113,7 +113,7 @@ def test_a_wait_that_would_be_too_long_by_hand() -> None:
 
 
 def test_a_trace_that_ends_too_early() -> None:
-    """The time after the trace is unknown, so there is no cost; the price on demand is known."""
+    """A job that outlasts the trace has no cost, unless it ends on demand."""
     assert not play(stay, hour=8).finished.any()
     assert not play(stay, a=(None, 1, None, None), b=(None,) * 4).finished.any()
     rescued = play(
@@ -123,7 +123,7 @@ def test_a_trace_that_ends_too_early() -> None:
 
 
 def test_starts_are_within_the_trace() -> None:
-    """The last one's undisturbed work ends with it; a trace shorter than the work has none."""
+    """From the last start, undisturbed work ends with the trace. A shorter trace is refused."""
     got = evenly_spaced_starts(market(ZONES), JOB, 3)
     assert (got / HOUR).tolist() == pytest.approx([0, 3.85, 7.7])
     with pytest.raises(
@@ -134,7 +134,7 @@ def test_starts_are_within_the_trace() -> None:
 
 @pytest.mark.parametrize("per_hour", [0.05, 0.3])
 def test_replays_agree_with_the_simulation(per_hour: float) -> None:
-    """Taken back at random for a second each time: the time that machines run, and its closed form.
+    """Replays of random interruptions agree with the simulation and the closed form.
 
     Starts are farther apart than any job is long, so they are independent.
     """
@@ -174,13 +174,13 @@ SIMPLE = MovingJob(work_seconds=4 * HOUR, interval_seconds=HOUR, on_demand_per_h
 
 
 def without_a(*hours: int) -> Market:
-    """The crossing zones, of which a has no machine in some hours."""
+    """The crossing zones, without a machine in zone a in some hours."""
     prices = [None if hour in hours else price for hour, price in enumerate(CROSSING["a"])]
     return market({**CROSSING, "a": prices})
 
 
 def test_policies_by_hand() -> None:
-    """Starts at 0, 8 and 16 h: zone b costs 12, 8 and 8 dollars; moving when it pays 4, 8 and 8."""
+    """From 0, 8 and 16 h, staying in b costs 12, 8 and 8 dollars, and moving 4, 8 and 8."""
     staying, _, paying = compare_policies(market(CROSSING), SIMPLE, 3)
     assert (staying.policy, staying.zone) == ("staying", "b")
     assert staying.cost.mean == pytest.approx(28 / 3)
@@ -191,7 +191,7 @@ def test_policies_by_hand() -> None:
 
 
 def test_starts_without_an_end_are_left_out_for_all() -> None:
-    """Zone a has no machine after 14 h; b, which ends every start, is the zone for staying."""
+    """The zone for staying is b, which ends all starts. If no start ends, there is an error."""
     assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
     with pytest.raises(InputError, match="ends under every policy, got 0 of 3"):
         compare_policies(market({"a": [None] * 20}), SIMPLE, 3)

@@ -1,4 +1,4 @@
-"""Starts: how time becomes starts of a maximum lifetime, and what each costs and takes."""
+"""How a job becomes starts of a maximum lifetime, and what each start costs and takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY, HOUR = Decimal(86_400), Decimal(3600)
 
 
 def preemptible(**start: Any) -> Price:
-    """A machine at $1 an hour that is ended after a day and goes on after two minutes."""
+    """A machine at $1 an hour that is ended after a day and restarts in two minutes."""
     return plan(
         plan="spot",
         amount=Decimal(1),
@@ -41,12 +41,12 @@ def schedule(price: Price, used: Decimal) -> Schedule:
     [(DAY - 480, 1), (DAY - 479, 2), (2 * DAY - 2 * 480 - 120, 2), (2 * DAY - 1079, 3)],
 )
 def test_a_job_longer_than_a_lifetime_starts_again(used: Decimal, starts: int) -> None:
-    """A day holds its start-up and, from the second on, its restart."""
+    """Each day of lifetime holds a start-up and, from the second start on, a restart."""
     assert schedule(preemptible(), Decimal(used)).starts == starts
 
 
 def test_every_start_is_rounded_by_itself() -> None:
-    """Two days and a second in whole hours: the last start costs an hour."""
+    """In whole hours, the two seconds that two starts leave cost a third start of one hour."""
     price = plan(amount=Decimal(1), billing="whole-hour", maximum_lifetime_seconds=DAY - 1)
     used, unused = quote(price, Usage(2 * DAY)).lines
     assert used.amount == 48
@@ -55,7 +55,7 @@ def test_every_start_is_rounded_by_itself() -> None:
 
 
 def test_failed_starts_are_expected() -> None:
-    """Rescale: a start of 240 s that fails one time in five, for a dollar, is tried 1.25 times."""
+    """Starts of 240 s that fail one time in five are expected 1.25 times, with the charge."""
     failing = {"failure_probability": Decimal("0.2"), "failure_charge": Decimal(1)}
     price = plan(amount=Decimal(1), start={"seconds": Decimal(240), "billed": False, **failing})
     bill = quote(price, Usage(HOUR, 4))
@@ -65,9 +65,9 @@ def test_failed_starts_are_expected() -> None:
 
 
 def test_starts_end_with_a_checkpoint() -> None:
-    """A lifetime of 100 s holds 60 s of work between a start, a restart and a save; the last more.
+    """A lifetime of 100 s holds work, a start, a restart and a save. The last start needs no save.
 
-    Of 205 s the first start works 80, the second 60, the third the last 65.
+    Of 205 s the first start works 80 s, the second 60 s and the third the last 65 s.
     """
     pauses = {"rate_per_hour": Decimal(0), "restart_seconds": Decimal(20)}
     price = plan(
@@ -87,7 +87,7 @@ def test_starts_end_with_a_checkpoint() -> None:
 
 @given(rented_plans(), job_seconds)
 def test_starts_hold_all_the_work(price: Price, used: Decimal) -> None:
-    """Billed time holds work and start-ups; no start is longer than the lifetime, none is idle."""
+    """Billed time is work and start-ups. No start exceeds the lifetime, and none is idle."""
     with exact_arithmetic():
         got = uninterrupted_schedule(price, used, BILLING_RULES["prorated"])
     assert got.billed_seconds == got.used_seconds + got.starting_seconds

@@ -1,4 +1,4 @@
-"""Inputs that move a cost, and the values at which another choice is as cheap, by hand."""
+"""Inputs that move a cost, and values at which another choice costs as much, by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOB = PricedJob(rented("0.90", "prorated"), MachineTime(Time.exact(10 * HOUR)))
 
 
 def test_inputs_of_a_rented_and_of_an_owned_machine() -> None:
-    """The price and the speed; or purchase, utilisation and electricity, and the speed."""
+    """Inputs are price and speed if rented, else purchase, utilisation, electricity and speed."""
     assert list(JOB.input_names()) == ["amount", SPEED]
     assert list(PricedJob(owned(), JOB.work).input_names()) == [
         "owned.purchase", "owned.utilisation", "owned.electricity_per_kwh", SPEED
@@ -35,7 +35,7 @@ def test_inputs_of_a_rented_and_of_an_owned_machine() -> None:
 
 
 def test_a_share_beyond_one_is_no_plan() -> None:
-    """A machine in use all its life cannot be used more, so no utilisation makes it cheaper."""
+    """At a utilisation of 1 no utilisation makes an owned machine cheaper."""
     job = PricedJob(owned(utilisation="1"), JOB.work)
     assert switching_value(job, "owned.utilisation", job.bill().total / 2) is None
 
@@ -43,7 +43,7 @@ def test_a_share_beyond_one_is_no_plan() -> None:
 @settings(max_examples=20)  # each bisects a hundred bills, judged as specs
 @given(figures("0.01", "100"))
 def test_the_job_costs_as_much_there(cost: Decimal) -> None:
-    """Billed anew at the switching value, the job costs the amount asked for."""
+    """At the switching value the job costs the requested amount."""
     for name in ("amount", SPEED):
         got = switching_value(JOB, name, cost)
         assert got is not None
@@ -51,7 +51,7 @@ def test_the_job_costs_as_much_there(cost: Decimal) -> None:
 
 
 def test_the_interruption_rate_at_which_spot_is_no_cheaper() -> None:
-    """Spot at half the price is as dear as on demand at some rate; below it, it is cheaper."""
+    """Spot at half the price is cheaper than on demand below the rate found, and dearer above."""
     terms = {
         "rate_per_hour": Decimal("0.01"),
         "checkpoint_seconds": Decimal(60),
@@ -68,7 +68,7 @@ def test_the_interruption_rate_at_which_spot_is_no_cheaper() -> None:
 
 
 def test_an_input_that_is_none() -> None:
-    """A figure that the plan does not have is said, and so is a speed of zero."""
+    """A figure that the plan does not have and a speed of zero are refused."""
     with pytest.raises(InputError, match=r"owned\.utilisation"):
         switching_value(JOB, "owned.utilisation", Decimal(1))
     with pytest.raises(InputError, match="factor above 0, got 0"):
@@ -79,17 +79,17 @@ DAYS = Time.exact(100 * HOUR)
 
 
 def prorated(**fields: Any) -> Price:
-    """A dollar an hour, as used."""
+    """A plan at a dollar an hour, billed as used."""
     return plan(amount=Decimal(1), billing="prorated", **fields)
 
 
 def between(low: str, high: str) -> dict[str, Decimal]:
-    """A declared range."""
+    """A range as specs declare it."""
     return {"low": Decimal(low), "high": Decimal(high)}
 
 
 def test_a_utilisation_that_falls_costs_more() -> None:
-    """The range of a divisor turns around: half the use is twice the depreciation."""
+    """The low end of a utilisation gives the high end of the cost: half doubles depreciation."""
     price = owned(residual="0", utilisation="0.25").model_copy(
         update={"ranges": prorated(ranges={"owned.utilisation": between("0.125", "0.25")}).ranges}
     )
@@ -101,7 +101,7 @@ def test_a_utilisation_that_falls_costs_more() -> None:
 
 
 def test_interruptions_are_a_part() -> None:
-    """Their ends are those of the bill at 5 and at 95 %."""
+    """The ends of the interruptions' part are the bills at 5 and at 95 %."""
     price = prorated(
         interruptions={"rate_per_hour": Decimal("0.1"), "restart_seconds": Decimal(60)}
     )
@@ -112,7 +112,7 @@ def test_interruptions_are_a_part() -> None:
 
 
 def test_as_covering_as_sampling() -> None:
-    """The interval holds 95 % of bills drawn with normal inputs whose 95 % ends are the parts'."""
+    """The interval holds 95 % of bills whose inputs are normal with the parts' 95 % ends."""
     ranges = {"amount": between("0.9", "1.1"), "components[0].amount": between("0.3", "0.7")}
     gpu = {"label": "GPU", "amount": Decimal("0.5")}
     job = PricedJob(
@@ -131,7 +131,7 @@ def test_as_covering_as_sampling() -> None:
 
 @given(rented_plans(), job_seconds)
 def test_nothing_uncertain_is_an_exact_cost(price: Price, used: Decimal) -> None:
-    """A time known exactly under a plan without ranges: one figure, no parts."""
+    """An exact time under a plan without ranges gives one figure and no parts."""
     got = cost_interval(PricedJob(price, MachineTime(Time.exact(used))))
     assert got.cost.low == got.cost.mean == got.cost.high
     assert got.largest is None

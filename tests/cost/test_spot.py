@@ -1,4 +1,4 @@
-"""Interrupted jobs: two independent ways to every figure, and the lines of their bills."""
+"""Interrupted jobs: each figure by closed form and simulation, and the lines of bills."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def job(
     interval: int | None,
     lifetime: Decimal | None = None,
 ) -> SpotJob:
-    """A job of these hours of work at this rate of interruptions per hour."""
+    """A job with these hours of work and interruptions per hour."""
     first, later = map(Decimal, starts)
     between = None if interval is None else Decimal(interval)
     rate = Decimal(per_hour) / HOUR
@@ -65,14 +65,17 @@ each_job = pytest.mark.parametrize("name", JOBS)
 
 
 def mean(runs: Sequence[SimulatedRun], of: Callable[[SimulatedRun], float]) -> tuple[float, float]:
-    """The mean of a figure over all runs, and four of its standard errors."""
+    """The mean of a figure over all runs, and four standard errors of the mean."""
     values = [of(run) for run in runs]
     return statistics.fmean(values), 4 * statistics.stdev(values) / math.sqrt(len(values))
 
 
 @each_job
 def test_closed_form_and_simulation_agree(name: str) -> None:
-    """Within four standard errors; if lifetimes end starts, of one start and save more."""
+    """Closed form and simulation differ by four standard errors at most.
+
+    If lifetimes end starts, they may also differ by one start and save.
+    """
     job = JOBS[name]
     with exact_arithmetic():
         time = expected_time(job)
@@ -89,7 +92,7 @@ def test_closed_form_and_simulation_agree(name: str) -> None:
 
 
 def billed_beyond_running(run: SimulatedRun, rule: Billing) -> float:
-    """The time that rounding adds to each start of a run."""
+    """The time that rounding adds to the starts of a run."""
     billed = (float(round_up(Decimal(repr(ended)), rule)) for ended, _ in run.starts)
     return math.fsum(billed) - run.running
 
@@ -97,10 +100,10 @@ def billed_beyond_running(run: SimulatedRun, rule: Billing) -> float:
 @pytest.mark.parametrize("rule", ["whole-hour", "ten-minutes", "per-second"])
 @each_job
 def test_rounding_as_played_out(name: str, rule: BillingName) -> None:
-    """The time that steps add: within half a step, and a tenth a start.
+    """The time that rounding adds is simulated within half a step and a tenth for each start.
 
-    The last start is taken to end anywhere in a step, and an interrupted one as if the job had no
-    end.
+    The closed form takes the last start to end anywhere in a step, and an interrupted start as if
+    the job had no end.
     """
     job, steps = JOBS[name], BILLING_RULES[rule]
     with exact_arithmetic():
@@ -113,7 +116,7 @@ def test_rounding_as_played_out(name: str, rule: BillingName) -> None:
 
 
 def spot(amount: str = "0.36", billing: BillingName = "prorated", **terms: Any) -> Price:
-    """A machine that may be taken back; times in seconds."""
+    """A spot plan. Times of ``terms`` are in seconds."""
     named = {
         key: value if isinstance(value, bool) else Decimal(value) for key, value in terms.items()
     }
@@ -122,7 +125,7 @@ def spot(amount: str = "0.36", billing: BillingName = "prorated", **terms: Any) 
 
 @given(rented_plans(), job_seconds)
 def test_a_rate_of_zero_costs_the_list_price(price: Price, used: Decimal) -> None:
-    """Without interruptions the bill is that of a plan that has none, to the last digit."""
+    """At a rate of 0 the bill equals that of a plan without interruptions, to the last digit."""
     assert price.interruptions is None or price.interruptions.rate_per_hour == 0
     free = price.model_copy(
         update={"interruptions": None, "maximum_lifetime_seconds": None, "credit": None}
@@ -134,7 +137,7 @@ def test_a_rate_of_zero_costs_the_list_price(price: Price, used: Decimal) -> Non
 
 
 def test_the_lines_of_a_bill() -> None:
-    """An hour in stretches of ten minutes, by hand: exp(r L) - 1 over r for each, and their sum."""
+    """The bill of an hour with a save every ten minutes equals the sum computed by hand."""
     price = spot(
         rate_per_hour=1, checkpoint_seconds=60, checkpoint_interval_seconds=600, restart_seconds=120
     )
@@ -163,7 +166,7 @@ def test_notice_saves_work() -> None:
 
 
 def test_a_lifetime_too_short_to_save_in() -> None:
-    """No work could ever be kept; the sum is said."""
+    """A lifetime in which no work can be saved is refused with the least time needed."""
     terms = {"rate_per_hour": Decimal(1), "checkpoint_seconds": Decimal(50)}
     price = plan(plan="spot", amount=Decimal(1), interruptions=terms)
     price = price.model_copy(update={"maximum_lifetime_seconds": Decimal(50)})
@@ -175,7 +178,7 @@ def test_a_lifetime_too_short_to_save_in() -> None:
     "name", ["hardly ever interrupted", "a few times", "all the time", "saved on notice"]
 )
 def test_nine_of_ten_runs_lie_between_the_ends(name: str) -> None:
-    """The share of runs between the 5 % and 95 % ends of the running time, as played out."""
+    """About 90 % of simulated running times lie between the 5 % and 95 % ends."""
     one = JOBS[name]
     price = plan(
         plan="spot",
@@ -200,7 +203,7 @@ def test_nine_of_ten_runs_lie_between_the_ends(name: str) -> None:
 
 
 def test_a_long_job_has_a_narrower_range() -> None:
-    """A hundred times the work, simulated in part, has a tenth of the relative range."""
+    """A hundred times the work has a tenth of the relative range, as for a sum."""
     terms = {"rate_per_hour": Decimal("0.5"), "checkpoint_seconds": Decimal(30)}
     price = plan(plan="spot", amount=Decimal(1), billing="prorated", interruptions=terms)
 
@@ -224,7 +227,7 @@ terms_of_all_kinds = st.fixed_dictionaries(
 
 
 def bills_or_a_sentence(price: Price, usage: Usage) -> list[Quote]:
-    """The expected bill and both ends; none where a sentence says why there can be none."""
+    """The expected bill and both ends; an empty list if one of them is refused."""
     bills = []
     with contextlib.suppress(InputError):
         for bill in (
@@ -250,7 +253,7 @@ def test_any_terms_make_a_bill_or_a_sentence(
     lifetime: Decimal | None,
     billed: bool,
 ) -> None:
-    """Lines add up, no line is negative, and no end is below the other."""
+    """Lines add up, no line is negative, and the ends are in order."""
     start = {"seconds": Decimal(90), "billed": billed}
     price = plan(
         plan="spot",
@@ -275,16 +278,17 @@ HOUR = Decimal(3600)
 
 
 def test_daly_by_hand() -> None:
-    """2 s and 100 s: the root of 2 s / 2 M is a tenth, so 20 (1 + 1/30 + 1/900) - 2."""
+    """For a save of 2 s and an interruption in 100 s, the interval is 20 (1 + 1/30 + 1/900) - 2."""
     got = daly_interval_seconds(Decimal(2), Decimal(100))
     assert got.quantize(Decimal("1e-12")) == Decimal("18.688888888889")
 
 
 @pytest.mark.parametrize(("save", "between"), [("5", "36000"), ("60", "7200"), ("300", "1800")])
 def test_daly_is_the_cheapest_interval(save: str, between: str) -> None:
-    """An eighth more or less work between saves takes longer; Young's is never better.
+    """An eighth more or less work between saves takes longer, and Young's interval is no better.
 
-    Which is J. W. Young's first-order optimum, Communications of the ACM 17 (9), 1974, pp. 530-531.
+    Young's is the first-order optimum (J. W. Young, Communications of the ACM 17 (9), 1974, pp.
+    530-531).
     """
     best = daly_interval_seconds(Decimal(save), Decimal(between))
 

@@ -1,4 +1,4 @@
-"""Sustained use: the published amounts of N1 machines, and what no discount may do."""
+"""Sustained use: published amounts of N1 machines, and limits of any such discount."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def bill(hours: str | int, price: Price = N1, runs: int = 1) -> Quote:
     [("182.5", "103.51"), (365, "186.33"), (400, "198.24"), (730, "289.84"), (1460, "579.68")],
 )
 def test_a_month_is_cheaper_the_longer_the_machine_runs(hours: str, cost: str) -> None:
-    """Google's quarters of 100, 80, 60 and 40 %: 30 % off a whole month, and each month anew."""
+    """Quarters of a month cost 100, 80, 60 and 40 %, and each month begins anew."""
     assert round(bill(hours).total, 2) == Decimal(cost)
 
 
 def test_the_discount_is_a_line_of_the_bill() -> None:
-    """The list price stays visible, and the discount takes hours off at that price."""
+    """The discount is a line of its own that takes hours off at the list price."""
     used, discount = bill(400).lines
     assert (used.quantity, used.amount) == (400, Decimal("226.88"))
     assert (discount.label, discount.quantity) == ("sustained-use discount", Decimal("-50.5"))
 
 
 def test_runs_in_a_row_add_up_within_the_month() -> None:
-    """Ten runs of 73 hours cost a month, machines at once cost each its own."""
+    """Ten runs of 73 hours cost a month. Ten machines at once each begin a month."""
     assert abs(bill(73, runs=10).total - bill(730).total) < Decimal("1e-12")
     at_once = quote(N1, Usage(73 * HOUR, count=10))
     assert round(at_once.total, 2) == Decimal("414.06")
 
 
 def test_parts_and_shares_are_discounted_too() -> None:
-    """A GPU on an N1 machine has the discount of its host, and so has a share of a month."""
+    """A GPU of an N1 machine and a share of a month have the discount of the host."""
     parts = [{"label": "host", "amount": Decimal("0.38")}, {"label": "T4", "amount": 1}]
     host = plans.plan(plan="on-demand", components=parts, sustained_use="gce-n1")
     month = share(host, Usage(730 * HOUR))
@@ -56,7 +56,7 @@ def test_parts_and_shares_are_discounted_too() -> None:
 
 @given(plans.figures("0.5", "3000", "0.01"), plans.figures("0.01", "50", "0.01"), plans.rules)
 def test_more_hours_never_cost_less_in_total(hours: Decimal, more: Decimal, rule: object) -> None:
-    """No share of the price makes longer use cheaper than shorter, nor dearer than the list."""
+    """Longer use never costs less in total, nor more than the list price."""
     price = plans.plan(amount=Decimal("0.5672"), sustained_use="gce-n1", billing=rule)
     shorter, longer = bill(str(hours), price), bill(str(hours + more), price)
     assert shorter.total <= longer.total
@@ -66,7 +66,7 @@ def test_more_hours_never_cost_less_in_total(hours: Decimal, more: Decimal, rule
 
 @given(plans.figures("0", "730", "0.5"), st.sampled_from(("0.5", "1", "2")))
 def test_a_rented_month_costs_its_bill(hours: Decimal, speed: str) -> None:
-    """Rent or buy and the bill agree at any hours, of machines of any speed."""
+    """A rented month in rent or buy equals the bill, at any hours and speed."""
     month = monthly_rented(Rent(N1, Decimal(speed)))
     used = hours / Decimal(speed)
     billed = share(N1, Usage(used * HOUR)).total if hours else Decimal(0)
@@ -74,7 +74,7 @@ def test_a_rented_month_costs_its_bill(hours: Decimal, speed: str) -> None:
 
 
 def test_buying_crosses_a_bent_line() -> None:
-    """At 150 dollars a month, buying is cheaper above the hours that cost so much."""
+    """Buying at 150 dollars a month is cheaper above the hours at which renting costs 150."""
     month = monthly_rented(Rent(N1))
     above = crossing(MonthlyCost(Decimal(150), Decimal(0)), month)
     assert above.outcome == "above"
@@ -84,7 +84,7 @@ def test_buying_crosses_a_bent_line() -> None:
 
 
 def test_buying_may_be_cheaper_between_two_uses() -> None:
-    """If an hour of the owned machine costs 62 % of a rented one, late rented hours win again."""
+    """An owned hour at 62 % of the list price loses again to the discounted late hours."""
     own, month = MonthlyCost(Decimal(40), Decimal("0.35")), monthly_rented(Rent(N1))
     between = crossing(own, month)
     assert between.outcome == "between"

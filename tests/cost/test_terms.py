@@ -1,4 +1,4 @@
-"""Properties of all plans: waste is never rewarded, a commitment never above its list price."""
+"""Properties of all plans: waste is never rewarded, and commitments never cost above list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDING = Decimal("1e-12")
 
 
 def total(price: Price, seconds: Decimal, count: int = 1, runs: int = 1) -> Decimal:
-    """The total of a bill."""
+    """The total of a plan's bill."""
     return quote(price, Usage(seconds, count=count, runs=runs)).total
 
 
@@ -29,7 +29,7 @@ def total(price: Price, seconds: Decimal, count: int = 1, runs: int = 1) -> Deci
 def test_more_machines_or_runs_never_cost_less(
     price: Price, seconds: Decimal, count: int, runs: int
 ) -> None:
-    """No tier, discount or commitment makes more use cheaper in total than less."""
+    """No tier, discount or commitment makes the total fall when use grows."""
     bill = total(price, seconds, count, runs)
     assert bill <= total(price, seconds, count + 1, runs) + ROUNDING
     assert bill <= total(price, seconds, count, runs + 1) + ROUNDING
@@ -39,7 +39,7 @@ def test_more_machines_or_runs_never_cost_less(
 def test_a_commitment_used_fully_is_never_dearer_than_its_list(
     terms: Commitment, rule: object, seconds: Decimal, above: int
 ) -> None:
-    """The covered machines, and any beyond them, cost at most the price on demand of all."""
+    """A fully used commitment and machines beyond it cost at most the price on demand."""
     assert terms.on_demand_hourly is not None
     fully = terms.model_copy(update={"utilisation": Decimal(1)})
     price = plans.plan(plan="savings-plan", commitment=fully, billing=rule)
@@ -84,14 +84,14 @@ def api_prices(draw: st.DrawFn) -> ApiPrice:
 def test_longer_prompts_never_cost_less(
     api: ApiPrice, prompt: int, more: int, cached: Decimal, batch: bool
 ) -> None:
-    """No tier of context makes a longer request cheaper; caching and batches never add to it."""
+    """A longer prompt never costs less, and caching or batches never add to the cost."""
     cost = api.request(prompt, 1000, cached, batch=batch)
     assert cost <= api.request(prompt + more, 1000, cached, batch=batch)
     assert cost <= api.request(prompt, 1000)
 
 
 def test_terms_that_no_list_has_are_faults() -> None:
-    """Cheaper tokens of long prompts, and a committed hour above the one on demand, are slips."""
+    """Long prompts with cheaper tokens and commitments above on demand are faults."""
     spec = {"name": "api", "provider": "They", "input_per_million": 2, "output_per_million": 6}
     long = {"above_tokens": 9, "input_per_million": 1, "output_per_million": 6}
     dated = {"id": "api", "as_of": plans.DATE, "source": "a test"}
@@ -117,6 +117,6 @@ def test_terms_that_no_list_has_are_faults() -> None:
     ],
 )
 def test_discounts_stand_in_the_plans_that_have_them(fields: dict[str, Any], demand: str) -> None:
-    """A discount in another kind of plan is a fault that says where it belongs."""
+    """A discount in a plan that cannot have it is a fault that says what is expected."""
     with pytest.raises(ValueError, match=demand):
         plans.plan(amount=Decimal(1), **fields)

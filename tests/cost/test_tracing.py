@@ -1,4 +1,4 @@
-"""Formulas say the same of numbers and of symbols that numbers are put in for later."""
+"""Formulas give the same for numbers and for symbols that get their numbers later."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ ZERO, HALF = Decimal(0), Decimal("0.5")
 
 
 def published(traced: Decimal) -> dict[str, object]:
-    """The program of one line."""
+    """The published program of one traced line."""
     program = Program("one", "USD", {"x": Decimal(1)}, (("line", traced),), ZERO)
     emitted: dict[str, object] = json.loads(json.dumps(program.json, allow_nan=False))
     return emitted
 
 
 def chosen(x: Decimal) -> Decimal:
-    """A record by a branch, one of its fields by a choice."""
+    """A sum of fields of a record that a branch chooses, one of them chosen by ``where``."""
 
     def short() -> Schedule:
         return Schedule(x, ZERO, x * 2, x)
@@ -66,7 +66,7 @@ def chosen(x: Decimal) -> Decimal:
 )
 @given(x=st.integers(1, 8_000).map(lambda number: Decimal(number) / 100 + Decimal("1e-3")))
 def test_a_traced_formula_is_the_formula(formula: Callable[[Decimal], Decimal], x: Decimal) -> None:
-    """Evaluated from what is published it gives what it gives of the number itself."""
+    """The published program gives the same result as the formula of the number."""
     with exact_arithmetic():
         meant = formula(x)
         program = published(formula(symbol("x")))
@@ -75,7 +75,7 @@ def test_a_traced_formula_is_the_formula(formula: Callable[[Decimal], Decimal], 
 
 
 def test_a_formula_may_not_ask_for_what_only_a_number_knows() -> None:
-    """A branch that was taken silently would be published for all numbers."""
+    """Comparing a symbol in a branch is refused: one outcome would be published for all."""
     x = symbol("x")
     with pytest.raises(TypeError, match="expected a `where`"):
         max(x, ZERO)
@@ -89,7 +89,7 @@ def test_a_formula_may_not_ask_for_what_only_a_number_knows() -> None:
 
 
 def test_a_formula_that_occurs_often_is_published_once() -> None:
-    """A formula written twice is one named value."""
+    """A formula that occurs several times is published as one named value."""
     x = symbol("x")
     again = exponential(x / 3)
     program = published(ceiling(x) * again + again + exponential(symbol("x") / 3))

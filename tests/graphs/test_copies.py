@@ -1,4 +1,4 @@
-"""Lines are computed in a copy of the process, and a crash costs only the line of its call."""
+"""Calls run in a copy of the process, so that a crash costs only the call's own line."""
 
 from __future__ import annotations
 

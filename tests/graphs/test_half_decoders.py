@@ -1,4 +1,4 @@
-"""Decoders in half precision: with their cache, the angles of positions and codes of few bits."""
+"""Decoders in half precision: the cache, the angles of positions and codes of few bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FP16, FP32 = TensorProto.FLOAT16, TensorProto.FLOAT
 
 @pytest.mark.parametrize("rotary", [True, False], ids=["smollm2", "gpt2"])
 def test_a_decoder_is_half_with_its_cache(rotary: bool) -> None:
-    """No cast stands between the cache and its attention, and greedy scores stay within 1 %."""
+    """Cache and attention have no cast between them, and greedy scores stay within 1 %."""
     decoder = tiny_decoder(rotary=rotary)
     plain, half = Runner(decoder), Runner(decoder, half=True)
     prompt = np.random.default_rng(3).integers(0, VOCABULARY, (2, 12))
@@ -32,7 +32,7 @@ def test_a_decoder_is_half_with_its_cache(rotary: bool) -> None:
 
 
 def test_positions_of_a_long_context_keep_their_angles() -> None:
-    """Ten thousand has no half of its own: angles are in fp32, their sines alone become half."""
+    """Sines and cosines are computed in fp32, since half cannot hold a position of 10,000."""
     graph = Runner(tiny_decoder(), half=True).bound(1, 4, 4, 4).graph
     kinds = {one.name: one.type.tensor_type.elem_type for one in declared_values(graph)}
     angular = [node for node in graph.node if node.op_type in {"Cos", "Sin"}]
@@ -42,7 +42,7 @@ def test_positions_of_a_long_context_keep_their_angles() -> None:
 
 
 def test_codes_of_four_bits_have_half_scales() -> None:
-    """Scales are drawn in the input's type, as a GPU's kernel reads them, without a cast."""
+    """Scales of codes are in half precision, as a GPU's kernel reads them."""
     half = Runner(tiny_decoder(), half=True, few_bits=True)
     graph = half.bound(1, 4, 4, 4)
     scales = [one for one in graph.graph.input if one.name.endswith(".scales")]

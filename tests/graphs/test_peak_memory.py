@@ -41,7 +41,7 @@ def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> l
 
 
 def run_of(nodes: str) -> onnx.ModelProto:
-    """A model whose ``nodes`` compute r from x and w; it returns the sum of r.
+    """A model that computes r from x and w by ``nodes`` and returns the sum of r.
 
     Each tensor but the sum is one block.
     """
@@ -66,7 +66,7 @@ def run_of(nodes: str) -> onnx.ModelProto:
     ids=["chain", "in-place", "read-later", "sum", "views"],
 )
 def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -> None:
-    """The blocks in use at once equal ONNX Runtime's; the estimate adds the arena's margin."""
+    """The blocks in use at once equal ONNX Runtime's. The estimate adds the arena's margin."""
     model = run_of(nodes)
     assert 1.2 * blocks * BLOCK <= peak_activation_bytes(model) < 1.2 * blocks * BLOCK + 8192
     peak = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))

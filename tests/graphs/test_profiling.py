@@ -1,4 +1,4 @@
-"""Work of a graph: small graphs by hand, and published counts."""
+"""The work of a graph, computed by hand for small graphs and from a published count."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model(*nodes: onnx.NodeProto, weights: dict[str, tuple[int, ...]]) -> onnx.M
 
 
 def test_a_grouped_convolution_is_counted_apart():
-    """Products, numbers read and written, and the grouped part of them, for one of two examples."""
+    """Products and moved numbers are counted for one example, with those of groups apart."""
     profile = profile_of_bound(
         model(
             helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
@@ -49,7 +49,7 @@ def test_a_grouped_convolution_is_counted_apart():
 
 
 def test_what_does_not_depend_on_data_moves_nothing():
-    """Weights that a graph makes of constants, and shapes, are not counted."""
+    """Weights computed from constants and changes of shape move no numbers."""
     profile = profile_of_bound(
         model(
             helper.make_node("Neg", ["w"], ["n"]),
@@ -70,7 +70,7 @@ def test_a_graph_without_products_is_refused():
 
 
 def test_resnet_50_is_what_its_paper_says():
-    """3.8 billion multiply-adds in the paper's form, 4.1 in this one; 25.6 million parameters."""
+    """The file has 25.6 million parameters and 4.1 billion multiply-adds (in the paper 3.8)."""
     counted = arithmetic_of_file(ROOT / "models" / "resnet50.onnx", {})
     assert counted is not None
     profile = counted.profile

@@ -1,4 +1,4 @@
-"""Weights of few bits: the codes, and that the kernel computes with what they stand for."""
+"""Weights of few bits: their codes, and that the kernel computes with the coded weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROMPT = np.random.default_rng(3).integers(0, VOCABULARY, (1, 12))
 
 
 def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The weights [features, inner] that codes and scales stand for."""
+    """The weights [features, inner] that codes and scales represent."""
     codes = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
     steps = codes.astype(np.float32) - 8
     return np.asarray((steps * scales[:, :, None]).reshape(len(codes), -1), np.float32)
@@ -30,7 +30,7 @@ def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**31))
 def test_a_number_moves_by_half_a_level_at_most(features: int, blocks: int, seed: int) -> None:
-    """The largest of a block is kept, zero stays zero, and none is off by more."""
+    """A weight moves by half a step at most. Zero and the largest of a block do not move."""
     weights = np.random.default_rng(seed).normal(size=(features, blocks * BLOCK))
     weights = weights.astype(np.float32)
     weights[0, 0] = 0
@@ -46,9 +46,9 @@ def test_a_number_moves_by_half_a_level_at_most(features: int, blocks: int, seed
 
 
 def test_scores_are_those_of_the_dequantised_weights() -> None:
-    """The graph in fp32 with the weights that the codes stand for says the same but for rounding.
+    """Scores equal those of the dequantised weights in fp32 but for rounding.
 
-    Those that were drawn say something else.
+    The scores of the drawn weights differ.
     """
     model = tiny_decoder()
     quantised = Runner(model, few_bits=True)
@@ -62,7 +62,7 @@ def test_scores_are_those_of_the_dequantised_weights() -> None:
 
 
 def _with_dequantised(model: onnx.ModelProto) -> Runner:
-    """The model with products by constants that the codes stand for."""
+    """The decoder whose products read the dequantised weights as constants."""
     bound = in_few_bits(model, integer_activations=False)
     codes = draw_codes(bound)
     replaced = onnx.ModelProto()
@@ -86,7 +86,7 @@ def _with_dequantised(model: onnx.ModelProto) -> Runner:
 
 
 def test_a_tied_table_is_looked_up_as_it_was() -> None:
-    """The embedding stays a parameter in fp32 beside the codes of the head."""
+    """A tied embedding stays a parameter in fp32 beside the codes of the head."""
     quantised = in_few_bits(tiny_decoder(), integer_activations=True)
     assert "embed.weight" in {one.name for one in parameters(quantised)}
     fed = {one.name for one in quantised.graph.input}

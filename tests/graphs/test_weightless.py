@@ -1,4 +1,4 @@
-"""A file without its weights: what is drawn instead, what stays, and what is refused."""
+"""A file without its weights: what is drawn, what stays, and what is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NORMALISED = (
 
 
 def test_weights_are_drawn_as_wide_as_they_were(tmp_path: Path) -> None:
-    """Deviations stay, one number everywhere stays that number, and tables stay stored."""
+    """Drawn weights keep their deviation, constant weights their number. Tables stay stored."""
     path = tmp_path / "built.onnx"
     save_built(built_decoder(), path)
     stored, drawn = load_model(path), weightless(path)
@@ -46,7 +46,7 @@ def test_weights_are_drawn_as_wide_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [[1.0, 2, 3, 4, 5, 6], []])
 def test_initializers_among_the_inputs_are_drawn(tmp_path: Path, values: list[float]) -> None:
-    """Initializers that IR version 3 also lists as inputs, empty ones too, are inputs once."""
+    """Initializers that IR version 3 also lists as inputs are inputs once, empty ones too."""
     width = len(values) // 3
     model = model_of_text(
         f"g (float[n,3] x, float[3,{width}] w) => (float[n,3] y) <float[3] b = {{1, 2, 3}}> "
@@ -62,7 +62,7 @@ def test_initializers_among_the_inputs_are_drawn(tmp_path: Path, values: list[fl
 
 
 def test_weights_in_constant_nodes_are_drawn(tmp_path: Path) -> None:
-    """Constants that the loader takes for parameters are weights here too."""
+    """Constants that the loader takes for parameters are drawn."""
     text = (
         "g (float[n,2] x) => (float[n,2] y) { w = Constant <value = float[2] {3,4}> () "
         "y = Mul(x, w) }"
@@ -73,7 +73,7 @@ def test_weights_in_constant_nodes_are_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, number: float) -> None:
-    """No deviation can be drawn of what is no number; a file that stood there stays."""
+    """Weights that are no numbers are refused, and an existing file is kept."""
     model = model_of_text(NORMALISED)
     weights = np.array([[number, 1], [2, 3]], np.float32)
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
@@ -86,7 +86,7 @@ def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, numb
 
 
 def test_data_that_does_not_fill_its_shape_is_refused(tmp_path: Path) -> None:
-    """The refusal is one line, before anything is drawn."""
+    """A tensor whose data does not fill its shape is refused in one line."""
     model = model_of_text(NORMALISED)
     model.graph.initializer[0].dims[0] = 3
     onnx.save(model, tmp_path / "model.onnx")
@@ -96,7 +96,7 @@ def test_data_that_does_not_fill_its_shape_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("four_bits", [False, True])
 def test_a_file_without_floats_is_refused(tmp_path: Path, four_bits: bool) -> None:
-    """A file of codes, which cannot be drawn, and a file without weights are refused."""
+    """A file of codes and a file without weights are refused."""
     path = tmp_path / "model.onnx"
     save_built(built_decoder(four_bits=True), path)
     if not four_bits:
@@ -108,7 +108,7 @@ def test_a_file_without_floats_is_refused(tmp_path: Path, four_bits: bool) -> No
 
 
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
-    """Its size and how many numbers are drawn; one line where the file is none."""
+    """The command prints the number of drawn parameters, or one line for a bad file."""
     save_built(built_decoder(), tmp_path / "built.onnx")
     done = run(tmp_path, "built.onnx", "-o", "drawn.onnx")
     count = sum(values.size for values in materialise(load_model(tmp_path / "drawn.onnx")).values())
@@ -121,7 +121,7 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
 
 
 def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
-    """IR version 3 lists initializers among the inputs: each parameter is an input once."""
+    """A parameter that IR version 3 also lists as an input is one input when read back."""
     model = onnx.parser.parse_model(
         '<ir_version: 3, opset_import: ["" : 8]> '
         "g (float[2,3] x, float[3,4] w) => (float[2,4] y) "
@@ -135,13 +135,13 @@ def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in a separate process."""
     command = [sys.executable, "-m", "epochcost", "weightless", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_merged_tensors_are_drawn_apart(tmp_path: Path) -> None:
-    """Each tensor that the exporter merged is an input of its own."""
+    """Tensors that an exporter merged are separate inputs."""
     path = tmp_path / "merged.onnx"
     onnx.save(merged(), path)
     drawn = weightless(path)

@@ -1,4 +1,4 @@
-"""Tiny graphs and the jobs that time them."""
+"""Small graphs, and the jobs that time them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def model(
     inputs: list[onnx.ValueInfoProto],
     outputs: list[onnx.ValueInfoProto],
 ) -> onnx.ModelProto:
-    """Make a model that ONNX Runtime takes."""
+    """Make a model that ONNX Runtime accepts."""
     graph = helper.make_graph(nodes, "tiny", inputs, outputs)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
 @pytest.fixture
 def counter() -> onnx.ModelProto:
-    """A training step in small: w_next = w - lr * g, v_next = v + 1, loss = sum of w_next."""
+    """A small training step: w_next = w - lr * g, v_next = v + 1, loss = sum of w_next."""
     return model(
         [
             helper.make_node("Mul", ["lr", "g"], ["move"]),
@@ -69,7 +69,7 @@ def product() -> onnx.ModelProto:
 
 @pytest.fixture
 def job_of(tmp_path: Path) -> Callable[..., Job]:
-    """Write a graph and its arrays and name them in a job; keywords change the job's fields."""
+    """Write a graph and its arrays and make their job; keywords change the job's fields."""
 
     def make(
         graph: onnx.ModelProto,
@@ -97,7 +97,7 @@ def job_of(tmp_path: Path) -> Callable[..., Job]:
 
 @pytest.fixture
 def counting(job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Path) -> Job:
-    """The job of the counter, evaluated by the sum of w and the held-out batch."""
+    """The counter's job. The evaluation sums w and the held-out batch."""
     evaluation = model(
         [
             helper.make_node("Add", ["w", "g"], ["both"]),
@@ -126,5 +126,5 @@ def counting(job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Pat
 
 @pytest.fixture
 def serving_job(tmp_path: Path) -> Callable[..., Job]:
-    """Write a model to serve and name it in a job; keywords change the job's fields."""
+    """Write a model to serve and make its job; keywords change the job's fields."""
     return partial(write_serving_job, tmp_path)

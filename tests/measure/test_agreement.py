@@ -1,4 +1,4 @@
-"""Outputs against fp32: the differences that are stored, and numbers that are none."""
+"""Outputs compared with fp32: the stored differences, and outputs that are no numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXACT = np.maximum(X[0] @ W, 0)
 def compared_fixture(
     job_of: Callable[..., Job], product: onnx.ModelProto
 ) -> Callable[[NDArray[np.float32]], object]:
-    """The agreement if the first step of y = relu(x w) gave other outputs."""
+    """A function from outputs of the first step of y = relu(x w) to their agreement."""
     job = job_of(product, {"x": X}, {"w": W}, mode="inference", outputs=("y",), precision="fp16")
     reference = Reference(graph=job.graph, batches=job.batches, examples=2)
     return lambda got: agreement(job.model_copy(update={"reference": reference}), {"y": got})
@@ -35,7 +35,7 @@ def compared_fixture(
 def test_equal_outputs_differ_by_nothing(
     compared: Callable[[NDArray[np.float32]], object],
 ) -> None:
-    """The reference is computed from the same parameters and the first batch."""
+    """Outputs equal to the reference's, from the same parameters and batch, do not differ."""
     assert compared(EXACT).model_dump() == {  # type: ignore[attr-defined]
         "examples": 2,
         "outputs": (
@@ -52,7 +52,7 @@ def test_equal_outputs_differ_by_nothing(
 def test_differences_are_by_element_by_norm_and_by_row(
     compared: Callable[[NDArray[np.float32]], object],
 ) -> None:
-    """An element of the first row becomes the largest: half of the rows changed."""
+    """A changed element becomes its row's largest, so half of the two rows changed."""
     got = EXACT.copy()
     got[0, 0] += 8
     (output,) = compared(got).outputs  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def test_differences_are_by_element_by_norm_and_by_row(
 def test_numbers_beyond_the_range_are_refused(
     compared: Callable[[NDArray[np.float32]], object],
 ) -> None:
-    """A model whose outputs overflow does not work in that precision, and is not timed in it."""
+    """A trial is refused if outputs overflow in its precision."""
     got = EXACT.copy()
     got[0, 1] = np.inf
     with pytest.raises(JobError, match="'y': expected finite numbers, as in fp32, got some beyond"):
@@ -72,7 +72,7 @@ def test_numbers_beyond_the_range_are_refused(
 
 
 def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
-    """Two batches that sum to 0 and 8, beside w that sums to 4, average to 8."""
+    """Batches that sum to 0 and 8, each added to the 4 of w, have a mean loss of 8."""
     assert counting.evaluation is not None
     held_out = np.stack([np.zeros(4, "f4"), np.full(4, 2, "f4")])
     np.savez(counting.evaluation.batches, g=held_out)
@@ -80,19 +80,19 @@ def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
 
 
 def test_a_missing_parameter_is_named(counting: Job) -> None:
-    """An evaluation graph must be fed completely."""
+    """The message names the parameter that an evaluation graph lacks."""
     with pytest.raises(JobError, match=r"evaluation\.onnx: input 'w' has no value"):
         held_out_loss(counting, {})
 
 
 def test_a_diverged_training_is_an_error(counting: Job) -> None:
-    """A loss that is not finite means that the times do not count."""
+    """A trial is refused if its held-out loss is not finite."""
     with pytest.raises(JobError, match="expected finite numbers, got nan: training diverged"):
         held_out_loss(counting, {"w": np.full(4, np.nan, "f4")})
 
 
 def test_a_loss_that_overflowed_in_the_last_step_is_an_error(counting: Job) -> None:
-    """Even without held-out data, training that diverged is not timed."""
+    """Without held-out data, a trial is refused if the last step's loss is not finite."""
     require_finite(counting, lambda _: np.float32([4.0]))
     with pytest.raises(JobError, match=r"output 'loss' of the last step: .* got inf"):
         require_finite(counting, lambda _: np.float32([np.inf]))
@@ -101,9 +101,9 @@ def test_a_loss_that_overflowed_in_the_last_step_is_an_error(counting: Job) -> N
 def test_carried_state_starts_at_zero_and_goes_on(
     counting: Job, counter: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    """Whatever training left in a state, evaluation begins anew and hands it from batch to batch.
+    """Evaluation starts its state at zero and carries the state from batch to batch.
 
-    With w carried and a rate of -1, w is the sum of the batches so far: 4, then 12 in all.
+    With w carried and a rate of -1, w is the sum of the batches so far: 4, then 12.
     """
     onnx.save(counter, tmp_path / "stateful.onnx")
     held_out = np.stack([np.full(4, 1, "f4"), np.full(4, 2, "f4")])

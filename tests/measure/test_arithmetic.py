@@ -1,4 +1,4 @@
-"""The types that nodes read prove a precision; where fp32 hides behind casts, the trial fails."""
+"""A precision is proved by the types that nodes read; fp32 hidden behind casts is refused."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from epochcost.specs.study import Precision
 
 
 def node(operator: str, *input_types: str) -> ExecutedNode:
-    """An executed node with inputs of these types."""
+    """An executed node with inputs of these types and one operator."""
     return ExecutedNode(operator, "0", operator, "CUDAExecutionProvider", 10**6, input_types)
 
 
 @pytest.mark.parametrize(("precision", "word"), [("fp16", "float16"), ("bf16", "bfloat16")])
 def test_heavy_nodes_in_half_are_a_proof(precision: Precision, word: str) -> None:
-    """Light nodes may be cast and computed in fp32."""
+    """Heavy nodes in half precision prove it. Light nodes may be cast and computed in fp32."""
     nodes = (node("Cast", "float"), node("Gemm", word, word), node("ReduceL2", "float"))
     prove_arithmetic(nodes, precision, "cuda")
 
 
 def test_one_heavy_node_in_fp32_is_refused_by_name() -> None:
-    """The line names the operator, the precision and the provider."""
+    """The refusal names the operator, the precision and the provider."""
     nodes = (node("Gemm", "float16", "float16"), node("Conv", "float", "float"))
     with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Conv: it"):
         prove_arithmetic(nodes, "fp16", "cuda")
 
 
 def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
-    """Declared nodes count by name, except casts; nodes that the graph has in fp32 do not."""
+    """Nodes declared in half precision, except casts, must run in half precision."""
     nodes = (node("Gemm", "float16", "float16"), node("Cast", "float"), node("Relu", "float"))
     prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast"))
     with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Relu: it"):
@@ -47,7 +47,7 @@ def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
 
 
 def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
-    """The nodes that read half numbers, by name; none in fp32."""
+    """The declared nodes are those that read half numbers, and none if the precision is fp32."""
     info, half = helper.make_tensor_value_info, TensorProto.FLOAT16
     nodes = [
         helper.make_node("Cast", ["x"], ["h"], name="first", to=half),
@@ -66,7 +66,7 @@ def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
 
 
 def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
-    """A lookup and a mean have to be in half as well; integers are not asked."""
+    """Without heavy nodes, all operators on floats must be in half. Integers do not count."""
     shape = node("Concat", "int64", "int64")
     prove_arithmetic((shape, node("ReduceMean", "float16", "int64")), "fp16", "cuda")
     with pytest.raises(CapabilityError, match="kernel for ReduceMean"):
@@ -76,7 +76,7 @@ def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
 
 
 def test_a_missing_kernel_is_one_line() -> None:
-    """The line keeps the operator of ONNX Runtime's message."""
+    """A missing kernel gives one line that has the operator from ONNX Runtime's message."""
     refusal = "graph: ONNX Runtime refused the graph: NOT_IMPLEMENTED : Could not find an "
     said = JobError(refusal + "implementation for Relu(14) node with name 'r'")
     with (

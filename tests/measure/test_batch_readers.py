@@ -1,4 +1,4 @@
-"""Batches in turn and ahead: all of them in order, waiting counted, failures told."""
+"""A reader yields all batches in order, times its waiting, and reports failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from epochcost.measure.training import TimedReader
 
 
 class _Slow:
-    """Six batches of one number; each takes a hundredth of a second, and one may fail."""
+    """Six batches of one number. Each batch takes a hundredth of a second, and one may fail."""
 
     steps = 6
 
@@ -21,7 +21,7 @@ class _Slow:
         self._failing = failing
 
     def gather(self, number: int) -> dict[str, Array]:
-        """The number itself."""
+        """The batch of a number, which is the number."""
         if number == self._failing:
             raise JobError("a batch is damaged")
         time.sleep(0.01)
@@ -30,7 +30,7 @@ class _Slow:
 
 @pytest.mark.parametrize("ahead", [0, 4])
 def test_batches_come_in_order_and_waiting_counts(ahead: int) -> None:
-    """The first batch is always waited for."""
+    """Batches come in order, and at least the first one is waited for."""
     reader = TimedReader(_Slow(), ahead)
     assert [int(batch["x"][0]) for batch in reader] == list(range(6))
     assert reader.waited_seconds > 0
@@ -38,7 +38,7 @@ def test_batches_come_in_order_and_waiting_counts(ahead: int) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 4])
 def test_a_batch_that_fails_fails_the_step_that_needs_it(ahead: int) -> None:
-    """Also where a thread gathered it."""
+    """An error in a batch is raised at that batch, even if a thread gathered it."""
     reader = TimedReader(_Slow(failing=1), ahead)
     next(reader)
     with pytest.raises(JobError, match="a batch is damaged"):

@@ -1,4 +1,4 @@
-"""Peak rates of this machine, by the kernels that trials use."""
+"""Peak rates of this machine, measured by the kernels that trials use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LITTLE = CeilingWork(matrix_side=64, copied_bytes=2**16)
 
 
 def test_both_works_are_timed_to_the_bytes_asked_for() -> None:
-    """Positive rates, as many times as it says, after one pass that does not count."""
+    """Products and copies are timed as often as required, in the requested sizes."""
     found = measure_ceiling(LITTLE, 1)
     assert (found.threads, found.matrix_side, found.copied_bytes) == (1, 64, 2**16)
     assert (found.precision, len(found.product_seconds)) == ("fp32", TIMES)
@@ -44,20 +44,20 @@ def test_both_works_are_timed_to_the_bytes_asked_for() -> None:
 
 
 def test_a_precision_without_a_kernel_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
-    """The CPU multiplies no bfloat16; what is missing is said, and fp32 is measured as ever."""
+    """The CPU has no bfloat16 product: a message says so, and fp32 is still measured."""
     work = LITTLE.model_copy(update={"precisions": ("fp32", "bf16")})
     assert [one.precision for one in measured_ceilings(work)] == ["fp32"]
     assert "bf16: " in capfd.readouterr().err
 
 
 def test_a_process_of_its_own_measures() -> None:
-    """The very command, on a little work."""
+    """The real command measures a little work in a separate process."""
     (found,) = measure_apart(LITTLE)
     assert (found.threads, found.matrix_side) == (1, 64)
 
 
 def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory that is not there ends the process, and no run."""
+    """If the measuring process fails, the error has its last output."""
     command = [sys.executable, "-c", "raise SystemExit('no memory')"]
     monkeypatch.setattr("epochcost.measure.start.module_command", lambda *_: command)
     with pytest.raises(CapabilityError, match="got status 1: no memory"):
@@ -77,7 +77,7 @@ WITH_GPU = with_own_fingerprint(
 
 @pytest.fixture(name="catalogue")
 def catalogue_fixture(tmp_path: Path) -> Catalogue:
-    """Specs with the machine that is detected."""
+    """Specs with a machine that is detected."""
     for name, text in SPECS.items():
         write_spec(tmp_path, name, text)
     (tmp_path / "models").mkdir()
@@ -87,7 +87,7 @@ def catalogue_fixture(tmp_path: Path) -> Catalogue:
 
 @pytest.fixture(name="asked")
 def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[CeilingWork]:
-    """Which work was really asked for; the times are made up."""
+    """A list to which each requested work is added. The measured times are made up."""
     asked: list[CeilingWork] = []
 
     def measured(work: CeilingWork) -> tuple[Ceiling, ...]:
@@ -106,7 +106,7 @@ def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[CeilingWork]:
 def test_a_host_is_measured_once(
     catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
 ) -> None:
-    """Stored ceilings are used, by a resumed run too, unless measuring again is requested."""
+    """A host's stored ceilings are used, unless measuring again is requested."""
     local = catalogue.hardware["local"]
     here = partial(ceilings_here, local, tmp_path / "results", "cpu")
     first, new = here(again=False)
@@ -122,7 +122,7 @@ def test_a_host_is_measured_once(
 def test_a_gpu_is_measured_in_every_precision(
     catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
 ) -> None:
-    """The GPU of a number has its own file besides the CPU's."""
+    """A GPU is measured in four precisions, and has a file apart from the CPU's."""
     local, results = catalogue.hardware["local"], tmp_path / "results"
     found, new = ceilings_here(local, results, "cuda", again=False, device=1)
     assert new
@@ -160,7 +160,7 @@ def test_a_gpu_is_measured_in_every_precision(
 def test_what_cannot_be_true_is_a_fault(
     catalogue: Catalogue, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
-    """The fault is one line; a ceiling that is too high would make results look slow."""
+    """Ceilings that cannot be true are a fault in one line."""
     path = write_sidecar(tmp_path / "results", make_ceilings(**({"environment": HOST} | change)))
     (fault,) = sidecar_faults(catalogue, tmp_path / "results", NOW)
     assert fault.path == path
@@ -177,7 +177,7 @@ def test_what_cannot_be_true_is_a_fault(
 def test_a_gpu_is_held_to_the_peaks_of_its_device(
     tmp_path: Path, made_up: Ceiling, said: str
 ) -> None:
-    """The bound is 1.2 times the L4's peak, without the allowance for convolutions."""
+    """Ceilings above 1.2 times the L4's peaks, or in a misnamed file, are faults."""
     known, root = load_catalogue(REPOSITORY), tmp_path / "results"
     l4 = Gpu(name="NVIDIA L4", memory_bytes=24 * 2**30, driver="570")
     machine = {"cpu": "AMD EPYC 7R13", "memory_bytes": 16 * 2**30, "logical_cpus": 4}
@@ -198,7 +198,7 @@ def test_a_gpu_is_held_to_the_peaks_of_its_device(
 def test_another_machines_ceilings_are_refused_unless_they_say_so(
     catalogue: Catalogue, tmp_path: Path
 ) -> None:
-    """A difference from the declared machine must be in the file, as for results."""
+    """Ceilings that contradict the machine's spec must say so in the file."""
     box = catalogue.hardware["local"].model_copy(
         update={"id": "box", "detected": False, "vcpus": 8}
     )
@@ -215,7 +215,7 @@ def test_another_machines_ceilings_are_refused_unless_they_say_so(
 def test_the_check_of_results_looks_at_ceilings(
     catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are no result files, and their faults are counted all the same."""
+    """Ceilings do not count as result files, but their faults are counted."""
     monkeypatch.chdir(tmp_path)
     root = Path("results")
     write_sidecar(root, make_ceilings(HOST))

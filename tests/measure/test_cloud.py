@@ -1,4 +1,4 @@
-"""Instances of three clouds, asked of real HTTP servers on this machine; elsewhere nobody asks."""
+"""Instances of three clouds, from local HTTP servers; without a cloud nothing is requested."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _served(server: ThreadingHTTPServer) -> Iterator[str]:
     ],
 )
 def test_each_service_names_its_instance(answers: Answers, found: Instance) -> None:
-    """Every question carries the header that the service demands, or it is refused."""
+    """Each request has the headers that its service requires, and gets the instance."""
     with service(answers) as base:
         assert ask_cloud(found.provider, base) == (found, None)
 
@@ -107,7 +107,7 @@ def test_each_service_names_its_instance(answers: Answers, found: Instance) -> N
     ],
 )
 def test_answers_of_another_kind_are_a_reason(answers: Answers, words: str) -> None:
-    """A proxy's page, a refusal, an empty document: unknown, and said why."""
+    """A refusal, a proxy's page or an empty document leaves the instance unknown, with a reason."""
     with service(answers) as base:
         found, reason = ask_cloud("AWS EC2", base)
     assert found is None
@@ -116,7 +116,7 @@ def test_answers_of_another_kind_are_a_reason(answers: Answers, words: str) -> N
 
 
 def test_a_service_that_drips_is_given_up() -> None:
-    """An answer of a byte at a time evades the socket's limit; the whole wait has a limit."""
+    """A service that sends a byte at a time is given up after the limit of the whole wait."""
     ended = threading.Event()
 
     class Dripping(BaseHTTPRequestHandler):
@@ -157,7 +157,7 @@ def test_a_service_that_drips_is_given_up() -> None:
 def test_the_firmware_names_the_cloud(
     tmp_path: Path, files: dict[str, str], cloud: CloudProvider | None
 ) -> None:
-    """A Hyper-V machine at home is not Azure."""
+    """Firmware names each cloud. A Hyper-V machine outside Azure is not taken for Azure."""
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
@@ -165,7 +165,7 @@ def test_the_firmware_names_the_cloud(
 
 
 def test_nobody_is_asked_where_no_cloud_is_suspected(tmp_path: Path) -> None:
-    """Not one question reaches a service that would answer it."""
+    """Without a suspected cloud, no service is asked, even if one would answer."""
     with service(EC2) as base:
         found, reason = instance(tmp_path, tmp_path, base)
     assert found is None

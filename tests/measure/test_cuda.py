@@ -1,7 +1,7 @@
 """Tests that need a GPU; `pytest -m cuda` runs them on a machine with a GPU.
 
-The same logic is tested without a GPU in test_stepping, test_session, test_worker,
-test_placement and test_visible. Here the real library, driver and device answer.
+The same logic is tested without a GPU in test_stepping, test_session, test_worker, test_placement
+and test_visible. These tests use the real library, driver and device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ with_gpu = pytest.mark.skipif("cuda" not in usable_providers(), reason="no usabl
 
 
 def digits_job(folder: Path, **fields: object) -> Job:
-    """A training step of the convolutional MNIST model at batch 8, without Dropout's chance."""
+    """A training step of the convolutional MNIST model at batch 8, with Dropout inactive."""
     catalogue = load_catalogue(ROOT)
     plan = plan_run(catalogue, RunRequest(models=("mnist-cnn",), providers=("cpu",), quick=True))
     drawn = next(trial for trial in plan.trials if trial.mode == "training")
@@ -56,7 +56,7 @@ def digits_job(folder: Path, **fields: object) -> Job:
 
 
 def stepped(job: Job, steps: int) -> dict[str, Array]:
-    """The carried values after some steps."""
+    """The carried values after a number of steps."""
     session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     step = Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
@@ -68,7 +68,7 @@ def stepped(job: Job, steps: int) -> dict[str, Array]:
 @pytest.mark.cuda
 @with_gpu
 def test_a_training_step_runs_on_the_gpu(tmp_path: Path) -> None:
-    """Only shape arithmetic runs on the CPU, and a parent's watch sees the device."""
+    """Only shape arithmetic runs on the CPU, and the watch names the GPU in use."""
     job = digits_job(tmp_path)
     with Watch("cuda") as watch:
         measured = watch.completed(run_trial(job, tmp_path, watch.follow(lambda _: None)))
@@ -81,7 +81,7 @@ def test_a_training_step_runs_on_the_gpu(tmp_path: Path) -> None:
 @pytest.mark.cuda
 @with_gpu
 def test_gradients_agree_with_those_of_the_cpu(tmp_path: Path) -> None:
-    """A step of the same graph on both; sums in another order differ in the last digits."""
+    """One step of the same graph agrees on GPU and CPU but for rounding."""
     job = digits_job(tmp_path)
     ours = stepped(job, 1)
     cpu = job.model_copy(update={"provider": "cpu", "session": SessionSettings()})
@@ -92,7 +92,7 @@ def test_gradients_agree_with_those_of_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.cuda
 @with_gpu
 def test_a_replayed_graph_computes_what_single_kernels_do(tmp_path: Path) -> None:
-    """Ten steps, of which two are captures and eight replays with fresh batches."""
+    """Ten steps with two captures and eight replays give the values of plain steps."""
     job = digits_job(tmp_path)
     captured = stepped(job.model_copy(update={"session": CAPTURED}), 10)
     for name, value in stepped(job, 10).items():
@@ -104,7 +104,7 @@ def test_a_replayed_graph_computes_what_single_kernels_do(tmp_path: Path) -> Non
 def test_a_graph_that_serves_brings_its_outputs_home(
     job_of: Callable[..., Job], product: onnx.ModelProto
 ) -> None:
-    """Each step's own, not those of the capture."""
+    """Each replay returns the outputs of its own batch, not those of the capture."""
     x = np.arange(24, dtype="f4").reshape(3, 2, 4)
     job = job_of(product, {"x": x}, {"w": np.ones((4, 3), "f4")}, mode="inference")
     job = job.model_copy(update={"provider": "cuda", "session": CAPTURED})
@@ -119,7 +119,7 @@ def test_a_graph_that_serves_brings_its_outputs_home(
 @pytest.mark.cuda
 @with_gpu
 def test_control_flow_is_no_cuda_graph(tmp_path: Path, job_of: Callable[..., Job]) -> None:
-    """Refused in one line before ONNX Runtime is asked."""
+    """A graph with control flow is refused in one line before ONNX Runtime captures it."""
     info = helper.make_tensor_value_info
     nodes = [helper.make_node("Add", ["sum", "row"], ["total"])]
     nodes += [helper.make_node("Identity", ["total"], ["kept"])]
@@ -142,7 +142,7 @@ def test_control_flow_is_no_cuda_graph(tmp_path: Path, job_of: Callable[..., Job
 @pytest.mark.cuda
 @with_gpu
 def test_a_limit_that_cannot_be_kept_is_a_failure_with_bytes(tmp_path: Path) -> None:
-    """The arena says how much was asked for, and the sweep of batch sizes knows it."""
+    """Exceeding the memory limit is an OutOfMemory error that names bytes."""
     settings = SessionSettings(device_memory_limit_bytes=2**20)
     with pytest.raises(OutOfMemory, match=r"\d+") as caught:
         run_trial(digits_job(tmp_path, session=settings), tmp_path, lambda _: None)
@@ -152,7 +152,7 @@ def test_a_limit_that_cannot_be_kept_is_a_failure_with_bytes(tmp_path: Path) -> 
 @pytest.mark.cuda
 @with_gpu
 def test_the_last_gpu_can_be_chosen_and_the_next_is_refused(tmp_path: Path) -> None:
-    """A trial on that GPU is watched there."""
+    """A trial runs on the last GPU and is watched there. A higher number is refused."""
     last = len(shown_gpus()) - 1
     require_device(last)
     with pytest.raises(CapabilityError, match="--device"):

@@ -1,4 +1,4 @@
-"""The environment is this machine's, and its fingerprint tells hosts apart, not moods."""
+"""The environment describes this machine, and its fingerprint is constant for one host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ H200 = Gpu(name="NVIDIA H200", memory_bytes=141 * GIB, driver="580.1")
 
 
 def test_this_machine_is_described() -> None:
-    """Cores, memory, runtime and versions are those of this process's machine."""
+    """Cores, memory, runtime and packages are those of this process."""
     found = detect_environment()
     assert found.logical_cpus == len(psutil.Process().cpu_affinity())
     assert found.memory_bytes == psutil.virtual_memory().total
@@ -32,7 +32,7 @@ def test_this_machine_is_described() -> None:
 
 
 def test_the_fingerprint_ignores_what_varies_between_boots() -> None:
-    """A few megabytes and another driver are the same host."""
+    """A few megabytes and another driver leave the fingerprint unchanged."""
     same = H200.model_copy(update={"driver": "590.2"})
     assert fingerprint("EPYC", 8, 16, 64 * GIB, (H200,)) == fingerprint(
         "EPYC", 8, 16, 64 * GIB - 9_000_000, (same,)
@@ -40,7 +40,7 @@ def test_the_fingerprint_ignores_what_varies_between_boots() -> None:
 
 
 def test_the_fingerprint_tells_hosts_apart() -> None:
-    """CPU, cores, memory and GPUs each make another host."""
+    """A difference in CPU, cores, memory or GPUs changes the fingerprint."""
     hosts = {
         fingerprint("EPYC", 8, 16, 64 * GIB, ()),
         fingerprint("Xeon", 8, 16, 64 * GIB, ()),
@@ -55,7 +55,7 @@ def test_the_fingerprint_tells_hosts_apart() -> None:
 
 
 def test_peak_memory_is_at_least_what_is_held() -> None:
-    """The peak is in bytes, and not below the present resident set."""
+    """The peak is in bytes, and not below the current resident memory."""
     peak = peak_memory_bytes()
     assert peak is not None
     assert peak >= psutil.Process().memory_info().rss * 0.9
@@ -80,7 +80,7 @@ def checkout(folder: Path) -> Path:
 
 
 def test_a_clean_checkout_is_its_commit(tmp_path: Path) -> None:
-    """Changes outside the package do not modify the code."""
+    """A changed file outside the package does not make the code modified."""
     package = checkout(tmp_path)
     (tmp_path / "notes.txt").write_text("beside the package")
     found = code_revision(package)
@@ -90,7 +90,7 @@ def test_a_clean_checkout_is_its_commit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["package", "onnxstep"])
 def test_an_edited_or_added_file_is_a_modification(tmp_path: Path, place: str) -> None:
-    """A commit alone would name code that did not run."""
+    """A file added to the package or to onnxstep makes the code modified."""
     package = checkout(tmp_path)
     (tmp_path / place).mkdir(exist_ok=True)
     (tmp_path / place / "added.py").write_text("")
@@ -100,7 +100,7 @@ def test_an_edited_or_added_file_is_a_modification(tmp_path: Path, place: str) -
 
 
 def test_an_installed_package_is_not_of_the_checkout_around_it(tmp_path: Path) -> None:
-    """A virtual environment within a repository holds code of somebody else."""
+    """A package installed in a checkout's virtual environment has no revision."""
     checkout(tmp_path)
     installed = tmp_path / "venv/package"
     installed.mkdir(parents=True)

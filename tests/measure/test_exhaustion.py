@@ -1,4 +1,4 @@
-"""Memory that ends: a bounded process fails cleanly, and every form of the end is known."""
+"""Out of memory: a bounded process fails cleanly, and every message of it is recognised."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OF_OTHERS = (
 
 @pytest.mark.parametrize("words", _OF_MEMORY)
 def test_words_of_memory_are_known(words: str) -> None:
-    """Python's, C++'s, ONNX Runtime's and CUDA's ways to say it."""
+    """Messages of Python, C++, ONNX Runtime and CUDA are recognised as out of memory."""
     assert tells_out_of_memory(words)
 
 
@@ -63,7 +63,7 @@ def test_other_failures_are_none_of_memory(words: str) -> None:
 
 
 def test_a_kill_is_taken_for_the_system_s() -> None:
-    """The kernel's kill leaves no words at all; a termination is somebody's."""
+    """SIGKILL counts as out of memory unless the kernel counted no kill, and SIGTERM never does."""
     assert tells_out_of_memory("", status=-9)
     assert tells_out_of_memory("", status=-9, for_memory=True)
     assert not tells_out_of_memory("", status=-9, for_memory=False)
@@ -75,7 +75,7 @@ def test_a_kill_is_taken_for_the_system_s() -> None:
     [("0::/job", "job/memory.events"), ("4:memory:/job", "memory/job/memory.oom_control")],
 )
 def test_the_kernels_kills_are_those_of_the_group(tmp_path: Path, group: str, file: str) -> None:
-    """Another container's are in the machine's count alone, which counts where no group does."""
+    """The kernel's kills are counted for the group, or without a group for the whole machine."""
     membership, machine = tmp_path / "cgroup", tmp_path / "vmstat"
     membership.write_text(group)
     groups = ControlGroups(membership, tmp_path)
@@ -88,7 +88,7 @@ def test_the_kernels_kills_are_those_of_the_group(tmp_path: Path, group: str, fi
 
 
 def huge_product(rows: int) -> onnx.ModelProto:
-    """A small input and a matrix of ``rows`` squared in the middle: y = sum(x xᵀ)."""
+    """A graph with a small input x and a product of ``rows`` squared: y = sum(x xᵀ)."""
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"]),
@@ -104,7 +104,7 @@ def huge_product(rows: int) -> onnx.ModelProto:
 
 
 def test_a_worker_out_of_memory_is_recognised(tmp_path: Path, job_of: Callable[..., Job]) -> None:
-    """Under a limit a worker fails in a step's allocation, and in its own; without, it runs."""
+    """A worker out of memory is recognised, in a step or at its start. Without a limit it runs."""
     rows = 12_000
     batches = {"x": np.ones((2, rows, 2), np.float32)}
     fields: dict[str, Any] = {"mode": "inference", "outputs": ("y",)}
@@ -132,7 +132,7 @@ else:
 
 
 def test_a_process_is_bounded() -> None:
-    """More than the bound is refused; less is granted."""
+    """An allocation above the limit is refused, one below is granted."""
 
     def said(limit: int, size: int) -> str:
         program = _BOUNDED.format(limit=limit, bytes=size)

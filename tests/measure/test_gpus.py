@@ -1,4 +1,4 @@
-"""GPUs as the driver describes them: one unreadable field hides neither the others nor the GPU."""
+"""GPUs as the driver describes them: an unreadable field hides nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, me
 
 
 def test_every_field_is_read() -> None:
-    """Units are the record's: watts and bytes."""
+    """All fields of a GPU are read, power in watts and memory in bytes."""
     device = Device(
         {
             "nvmlDeviceGetName": "NVIDIA H100",
@@ -46,20 +46,20 @@ def test_every_field_is_read() -> None:
 
 
 def test_what_a_device_does_not_tell_is_none() -> None:
-    """A GPU that only knows its name is still a GPU."""
+    """Fields that a GPU does not have are None."""
     found, reason = list_gpus(FakeNvml(Device({"nvmlDeviceGetName": "Tesla K80"})))
     assert found == (Gpu(name="Tesla K80", memory_bytes=None, driver="580.95"),)
     assert reason is None
 
 
 def test_a_lost_device_does_not_hide_the_others() -> None:
-    """The other GPU is listed after the first has fallen off the bus."""
+    """A GPU that cannot be read does not keep the next one from the list."""
     found, _ = list_gpus(FakeNvml(Device(), Device({"nvmlDeviceGetName": "Tesla T4"})))
     assert [gpu.name for gpu in found] == ["Tesla T4"]
 
 
 def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
-    """Only the second needs a reason."""
+    """No driver means no GPU. A broken driver gives a reason."""
     assert list_gpus(FakeNvml(fault=NVMLError_LibraryNotFound("not found"))) == ((), None)
     found, reason = list_gpus(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
     assert found == ()
@@ -67,7 +67,7 @@ def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
 
 
 def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GPUs are in the variable's order; the machine still has all of them."""
+    """CUDA's GPUs are in the variable's order. The machine's list still has all of them."""
     library = FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert [gpu.name for gpu in shown_gpus(library)] == ["K80", "A100"]
@@ -81,7 +81,7 @@ MIB = 2**20
 
 
 def watch_of(device: Device, *processes: int) -> DeviceWatch:
-    """A watch of the only GPU, made before these processes of a trial began."""
+    """A watch of the only GPU, made before these processes of a trial started."""
     library = FakeNvml(device)
     watch = DeviceWatch(library, device, 0)
     watch.processes = frozenset(processes)
@@ -90,7 +90,7 @@ def watch_of(device: Device, *processes: int) -> DeviceWatch:
 
 @pytest.mark.parametrize(("owner", "ours"), [(7, False), (42, True)])
 def test_a_device_is_in_use_where_a_process_of_the_trial_runs_on_it(owner: int, ours: bool) -> None:
-    """Memory of other programs does not count."""
+    """Only memory of the trial's processes counts, not of others."""
     running = [process(owner, 490 * MIB)]
     device = Device({"nvmlDeviceGetComputeRunningProcesses": [running, running]})
     watch = watch_of(device, 42)
@@ -100,7 +100,7 @@ def test_a_device_is_in_use_where_a_process_of_the_trial_runs_on_it(owner: int, 
 
 
 def test_in_a_container_the_growth_of_the_device_tells() -> None:
-    """There the driver lists ids that nobody here knows, or none."""
+    """If the driver lists no known process, as in a container, the device's growth counts."""
     assert not watch_of(Device({"nvmlDeviceGetMemoryInfo": memory(3 * MIB)}), 42).in_use
     told = [memory(100 * MIB), memory(400 * MIB), memory(700 * MIB)]
     watch = watch_of(Device({"nvmlDeviceGetMemoryInfo": told}), 42)
@@ -110,7 +110,7 @@ def test_in_a_container_the_growth_of_the_device_tells() -> None:
 
 
 def test_the_most_of_all_readings_counts() -> None:
-    """Memory may be given back before the end."""
+    """The memory is the largest reading, since memory may be freed before the end."""
     device = Device(
         {
             "nvmlDeviceGetComputeRunningProcesses": [
@@ -127,7 +127,7 @@ def test_the_most_of_all_readings_counts() -> None:
 
 
 def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
-    """Two reasons of heat are one; idle and user-set clocks are no throttling."""
+    """Reasons of all readings are merged. Idle and user-set clocks do not count."""
     device = Device(
         {
             "nvmlDeviceGetCurrentClocksThrottleReasons": [0x1, 0x2 | 0x4, 0x20 | 0x40, 0x0],
@@ -141,7 +141,7 @@ def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
 
 
 def test_a_silent_driver_leaves_everything_unknown() -> None:
-    """No zero bytes, no "was not throttled"."""
+    """If the driver gives no figures, memory and throttling are unknown."""
     device = Device({"nvmlDeviceGetName": "GRID"})
     watch = watch_of(device, 42)
     watch.read()
@@ -152,7 +152,7 @@ PART = Device({"nvmlDeviceGetUUID": "MIG-aaaa", "nvmlDeviceIsMigDeviceHandle": 1
 
 
 def board(uuid: str, *parts: Device) -> Device:
-    """A GPU with a UUID and perhaps parts."""
+    """A GPU with a UUID and possibly with MIG parts."""
     return Device({"nvmlDeviceGetUUID": uuid, "parts": parts})
 
 
@@ -175,11 +175,11 @@ BOARDS = (board("GPU-11ab"), board("GPU-11cd", PART), board("GPU-22ef"))
     ],
 )
 def test_the_variable_chooses_and_orders(shown: str | None, handles: tuple[Device, ...]) -> None:
-    """An entry is a number or a UUID; an invalid entry hides all later ones."""
+    """An entry of the variable is a number or UUID. An invalid entry hides all later ones."""
     assert visible_gpus(FakeNvml(*BOARDS), BOARDS, shown) == handles
 
 
 def test_a_part_is_recognised() -> None:
-    """A result says that others may use the same GPU."""
+    """A MIG part of a GPU is recognised as a part."""
     library = FakeNvml(*BOARDS)
     assert (is_part(library, PART), is_part(library, BOARDS[1])) == (True, False)

@@ -1,4 +1,4 @@
-"""The machine beside the trial: differences of the kernel's counters."""
+"""Load on the machine beside the trial, from differences of the kernel's counters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BEFORE = HostCounters(
 
 
 class CpuTimes(NamedTuple):
-    """A CPU's seconds, in psutil's form."""
+    """The seconds of a CPU, with psutil's field names."""
 
     user: float
     idle: float
@@ -32,7 +32,7 @@ class CpuTimes(NamedTuple):
 
 
 def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
-    """Two CPUs for ten seconds: 8 s ours, 5 s of others, 1 s stolen, 6 s idle."""
+    """Of 20 CPU seconds, 8 are the trial's, 1 is stolen, 6 are idle, and 5 are of others."""
     after = HostCounters(
         at=60.0, working=113.0, waiting=307.0, steal=2.0, own_seconds=48.0, frozen=2.5, throttled=3
     )
@@ -46,7 +46,7 @@ def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
 
 
 def test_what_is_not_counted_is_unknown() -> None:
-    """A sandbox shows zeros, other systems count no steal, a process may have ended."""
+    """Counters at zero, missing counters and an ended process leave the load unknown."""
     nothing = HostCounters(
         at=0.0, working=0.0, waiting=0.0, steal=0.0, own_seconds=5.0, frozen=None, throttled=None
     )
@@ -75,7 +75,7 @@ def test_what_is_not_counted_is_unknown() -> None:
 def test_both_versions_count_the_time_that_a_quota_takes(
     tmp_path: Path, name: str, membership: str, text: str, seconds: float | None
 ) -> None:
-    """The kernel counts microseconds or nanoseconds; a group without a quota counts none."""
+    """Both versions of control groups count throttled time. Without a quota there is None."""
     (tmp_path / "membership").write_text(membership)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
@@ -83,21 +83,21 @@ def test_both_versions_count_the_time_that_a_quota_takes(
 
 
 def test_this_machine_can_be_read() -> None:
-    """The time of the process that asks is among what the machine worked."""
+    """The counters of this machine include the time of this process."""
     counters = read_host(own_processes())
     assert counters.own_seconds is not None
     assert counters.own_seconds > 0
 
 
 def test_a_process_that_has_ended_makes_the_load_unknown() -> None:
-    """Its time has gone to nobody."""
+    """The time of a process that has ended cannot be read, so the load is unknown."""
     process = psutil.Popen(["true"])
     process.wait()
     assert read_host((process,)).own_seconds is None
 
 
 def test_a_system_that_hides_its_times_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial does not fail because nobody may look beside it."""
+    """If CPU times cannot be read, the load is unknown and the trial does not fail."""
 
     def refuse() -> None:
         raise PermissionError("/proc/stat")
@@ -109,7 +109,7 @@ def test_a_system_that_hides_its_times_is_unknown(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker's time would pass for that of others."""
+    """If processes cannot be read, the worker's time is unknown."""
 
     def refuse(*_: object, **__: object) -> None:
         raise psutil.AccessDenied
@@ -120,7 +120,7 @@ def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.Monkey
 
 
 def test_some_cpus_are_watched_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CPUs 0 and 2 are online and only the second counts; CPU 1 is offline and unknown."""
+    """Only the named CPUs count. An offline CPU is unknown."""
     monkeypatch.setattr(
         psutil, "cpu_times", lambda **_: [CpuTimes(8.0, 1.0, 0.5), CpuTimes(1.0, 9.0, 0.0)]
     )

@@ -1,4 +1,4 @@
-"""The highest rate that keeps a bound is found in a bounded number of tries."""
+"""The highest rate that keeps a bound is found in a limited number of tries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epochcost.measure.loadgen import MOST_TRIES, PRECISION, highest_rate
 
 @given(limit=st.floats(2, 1000), start=st.floats(1, 2000))
 def test_the_limit_is_found_to_five_percent(limit: float, start: float) -> None:
-    """The search comes from above and below, in few tries, and returns a rate that was kept."""
+    """From above and below, few tries find a rate that keeps the bound, within 5 % of the limit."""
     tried: list[float] = []
 
     def keeps(rate: float) -> bool:
@@ -27,14 +27,14 @@ def test_the_limit_is_found_to_five_percent(limit: float, start: float) -> None:
 
 
 def test_a_bound_that_nothing_keeps_has_no_rate() -> None:
-    """The lowest rate is tried once, and then there is no answer instead of a wrong one."""
+    """If no rate keeps the bound, the lowest rate is tried once and there is no result."""
     tried: list[float] = []
     assert highest_rate(lambda rate: bool(tried.append(rate)), start=100, floor=30) is None
     assert tried == [100, 50, 30]
 
 
 def test_a_start_below_the_floor_is_the_floor() -> None:
-    """A hopeless bound costs one try."""
+    """A start below the lowest rate tries the lowest rate only."""
     tried: list[float] = []
     assert highest_rate(lambda rate: bool(tried.append(rate)), start=1, floor=10) is None
     assert tried == [10]

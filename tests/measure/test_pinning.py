@@ -1,4 +1,4 @@
-"""A pinned worker runs on whole cores of one node, and no thread of it anywhere else."""
+"""All threads of a pinned worker run on whole cores of one node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pins = pytest.mark.skipif(why_not_pinned() is not None, reason="this system pins
 
 
 def two_sockets(cores: int = 4) -> Topology:
-    """Two nodes of so many cores with two threads each; siblings are far apart, as Linux has it."""
+    """Two nodes with these cores of two threads each, numbered as Linux does."""
     total = 2 * cores
     threads = {cpu: frozenset({cpu % total, cpu % total + total}) for cpu in range(2 * total)}
     return Topology(threads, {cpu: cpu % total // cores for cpu in range(2 * total)})
@@ -51,17 +51,17 @@ def two_sockets(cores: int = 4) -> Topology:
     ],
 )
 def test_siblings_are_taken_together_on_one_node_first(count: int, chosen: tuple[int, ...]) -> None:
-    """A vCPU is a hardware thread: two of them are one core, and eight fill one of the nodes."""
+    """CPUs are chosen as whole cores first, and on one node as long as they fit."""
     assert choose_cpus(count, range(16), two_sockets()) == chosen
 
 
 def test_whole_cores_come_before_halves() -> None:
-    """If CPU 8 is not allowed, its sibling 0 is no first choice for two CPUs."""
+    """A core whose sibling CPU is not allowed is not the first choice."""
     assert choose_cpus(2, set(range(16)) - {8}, two_sockets()) == (1, 9)
 
 
 def test_the_kernels_files_are_read(tmp_path: Path) -> None:
-    """Cores by either name of their file, nodes by their lists."""
+    """Cores are read from either name of their file, nodes from their lists."""
     for cpu, name in ((0, "core_cpus_list"), (2, "thread_siblings_list")):
         folder = tmp_path / f"cpu/cpu{cpu}/topology"
         folder.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_the_kernels_files_are_read(tmp_path: Path) -> None:
 
 
 def test_the_record_says_what_was_left_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial on a vCPU of a core leaves its sibling idle, and names it."""
+    """The record of a trial on one CPU of a core names the idle sibling."""
     monkeypatch.setattr(pinning, "read_topology", lambda *_: two_sockets())
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)
@@ -84,13 +84,13 @@ def test_the_record_says_what_was_left_idle(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_more_cpus_than_there_are_is_refused() -> None:
-    """Both figures are named."""
+    """Too many CPUs are refused with the requested and the available number."""
     with pytest.raises(CapabilityError, match=r"expected 4096 CPUs.*may use \d+"):
         choose_pinning(4096, 1)
 
 
 def test_a_system_that_cannot_pin_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the system call there is no emulation, and no silent run on all CPUs."""
+    """Without the system call, pinning is refused instead of skipped."""
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     with pytest.raises(CapabilityError, match="cannot pin a process to CPUs"):
         choose_pinning(1, 1)
@@ -98,7 +98,7 @@ def test_a_system_that_cannot_pin_says_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pins
 def test_this_process_gets_its_cpus_back() -> None:
-    """Only what is started meanwhile stays pinned, whatever happens."""
+    """After pinning, and after an error in it, the process has its CPUs again."""
     before = os.sched_getaffinity(0)
     pinned = choose_pinning(1, 1)
     with pin_children(pinned):
@@ -111,7 +111,7 @@ def test_this_process_gets_its_cpus_back() -> None:
 
 @pins
 def test_cpus_that_are_gone_are_an_error() -> None:
-    """A CPU that does not exist cannot be pinned to, and a worker elsewhere refuses to measure."""
+    """Pinning to an absent CPU fails, and a worker on other CPUs refuses to measure."""
     absent = Pinning(cpus=(4095,), threads=1)
     with (
         pytest.raises(CapabilityError, match="expected a worker on CPUs 4095"),
@@ -127,7 +127,7 @@ def test_cpus_that_are_gone_are_an_error() -> None:
 def test_no_thread_of_a_pinned_worker_runs_elsewhere(
     job_of: Callable[..., Job], product: onnx.ModelProto, tmp_path: Path, threads: int
 ) -> None:
-    """The kernel's own word for the worker and all its threads, while it takes samples."""
+    """The kernel shows the pinned CPUs for all threads of the worker while it samples."""
     seen: list[set[str]] = []
     names: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""The profile of a run proves where it ran; work on the CPU beside CUDA is refused."""
+"""A run's profile proves its placement; work on the CPU beside CUDA is refused."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 def node(operator: str, provider: str, size_bytes: int = 16) -> ExecutedNode:
-    """An executed node."""
+    """An executed node of one operator."""
     return ExecutedNode(f"{operator}_{provider}", "0", operator, provider, size_bytes)
 
 
 def test_a_real_profile_counts_each_node_once(product: onnx.ModelProto, tmp_path: Path) -> None:
-    """Three runs of MatMul and Relu are two nodes on the CPU, with the bytes they touched."""
+    """Three runs of MatMul and Relu have two nodes, with the bytes that they read and wrote."""
     session = open_session(product.SerializeToString(), "cpu", profile=tmp_path / "profile")
     for _ in range(3):
         session.run(None, {"x": np.ones((2, 4), "f4"), "w": np.ones((4, 3), "f4")})
@@ -37,7 +37,7 @@ def test_a_real_profile_counts_each_node_once(product: onnx.ModelProto, tmp_path
 
 
 def test_counts_are_kept_per_provider() -> None:
-    """Shape arithmetic that ONNX Runtime keeps on the CPU is shown, not hidden."""
+    """Nodes are counted by provider, shape arithmetic on the CPU included."""
     nodes = (node("Conv", CUDA, 10**6), node("Gather", CPU), node("Add", CUDA), node("Concat", CPU))
     placement = prove_placement(nodes, CUDA)
     assert placement.provider == CUDA
@@ -49,19 +49,19 @@ def test_counts_are_kept_per_provider() -> None:
 
 @pytest.mark.parametrize("misplaced", [node("MatMul", CPU), node("Relu", CPU, 10**6)])
 def test_work_on_the_cpu_is_refused_under_cuda(misplaced: ExecutedNode) -> None:
-    """A heavy operator of any size, or any operator on real data, fails the trial by name."""
+    """A heavy operator or much data on the CPU is refused with the operator's name."""
     with pytest.raises(PlacementError, match=misplaced.operator):
         prove_placement((node("Conv", CUDA, 10**6), misplaced), CUDA)
 
 
 @pytest.mark.parametrize("operator", ["If", "Loop", "Scan", "MemcpyToHost", "MemcpyFromHost"])
 def test_what_no_cuda_graph_records_is_refused_in_one_line(operator: str) -> None:
-    """Control flow and copies to the host are named, with the key to change."""
+    """Control flow and copies to the host are refused, with the key of the study to change."""
     with pytest.raises(PlacementError, match=rf"got {operator}: set graphs = false") as caught:
         require_capturable((node("Conv", CUDA), node(operator, CUDA)))
     assert "\n" not in str(caught.value)
 
 
 def test_shape_arithmetic_on_the_cpu_hinders_no_cuda_graph() -> None:
-    """ONNX Runtime captures around it as long as nothing is copied between the two."""
+    """Shape arithmetic on the CPU is accepted beside a CUDA graph."""
     require_capturable((node("Conv", CUDA), node("Gather", CPU)))

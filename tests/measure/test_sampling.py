@@ -1,4 +1,4 @@
-"""Warm-up and sampling stop when they should, on a clock that only the step moves."""
+"""Warm-up and sampling stop at the right time, on a clock that only steps move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epochcost.statistics import mean_interval, relative_half_width
 
 
 class Machine:
-    """A clock and a step that takes the next of the given times, the last one for ever."""
+    """A clock, and a step that takes the next of the given times, then always the last one."""
 
     def __init__(self, seconds: list[float]) -> None:
         self.now = 1000.0
@@ -23,7 +23,7 @@ class Machine:
         self.reports: list[tuple[int, float | None]] = []
 
     def clock(self) -> float:
-        """Tell the time."""
+        """The current time."""
         return self.now
 
     def step(self) -> None:
@@ -31,12 +31,12 @@ class Machine:
         self.now += next(self._seconds, self._last)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Remember a report, and take a long time over it."""
+        """Store a report, and let a hundredth of a second pass."""
         self.reports.append((samples, width))
         self.now += 0.01
 
     def sample(self, deadline: float = 1e9, **settings: float) -> sampling.Samples:
-        """Sample this machine."""
+        """Sample this machine's step."""
         wanted = SamplingRule.model_validate({"minimum_seconds": 0, "minimum_share": 0, **settings})
         return sample(self.step, self.clock, wanted, deadline, self.report)
 
@@ -47,12 +47,12 @@ class Machine:
 
 
 def noisy(length: int, mean: float = 0.01, spread: float = 0.1, seed: int = 0) -> list[float]:
-    """Draw step times about ``mean``."""
+    """Draw step times with this mean and spread."""
     return list(mean * np.random.default_rng(seed).normal(1, spread, length).clip(0.1))
 
 
 def test_a_steady_step_needs_the_minimum_only() -> None:
-    """Equal times stop at the first look, as precise."""
+    """Equal times are precise at the minimum of samples."""
     samples = Machine([0.01]).sample(minimum_samples=30)
     assert len(samples.seconds) == 30
     assert samples.stop_reason == "precise"
@@ -68,7 +68,7 @@ def test_more_noise_takes_more_samples() -> None:
 
 
 def test_the_budget_ends_what_is_not_precise() -> None:
-    """Past the deadline sampling stops and says that the budget was the reason."""
+    """After the deadline sampling stops, with the budget as the reason."""
     machine = Machine(noisy(10_000, spread=0.5))
     samples = machine.sample(deadline=machine.now + 1, relative_half_width=0.001)
     assert samples.stop_reason == "budget"
@@ -76,38 +76,38 @@ def test_the_budget_ends_what_is_not_precise() -> None:
 
 
 def test_a_step_longer_than_the_budget_is_taken_three_times() -> None:
-    """However short the budget, there are samples enough for an interval."""
+    """Three samples are taken even if the budget is too short for them."""
     samples = Machine([50.0, 60.0, 70.0]).sample(deadline=1001)
     assert samples.seconds == (50.0, 60.0, 70.0)
     assert samples.stop_reason == "budget"
 
 
 def test_few_samples_are_never_called_precise() -> None:
-    """At the deadline fewer samples than expected mean budget, however equal they are."""
+    """Fewer samples than the minimum end with the reason budget, even if all are equal."""
     assert Machine([10.0]).sample(deadline=1045, minimum_samples=30).stop_reason == "budget"
 
 
 def test_a_precise_mean_at_the_deadline_is_called_precise() -> None:
-    """If the deadline falls between two looks, a last look decides the reason."""
+    """At a deadline between two checks a last check decides the reason."""
     machine = Machine([0.5] * 10 + [1.5] * 10 + [1.0])
     samples = machine.sample(deadline=1033.5, minimum_samples=10, relative_half_width=0.4)
     assert samples.stop_reason == "precise"
 
 
 def test_a_burst_of_fast_steps_is_not_believed() -> None:
-    """Samples must span the minimum time, whatever their number."""
+    """Sampling lasts at least the minimum time, whatever the number of samples."""
     samples = Machine([1e-4]).sample(minimum_samples=30, minimum_seconds=0.5)
     assert sum(samples.seconds) >= 0.45
 
 
 def test_stored_samples_are_bounded() -> None:
-    """A step of nanoseconds does not fill the disk with samples."""
+    """The number of samples is limited, so that very short steps do not fill the disk."""
     samples = Machine([1e-9]).sample(minimum_seconds=10, most_samples=500)
     assert len(samples.seconds) == 500
 
 
 def test_only_the_step_is_timed() -> None:
-    """Time spent on reports and decisions is in no sample."""
+    """Samples exclude the time of reports and checks."""
     machine = Machine([0.2])
     samples = machine.sample(minimum_samples=30)
     assert samples.seconds == pytest.approx([0.2] * 30)
@@ -115,7 +115,7 @@ def test_only_the_step_is_timed() -> None:
 
 
 def test_sequential_stopping_keeps_the_coverage() -> None:
-    """Stopping as soon as the interval is narrow leaves it honest: 90 % or more of 200 trials."""
+    """Stopping at a narrow interval keeps the coverage: 90 % or more of 200 trials."""
     covered = 0
     for trace in _dependent_traces(200):
         interval = mean_interval(Machine(trace).sample(relative_half_width=0.05).seconds)
@@ -134,27 +134,27 @@ def _dependent_traces(count: int) -> Iterator[list[float]]:
 
 
 def test_the_first_slow_steps_are_warmed_away() -> None:
-    """Warm-up lasts beyond the slow steps at the start."""
+    """Warm-up continues until the slow first steps are over."""
     seconds = Machine([1.0] * 6 + [0.1]).warm_up(minimum_steps=10)
     assert len(seconds) > 12
     assert is_settled(seconds, 0.05)
 
 
 def test_the_captures_of_both_cuda_graphs_are_warmed_away() -> None:
-    """Slow captures take two steps of the warm-up, even if the first spends its share."""
+    """Warm-up includes both slow captures, even if the first uses up the warm-up's time."""
     machine = Machine([0.4, 0.3, 0.08])
     seconds = warm_up(machine.step, machine.clock, WarmUpRule(), 1, machine.report, 2)
     assert seconds == pytest.approx((0.4, 0.3))
 
 
 def test_one_slow_step_does_not_prolong_the_warm_up() -> None:
-    """Medians decide: an interruption is not a trend."""
+    """One slow step does not prolong the warm-up, since medians decide."""
     seconds = Machine([0.1] * 8 + [5.0] + [0.1]).warm_up(minimum_steps=10)
     assert len(seconds) == 10
 
 
 def test_a_drift_is_not_settled() -> None:
-    """Times that fall by 2 % at each step have not settled; the cap ends the warm-up."""
+    """Times that fall by 2 % at each step do not settle, so the limit ends the warm-up."""
     machine = Machine([0.98**n for n in range(400)])
     seconds = machine.warm_up(budget_seconds=100, budget_share=0.2)
     assert sum(seconds) == pytest.approx(20, rel=0.1)
@@ -162,5 +162,5 @@ def test_a_drift_is_not_settled() -> None:
 
 
 def test_warm_up_lasts_its_minimum_time() -> None:
-    """Fast steps are repeated until clocks have had time to rise."""
+    """Fast steps are repeated for the minimum time, in which clocks can rise."""
     assert sum(Machine([0.001]).warm_up(minimum_seconds=0.25)) >= 0.2

@@ -1,4 +1,4 @@
-"""The real LoadGen drives a small model in the worker; its words and ours agree."""
+"""The real LoadGen drives a small model in the worker, and its summary agrees with the records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PERCENTILES = {"50.00": 0.5, "90.00": 0.9, "95.00": 0.95, "97.00": 0.97, "99.00"
 
 
 def ignore(_: Progress) -> None:
-    """Watch nothing."""
+    """Do nothing with the progress."""
 
 
 def said(run: LoadGenRun, label: str) -> str:
@@ -53,12 +53,12 @@ def said(run: LoadGenRun, label: str) -> str:
 
 
 def measured(make: MakeServingJob, folder: Path, load: Load, **fields: Any) -> Measurement:
-    """A trial in a worker of its own."""
+    """Run a trial in a separate worker."""
     return run_trial(make(load, **fields), folder, ignore)
 
 
 def require_equal_words(measurement: Measurement, scenario: str) -> LoadGenRun:
-    """The run that counts: its raw latencies give each percentile that LoadGen prints."""
+    """Require that raw latencies give LoadGen's percentiles; returns the scored run."""
     served = measurement.served
     assert served is not None
     run = served.run
@@ -75,7 +75,7 @@ def require_equal_words(measurement: Measurement, scenario: str) -> LoadGenRun:
 
 
 def test_offline(serving_job: MakeServingJob, tmp_path: Path) -> None:
-    """All samples in one query, after a run that told the capacity."""
+    """Offline has one query with all samples, after a run that measures the capacity."""
     sampling = SamplingRule(minimum_samples=10, budget_seconds=0.05)
     measurement = measured(serving_job, tmp_path, Load(scenario="offline"), sampling=sampling)
     run = require_equal_words(measurement, "Offline")
@@ -92,7 +92,7 @@ def test_offline(serving_job: MakeServingJob, tmp_path: Path) -> None:
 
 
 def test_server(serving_job: MakeServingJob, tmp_path: Path) -> None:
-    """Poisson arrivals: every probe is stored with its verdict, and the last one counts."""
+    """In Server every run is stored with its verdict on the bound, and the last one counts."""
     # So brief that a fast machine keeps the latencies too.
     sampling = SamplingRule(minimum_samples=10, budget_seconds=0.1)
     measurement = measured(serving_job, tmp_path, SERVER, sampling=sampling)
@@ -114,7 +114,7 @@ def test_server(serving_job: MakeServingJob, tmp_path: Path) -> None:
 
 
 def test_loadgens_log_is_kept(serving_job: MakeServingJob, tmp_path: Path) -> None:
-    """The detail log is LoadGen's, whole, and nothing of it is left in the folder."""
+    """LoadGen's complete detail log is in the measurement, and no file of it is left."""
     measurement = measured(serving_job, tmp_path, Load(scenario="offline"))
     assert measurement.served is not None
     log = gzip.decompress(base64.b64decode(measurement.served.detail_log)).decode()
@@ -126,7 +126,7 @@ def test_loadgens_log_is_kept(serving_job: MakeServingJob, tmp_path: Path) -> No
 def test_a_bound_that_cannot_be_kept_is_a_state(
     serving_job: MakeServingJob, tmp_path: Path
 ) -> None:
-    """A try at a low rate shows it; no run is reported and nothing fails."""
+    """If no rate keeps the bound, no run counts and the trial does not fail."""
     served = measured(serving_job, tmp_path, HOPELESS).served
     assert served is not None
     assert served.reported is None
@@ -138,7 +138,7 @@ def test_a_bound_that_cannot_be_kept_is_a_state(
 def test_a_worker_killed_in_mid_scenario_is_a_failed_trial(
     serving_job: MakeServingJob, tmp_path: Path
 ) -> None:
-    """LoadGen dies with its worker, and the parent says how."""
+    """LoadGen ends with its worker, and the error names the signal."""
 
     def kill(progress: Progress) -> None:
         if progress.phase == "sampling" and progress.samples:
@@ -159,7 +159,7 @@ def test_a_worker_killed_in_mid_scenario_is_a_failed_trial(
 def test_a_fault_of_the_model_ends_the_scenario_with_its_reason(
     scenario: str, tmp_path: Path
 ) -> None:
-    """LoadGen's threads are not crossed by an exception; it comes out when the run is over."""
+    """An error of the model is raised after the run, outside LoadGen's threads."""
 
     def answer(indices: object) -> None:
         raise CapabilityError(f"out of memory at {indices}")
@@ -184,7 +184,7 @@ def test_a_fault_of_the_model_ends_the_scenario_with_its_reason(
 def test_without_loadgen_the_package_to_install_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Before anything is planned, and in the worker too."""
+    """Without LoadGen the message names the package, before planning and in the worker."""
     assert missing_loadgen() is None
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
     assert "pip install mlcommons-loadgen" in str(missing_loadgen())

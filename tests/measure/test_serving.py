@@ -1,4 +1,4 @@
-"""A served model answers exactly what it is asked, whatever the size of the batch."""
+"""A served model answers the requested examples, whatever the size of the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 def test_every_batch_size_answers_its_own_examples(
     serving_job: MakeServingJob, tmp_path: Path
 ) -> None:
-    """A single example, a padded batch of three and four are products by row."""
+    """A single example, a padded batch of three and a batch of four get their own results."""
     job = serving_job()
     assert isinstance(job.serving, ServingFiles)
     model = ServedModel(job, job.serving.graphs, tmp_path)
@@ -60,7 +60,7 @@ def counting_of(size: int) -> onnx.ModelProto:
 
 
 def test_an_input_without_a_value_is_named(serving_job: MakeServingJob, tmp_path: Path) -> None:
-    """A parameter that nobody gives is a fault of the job."""
+    """A job without a value for a parameter is refused by the parameter's name."""
     job: Job = serving_job(initial=None)
     assert isinstance(job.serving, ServingFiles)
     with pytest.raises(JobError, match="input 'w' has no value"):
@@ -68,14 +68,14 @@ def test_an_input_without_a_value_is_named(serving_job: MakeServingJob, tmp_path
 
 
 def drained(queue: BatchQueue[int]) -> list[list[int]]:
-    """All batches of a closed queue."""
+    """All batches that remain in a queue when it is closed."""
     queue.close()
     return list(iter(queue.take, []))
 
 
 @given(arrivals=st.lists(st.integers(1, 5), max_size=20), most=st.integers(1, 8))
 def test_nothing_is_lost_or_reordered(arrivals: list[int], most: int) -> None:
-    """Whatever arrives together or apart leaves once, in order, in batches of the policy."""
+    """All items leave the queue once, in order and in full batches but the last."""
     queue: BatchQueue[int] = BatchQueue(most, delay_seconds=0)
     number = 0
     for count in arrivals:
@@ -87,14 +87,14 @@ def test_nothing_is_lost_or_reordered(arrivals: list[int], most: int) -> None:
 
 
 def test_without_a_delay_what_waits_goes_at_once() -> None:
-    """A batch need not be full."""
+    """Without a delay, waiting items leave at once in a batch that is not full."""
     queue: BatchQueue[int] = BatchQueue(4, delay_seconds=0)
     queue.put([1, 2])
     assert queue.take() == [1, 2]
 
 
 def test_the_delay_lets_later_arrivals_join() -> None:
-    """The clock stands still, so only the second arrival can end the waiting."""
+    """An item that arrives within the delay joins the batch."""
     queue: BatchQueue[int] = BatchQueue(2, delay_seconds=1, clock=lambda: 0.0)
     queue.put([1])
     later = threading.Timer(0.05, queue.put, [[2]])
@@ -104,7 +104,7 @@ def test_the_delay_lets_later_arrivals_join() -> None:
 
 
 def test_the_oldest_waits_no_longer_than_the_delay() -> None:
-    """When the clock has passed the delay, a single item is a batch."""
+    """After the delay a single item is a batch."""
     times = iter([0.0])
     queue: BatchQueue[int] = BatchQueue(2, delay_seconds=1, clock=lambda: next(times, 1.5))
     queue.put([1])

@@ -1,4 +1,4 @@
-"""Sessions run where they were asked to; a machine without a GPU says what it lacks."""
+"""Sessions run on the requested provider; without a GPU the message says what is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ without_cuda = pytest.mark.skipif(
 
 
 def test_a_session_gives_memory_back_as_soon_as_nobody_needs_it(product: onnx.ModelProto) -> None:
-    """Neither a block for all runs beside the first one's, nor dead tensors kept for later ones."""
+    """Sessions neither reserve one block for all runs nor reuse dead tensors."""
     session = open_session(product.SerializeToString(), "cpu")
     options = session.get_session_options()
     assert not options.enable_mem_pattern
@@ -40,7 +40,7 @@ def test_a_session_gives_memory_back_as_soon_as_nobody_needs_it(product: onnx.Mo
 
 @without_cuda
 def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
-    """The error has exit code 3, names the driver or library, and says how to get it."""
+    """The error has exit code 3, names the driver or library, and says how to install it."""
     with pytest.raises(CapabilityError) as caught:
         require_cuda()
     message = str(caught.value)
@@ -52,7 +52,7 @@ def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
 
 @without_cuda
 def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> None:
-    """A graph that ONNX Runtime would run on the CPU with a warning is an error."""
+    """A session that falls back to the CPU is an error, not a warning."""
     with pytest.raises(CapabilityError, match=r"expected a session on CUDA.*fell back to CPU"):
         open_session(product.SerializeToString(), "cuda")
 
@@ -60,14 +60,14 @@ def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> N
 @pytest.mark.cuda
 @pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
 def test_cuda_is_accepted_where_it_runs(product: onnx.ModelProto) -> None:
-    """On a machine with a GPU the requirement holds and a session opens there."""
+    """On a machine with a GPU, CUDA is accepted and a session opens on the GPU."""
     require_cuda()
     session = open_session(product.SerializeToString(), "cuda")
     assert session.get_providers()[0] == "CUDAExecutionProvider"
 
 
 def test_a_broken_graph_is_named(tmp_path: Path) -> None:
-    """ONNX Runtime's refusal names the file."""
+    """The error for a graph that ONNX Runtime refuses names the file."""
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"\x00\x01")
     with pytest.raises(JobError, match=r"broken\.onnx: ONNX Runtime refused"):
@@ -75,7 +75,7 @@ def test_a_broken_graph_is_named(tmp_path: Path) -> None:
 
 
 def test_settings_reach_the_session(product: onnx.ModelProto) -> None:
-    """Threads and level are what ONNX Runtime's own options then say."""
+    """The session has the threads and the optimization level of its settings."""
     settings = SessionSettings(threads=1)
     options = open_session(product.SerializeToString(), "cpu", settings).get_session_options()
     assert options.intra_op_num_threads == 1
@@ -83,7 +83,7 @@ def test_settings_reach_the_session(product: onnx.ModelProto) -> None:
 
 
 def asked_of_cuda(monkeypatch: pytest.MonkeyPatch, settings: SessionSettings) -> dict[str, str]:
-    """The options for the CUDA provider."""
+    """The options that a session passes to the CUDA provider."""
     asked = []
 
     def refuse(*_: object, providers: list[tuple[str, dict[str, str]]]) -> None:
@@ -101,7 +101,7 @@ def asked_of_cuda(monkeypatch: pytest.MonkeyPatch, settings: SessionSettings) ->
 def test_everything_that_changes_times_on_cuda_is_said_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No default of an ONNX Runtime to come changes what is measured."""
+    """All options that change times are set, so that no new default changes them."""
     assert asked_of_cuda(monkeypatch, SessionSettings()) == {
         "device_id": "0",
         "use_tf32": "0",
@@ -122,7 +122,7 @@ def test_everything_that_changes_times_on_cuda_is_said_by_name(
 
 
 def test_gpus_are_counted_in_the_order_of_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's other order would make CUDA's number another GPU than the one that is watched."""
+    """CUDA numbers GPUs in bus order, as the watch does, whatever order the user has set."""
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     load_cuda_libraries()
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
@@ -138,7 +138,7 @@ PLAIN = SessionSettings(threads=1)
 
 
 def test_bfloat16_arrives_exactly() -> None:
-    """Read back by a Cast, since ONNX Runtime hands NumPy no bfloat16."""
+    """Values in bfloat16 are unchanged in the session, where a Cast reads them."""
     array = np.array([[0.5, -3.0, 1e30], [65536, 0, 1.0078125]], "f4").astype(BFLOAT16)
     value = allocate(array.shape, array.dtype, "cpu")
     copy_into(value, array, PLAIN)

@@ -1,4 +1,4 @@
-"""Steps carry values from one to the next, feed fresh batches, and hand outputs to the host."""
+"""Steps carry values on, read fresh batches, and copy outputs to the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 
 
 def stepper_of(job: Job) -> Stepper:
-    """Bind a job as the worker does."""
+    """Bind a job to a stepper as the worker does."""
     session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
@@ -28,7 +28,7 @@ def stepper_of(job: Job) -> Stepper:
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 50])
 def test_values_are_carried_from_step_to_step(counting: Job, steps: int) -> None:
-    """After n steps w has moved by the sum of the batches fed, and v has counted to n."""
+    """After n steps, w has moved by the sum of the batches and v has counted to n."""
     step = stepper_of(counting)
     for _ in range(steps):
         step()
@@ -40,7 +40,7 @@ def test_values_are_carried_from_step_to_step(counting: Job, steps: int) -> None
 
 
 def test_a_carried_value_starts_filled(counting: Job) -> None:
-    """A value without initial numbers starts at the job's fill, others at their numbers."""
+    """A value without initial numbers starts at the job's fill, others at their initial numbers."""
     carried = tuple(value.model_copy(update={"fill": 3.0}) for value in counting.carried)
     values = stepper_of(counting.model_copy(update={"carried": carried})).carried_values()
     np.testing.assert_array_equal(values["w"], np.ones(4))
@@ -48,7 +48,7 @@ def test_a_carried_value_starts_filled(counting: Job) -> None:
 
 
 def test_what_is_filled_takes_no_memory_beforehand(counting: Job) -> None:
-    """An array of one number everywhere holds one: all moments at once would be twice a model."""
+    """A filled array stores one number only: moments would need twice the model's memory."""
     session = open_session(counting.graph, "cpu", counting.session)
     inputs = graph_inputs(counting, initial_parameters(counting), session.get_inputs())
     assert inputs.constants["v"].strides == (0,)
@@ -64,7 +64,7 @@ def test_the_loss_of_the_last_step_can_be_read(counting: Job) -> None:
 
 
 def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
-    """Steps write to memory of their own, never to the caller's."""
+    """Steps do not write into the caller's arrays."""
     session = open_session(counter.SerializeToString(), "cpu")
     constants = {
         "w": np.ones(4, np.float32),
@@ -83,7 +83,7 @@ def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
 def test_inference_serves_each_batch_in_turn(
     job_of: Callable[..., Job], product: onnx.ModelProto
 ) -> None:
-    """Each step computes the outputs of the next batch of the pool."""
+    """Each step computes the outputs of the next batch."""
     rng = np.random.default_rng(3)
     x, w = rng.normal(size=(2, 2, 4)).astype("f4"), rng.normal(size=(4, 3)).astype("f4")
     step = stepper_of(job_of(product, {"x": x}, {"w": w}, mode="inference"))
@@ -111,21 +111,21 @@ def test_arrays_that_do_not_fit_are_refused(
     initial: dict[str, object],
     words: str,
 ) -> None:
-    """The message names the array, what was expected and what was got."""
+    """The message names the array, and the expected and the given shape or type."""
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     with pytest.raises(JobError, match=words):
         stepper_of(job_of(counter, batches, initial, carried=carried))
 
 
 def test_a_symbolic_shape_is_refused(job_of: Callable[..., Job], product: onnx.ModelProto) -> None:
-    """A graph must be bound before it is timed."""
+    """A graph with a symbolic shape is refused."""
     product.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     with pytest.raises(JobError, match=r"static shape.*'x'.*batch"):
         stepper_of(job_of(product, {"x": np.ones((1, 2, 4), "f4")}, {}, mode="inference"))
 
 
 def test_an_unreadable_archive_is_refused(counting: Job) -> None:
-    """A file that is no .npz is named."""
+    """A file that is no .npz is refused by its name."""
     counting.batches.write_bytes(b"no archive")
     with pytest.raises(JobError, match=r"batches.npz: expected an .npz"):
         stepper_of(counting)
@@ -134,7 +134,7 @@ def test_an_unreadable_archive_is_refused(counting: Job) -> None:
 def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
     job_of: Callable[..., Job], counter: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    """The rate of step t is the t-th of the series; after the last the rate stays."""
+    """Step t has the t-th rate of the series. Later steps have the last rate."""
     rates = np.array([0.5, 0.25, 0.1], np.float32)
     np.savez(tmp_path / "series.npz", lr=rates)
     ones = np.ones(4, np.float32)
@@ -171,7 +171,7 @@ def test_a_series_that_does_not_fit_is_refused(
     series: dict[str, np.ndarray],
     words: str,
 ) -> None:
-    """The message names the file and the input."""
+    """The message names the file and the input of the series."""
     np.savez(tmp_path / "series.npz", **series)
     batches = {} if "g" in series else {"g": POOL}
     job = job_of(counter, batches, {"w": np.ones(4, "f4")}, scalars={"lr": 1.0})
@@ -184,7 +184,7 @@ def test_a_series_that_does_not_fit_is_refused(
 def test_inference_carries_state_from_call_to_call(
     job_of: Callable[..., Job], counter: onnx.ModelProto
 ) -> None:
-    """A served model's state starts at zero and goes on; it is not among the outputs."""
+    """A served model's state starts at zero and is carried on. The state is not an output."""
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     job = job_of(counter, {"g": POOL}, {}, mode="inference", scalars={"lr": -1.0}, carried=carried)
     step = stepper_of(job)
@@ -196,24 +196,24 @@ def test_inference_carries_state_from_call_to_call(
 
 
 class Recording:
-    """A session that notes which CUDA graph each run names."""
+    """A session that records which CUDA graph each run names."""
 
     def __init__(self, session: ort.InferenceSession) -> None:
         self._session = session
         self.graphs: list[tuple[int, str]] = []
 
     def __getattr__(self, name: str) -> object:
-        """Everything else is the session's."""
+        """Delegate everything else to the session."""
         return getattr(self._session, name)
 
     def run_with_iobinding(self, binding: ort.IOBinding, options: ort.RunOptions) -> None:
-        """Note and run."""
+        """Record the graph's name and run."""
         self.graphs.append((id(binding), options.get_run_config_entry("gpu_graph_id")))
         self._session.run_with_iobinding(binding, options)
 
 
 def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> None:
-    """A graph keeps the addresses of the run that it recorded: reading even ones, or odd ones."""
+    """Even and odd steps have separate CUDA graphs, since a graph keeps its addresses."""
     session = Recording(open_session(counter.SerializeToString(), "cpu"))
     constants = {"w": np.ones(4, "f4"), "v": np.zeros(2, "f4"), "lr": np.full((), 0.5, "f4")}
     carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
@@ -230,7 +230,7 @@ def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> N
 def test_an_input_that_the_host_reads_is_no_part_of_a_cuda_graph(
     counting: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay would go on with the value of the capture; one that never changes may stay."""
+    """A changing input that the host reads is refused. A replay would miss the change."""
     homes = {"w": "cpu", "v": "cpu", "g": "cpu", "lr": "cpu"}
     job = counting.model_copy(update={"session": SessionSettings(cuda_graph=True)})
     monkeypatch.setattr(stepping, "input_devices", lambda *_: homes | {"g": "elsewhere"})
@@ -243,7 +243,7 @@ def test_an_input_that_the_host_reads_is_no_part_of_a_cuda_graph(
 def test_a_graph_that_serves_leaves_its_outputs_on_the_device(
     job_of: Callable[..., Job], product: onnx.ModelProto
 ) -> None:
-    """They are copied to the host after the replay, and say the same."""
+    """With a CUDA graph, outputs are copied to the host after the replay."""
     x, w = np.ones((1, 2, 4), "f4"), np.ones((4, 3), "f4")
     settings = SessionSettings(cuda_graph=True)
     step = stepper_of(job_of(product, {"x": x}, {"w": w}, mode="inference", session=settings))

@@ -1,4 +1,4 @@
-"""A trial comes home with its measurement, or says how its worker died; nothing is left running."""
+"""A trial returns its measurement or says how its worker ended; no process is left."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ CPU = "CPUExecutionProvider"
 
 
 def ignore(_: Progress) -> None:
-    """Watch nothing."""
+    """Do nothing with the progress."""
 
 
 def worker_of(process: psutil.Process) -> psutil.Process:
-    """Find the one worker that a process has started, once it has become one."""
+    """Wait for the one worker that a process starts."""
     deadline = time.monotonic() + crowded(20)
     while time.monotonic() < deadline:
         for child in process.children():
@@ -51,7 +51,7 @@ def worker_of(process: psutil.Process) -> psutil.Process:
 
 
 def kill_worker_with(number: signal.Signals) -> Callable[[Progress], None]:
-    """Make a watcher that kills the worker while it samples."""
+    """Make a watcher that sends the worker a signal while it samples."""
 
     def watch(progress: Progress) -> None:
         if progress.phase == "sampling" and progress.samples == 0:
@@ -61,7 +61,7 @@ def kill_worker_with(number: signal.Signals) -> Callable[[Progress], None]:
 
 
 def test_a_training_trial_comes_home(counting: Job, tmp_path: Path) -> None:
-    """Samples, warm-up, losses, placement and memory are those of the steps really taken."""
+    """Samples, warm-up, losses, placement and memory describe the steps that were taken."""
     seen: list[Progress] = []
     measurement = run_trial(counting, tmp_path, seen.append)
     samples, warmup = measurement.samples_seconds, measurement.warmup_seconds
@@ -86,7 +86,7 @@ def test_a_training_trial_comes_home(counting: Job, tmp_path: Path) -> None:
 def test_an_inference_trial_comes_home(
     job_of: Callable[..., Job], product: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    """Inference has samples and no losses; the profile it was proved by is gone."""
+    """Inference has samples and no losses, and its profile is removed."""
     job = job_of(
         product, {"x": np.ones((2, 2, 4), "f4")}, {"w": np.ones((4, 3), "f4")}, mode="inference"
     )
@@ -97,7 +97,7 @@ def test_an_inference_trial_comes_home(
 
 
 def left_behind() -> list[psutil.Process]:
-    """Workers that this process has started and not ended."""
+    """Workers that this process has started and that still run."""
     return [
         child
         for child in psutil.Process().children()
@@ -116,7 +116,7 @@ def left_behind() -> list[psutil.Process]:
 def test_a_killed_worker_is_a_failed_trial(
     counting: Job, tmp_path: Path, number: signal.Signals, words: str
 ) -> None:
-    """The caller lives on, and the error names the signal."""
+    """The caller continues, and the error names the signal."""
     job = counting.model_copy(update={"sampling": ENDLESS})
     with pytest.raises(TrialFailed, match=words) as caught:
         run_trial(job, tmp_path, kill_worker_with(number))
@@ -140,7 +140,7 @@ def test_the_kernels_count_tells_who_killed_a_worker(
     error: type[TrialFailed],
     words: str,
 ) -> None:
-    """Only where it does not tell, a kill counts as the end of memory unproved."""
+    """The kernel's count says whether memory ran out. Without a count, a lack is assumed."""
     told = iter(counts)
     monkeypatch.setattr(trial, "oom_kill_count", lambda: next(told))
     job = counting.model_copy(update={"sampling": ENDLESS})
@@ -150,7 +150,7 @@ def test_the_kernels_count_tells_who_killed_a_worker(
 
 
 def test_a_refused_job_fails_in_the_workers_words(counting: Job, tmp_path: Path) -> None:
-    """The worker's own error arrives in one line, without a traceback."""
+    """The worker's own error is reported in one line, without a traceback."""
     job = counting.model_copy(update={"scalars": {}})
     with pytest.raises(TrialRefused, match=r"^worker: .*input 'lr' has no value.*$") as caught:
         run_trial(job, tmp_path, ignore)
@@ -159,14 +159,14 @@ def test_a_refused_job_fails_in_the_workers_words(counting: Job, tmp_path: Path)
 
 
 def test_an_output_that_the_graph_lacks_is_refused(counting: Job, tmp_path: Path) -> None:
-    """A job that asks for an output of interest gets it or an error that names it."""
+    """A job that requests an output that the graph lacks is refused by its name."""
     job = counting.model_copy(update={"outputs": ("los",)})
     with pytest.raises(TrialRefused, match=r"expected an output 'los' .*, got loss"):
         run_trial(job, tmp_path, ignore)
 
 
 def test_a_training_that_diverges_is_refused(counting: Job, tmp_path: Path) -> None:
-    """A learning rate that overflows ends in words about the learning rate."""
+    """A learning rate that overflows is refused with a message about the rate."""
     job = counting.model_copy(update={"scalars": {"lr": 3e38}, "evaluation": None})
     with pytest.raises(TrialRefused, match="lower the learning rate"):
         run_trial(job, tmp_path, ignore)
@@ -175,7 +175,7 @@ def test_a_training_that_diverges_is_refused(counting: Job, tmp_path: Path) -> N
 def test_the_users_folder_does_not_shadow_the_worker(
     counting: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file onnx.py where the user stands is not what the worker imports."""
+    """A file onnx.py in the current folder is not imported by the worker."""
     (tmp_path / "onnx.py").write_text("raise SystemExit('shadowed')")
     monkeypatch.chdir(tmp_path)
     assert run_trial(counting, tmp_path, ignore).samples_seconds
@@ -183,7 +183,7 @@ def test_the_users_folder_does_not_shadow_the_worker(
 
 @pytest.fixture
 def bounded_memory() -> Iterator[None]:
-    """A tebibyte at most for this process and its workers, on kernels that promise any amount."""
+    """Limit this process and its workers to a tebibyte, since some kernels promise any amount."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (2**40, hard))
     yield
@@ -194,7 +194,7 @@ def bounded_memory() -> Iterator[None]:
 def test_exhausted_memory_is_a_failed_trial(
     job_of: Callable[..., Job], product: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    """An output of four terabytes ends the worker, not the run."""
+    """An output of four terabytes fails the trial and not the caller."""
     shape = helper.make_tensor("shape", onnx.TensorProto.INT64, [2], [2**20, 2**20])
     product.graph.node.append(helper.make_node("Constant", [], ["shape"], value=shape))
     product.graph.node.append(helper.make_node("ConstantOfShape", ["shape"], ["huge"]))
@@ -209,7 +209,7 @@ def test_exhausted_memory_is_a_failed_trial(
 
 
 def test_a_stale_measurement_is_not_taken_for_a_new_one(counting: Job, tmp_path: Path) -> None:
-    """An earlier worker's measurement in the folder is removed before a failure."""
+    """A measurement left by an earlier worker is removed before a trial."""
     run_trial(counting, tmp_path, ignore)
     with pytest.raises(TrialFailed):
         run_trial(counting.model_copy(update={"scalars": {}}), tmp_path, ignore)
@@ -217,7 +217,7 @@ def test_a_stale_measurement_is_not_taken_for_a_new_one(counting: Job, tmp_path:
 
 
 def misbehave(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
-    """Put a program of our own in the worker's place."""
+    """Replace the worker by this program."""
     (folder / "misbehaving.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setattr(trial, "_WORKER", "misbehaving")
@@ -236,7 +236,7 @@ def misbehave(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
 def test_a_worker_that_talks_nonsense_is_a_failed_trial(
     counting: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    """Garbage on its output, half a measurement or none: each is a failure in words."""
+    """Wrong output, half a measurement and no measurement each fail with a message."""
     misbehave(monkeypatch, tmp_path, code)
     with pytest.raises(TrialFailed, match=words):
         run_trial(counting, tmp_path, ignore)
@@ -245,7 +245,7 @@ def test_a_worker_that_talks_nonsense_is_a_failed_trial(
 def test_a_hanging_worker_is_ended(
     counting: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Silence beyond the limit ends the worker, and the error says so."""
+    """A worker without a message for too long is ended, and the error says so."""
     misbehave(monkeypatch, tmp_path, "import time; time.sleep(600)")
     monkeypatch.setattr(trial, "_SILENCE_SECONDS", 0.5)
     monkeypatch.setattr(trial, "_SILENCE_BUDGETS", 0)
@@ -257,7 +257,7 @@ def test_a_hanging_worker_is_ended(
 def test_a_stopped_worker_is_ended(
     counting: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that hangs in the middle of its samples (SIGSTOP) is ended after the limit."""
+    """A worker stopped among its samples (SIGSTOP) is ended after the limit."""
     monkeypatch.setattr(trial, "_SILENCE_SECONDS", 3)
     monkeypatch.setattr(trial, "_SILENCE_BUDGETS", 0)
     with pytest.raises(TrialFailed, match="no output for 3 s: killed as hanging"):
@@ -270,7 +270,7 @@ def test_a_stopped_worker_is_ended(
 
 
 def test_a_failing_watcher_leaves_no_worker(counting: Job, tmp_path: Path) -> None:
-    """An error in the caller's own code ends the worker and reaches the caller."""
+    """An error of the caller's watcher ends the worker and reaches the caller."""
 
     def fail(_: Progress) -> None:
         raise RuntimeError("display")
@@ -294,7 +294,7 @@ run_trial(job, Path(sys.argv[2]), lambda progress: print(progress.phase, flush=T
 def test_a_worker_never_outlives_its_parent(
     counting: Job, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """However the parent ends, its worker ends too."""
+    """The worker ends with its parent, whatever signal ends the parent."""
     job = counting.model_copy(update={"sampling": ENDLESS})
     job_file = tmp_path / "endless.json"
     job_file.write_text(job.model_dump_json())
@@ -311,7 +311,7 @@ def test_a_worker_never_outlives_its_parent(
 
 
 def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
-    """The worker is killed without a wait, since it may still load its libraries."""
+    """A worker without a job is killed at once, since it may still load its libraries."""
     with start_worker(tmp_path) as worker:
         assert worker.process.poll() is None
     assert worker.process.returncode == -signal.SIGKILL
@@ -319,7 +319,7 @@ def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_died_before_its_job_is_a_failed_trial(counting: Job, tmp_path: Path) -> None:
-    """Nobody hears the job any more, which is said as for any other death."""
+    """A worker that ended before it got its job is reported as killed."""
     with start_worker(tmp_path) as worker:
         worker.process.kill()
         worker.process.wait()
@@ -341,7 +341,7 @@ with start_worker(Path(sys.argv[1])):
 def test_a_worker_without_a_job_never_outlives_its_parent(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    """However the parent ends while it makes the job."""
+    """The worker ends with its parent while the parent still makes the job."""
     command = [sys.executable, "-c", BUILDING, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -360,7 +360,7 @@ trial._SILENCE_SECONDS, trial._SILENCE_BUDGETS = 3, 0
 
 
 def test_a_pause_of_the_parent_is_no_hang_of_the_worker(counting: Job, tmp_path: Path) -> None:
-    """Stopped for longer than the limit (Ctrl-Z) and continued, it hears the worker out."""
+    """A parent that was stopped (Ctrl-Z) beyond the limit still gets the measurement."""
     sampling = SamplingRule(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=4)
     job_file = tmp_path / "patient.json"
     job_file.write_text(counting.model_copy(update={"sampling": sampling}).model_dump_json())

@@ -1,4 +1,4 @@
-"""The sampling phase under watch: begun and ended by the worker's progress, complete or absent."""
+"""The sampling phase is watched from its begin to its end, by the worker's messages."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MEASUREMENT = Measurement(
 
 
 def at(phase: Phase, elapsed_seconds: float = 0.0) -> Progress:
-    """A worker's message."""
+    """A worker's message about its phase."""
     return Progress(phase=phase, elapsed_seconds=elapsed_seconds, budget_seconds=1.0)
 
 
 def test_the_sampling_phase_alone_is_watched() -> None:
-    """The watch covers the first to the last sample; the times are unchanged."""
+    """Conditions are added for the sampling phase. The times are unchanged."""
     heard = list[Progress]()
     with Watch("cpu") as watch:
         listen = watch.follow(heard.append)
@@ -42,7 +42,7 @@ def test_the_sampling_phase_alone_is_watched() -> None:
 
 
 def test_the_worker_times_the_sampling() -> None:
-    """Its messages may arrive late; the check of samples needs the true duration."""
+    """The duration is from the times in the messages, which may arrive late."""
     with Watch("cpu") as watch:
         listen = watch.follow(lambda _: None)
         listen(at("sampling", 0.5))
@@ -53,7 +53,7 @@ def test_the_worker_times_the_sampling() -> None:
 
 
 def test_a_trial_of_the_cpu_has_no_energy() -> None:
-    """No meter is missed."""
+    """A trial on the CPU has conditions and no energy."""
     with Watch("cpu") as watch:
         listen = watch.follow(lambda _: None)
         listen(at("sampling"))
@@ -64,7 +64,7 @@ def test_a_trial_of_the_cpu_has_no_energy() -> None:
 
 
 def test_a_gpu_is_watched_through_the_phase() -> None:
-    """Its memory, its throttling and its energy, each with the meter named."""
+    """A GPU's memory, throttling and energy are stored with their meters."""
     device = Device(
         {
             "nvmlDeviceGetComputeRunningProcesses": [[process(os.getpid(), 700 * 2**20)]],
@@ -97,7 +97,7 @@ def test_a_gpu_is_watched_through_the_phase() -> None:
     ],
 )
 def test_a_gpu_that_cannot_be_watched_is_unknown(library: FakeNvml, reason: str) -> None:
-    """Its memory and its energy, with the reason."""
+    """Memory and energy of a GPU that cannot be read are unknown, with a reason."""
     with Watch("cuda", library) as watch:
         listen = watch.follow(lambda _: None)
         listen(at("sampling"))
@@ -123,7 +123,7 @@ def working(address: str, millijoules: list[int]) -> Device:
 
 
 def watched(library: FakeNvml, device: int) -> Measurement:
-    """Watch one GPU from begin to end."""
+    """Watch one GPU through a sampling phase."""
     with Watch("cuda", library, device=device) as watch:
         listen = watch.follow(lambda _: None)
         listen(at("sampling"))
@@ -142,7 +142,7 @@ def test_the_chosen_gpu_is_watched_and_no_other(
     address: str,
     joules: float,
 ) -> None:
-    """CUDA's number goes through the variable to the board, whose energy and address are stored."""
+    """The energy and address stored are those of the GPU that CUDA's number means."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if shown is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
@@ -155,7 +155,7 @@ def test_the_chosen_gpu_is_watched_and_no_other(
 
 
 def test_a_part_of_a_gpu_has_no_energy_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The board's counter would bill the work of its other parts."""
+    """A MIG part has no energy, since the board's counter includes other parts' work."""
     board = working("a", [0, 10_000])
     part = Device(
         board.answers
@@ -179,7 +179,7 @@ def test_a_part_of_a_gpu_has_no_energy_of_its_own(monkeypatch: pytest.MonkeyPatc
     [([7, 7], "stood still"), ([7_000, 2_000], "stood still"), ([], "counts no energy")],
 )
 def test_an_energy_that_was_not_counted_is_unknown(counts: list[int], reason: str) -> None:
-    """A device that computes draws power: zero would be untrue, and a reset loses energy."""
+    """The energy is unknown if the counter stands still, falls or is missing."""
     device = working("a", counts)
     if not counts:
         del device.answers["nvmlDeviceGetTotalEnergyConsumption"]

@@ -1,4 +1,4 @@
-"""Times of a worker under a test clock, and its proofs before a CUDA graph."""
+"""A worker's times under a test clock, and its proofs before a CUDA graph is captured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Clock:
     now = 0.0
 
     def __call__(self) -> float:
-        """Tell the time."""
+        """The current time."""
         return self.now
 
 
@@ -48,7 +48,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Job],
 
 
 def long_budget(job: Job, **fields: object) -> Job:
-    """The job with room for ten slow steps."""
+    """The job with a budget for ten slow steps."""
     sampling = SamplingRule(
         relative_half_width=0.9, minimum_samples=5, minimum_seconds=0, budget_seconds=10_000
     )
@@ -58,7 +58,7 @@ def long_budget(job: Job, **fields: object) -> Job:
 def test_a_step_for_a_cuda_graph_is_proved_without_one(
     measured: Callable[[Job], Measurement], counting: Job
 ) -> None:
-    """Two sessions: the first for the proof, the second with all the steps that count."""
+    """A first session proves the placement without a CUDA graph. A second takes the steps."""
     job = long_budget(counting)
     settings = SessionSettings(threads=1, cuda_graph=True)
     captured = measured(job.model_copy(update={"session": settings}))
@@ -68,7 +68,7 @@ def test_a_step_for_a_cuda_graph_is_proved_without_one(
 
 
 def branching() -> onnx.ModelProto:
-    """A model to serve that decides by its input: y = x or -x."""
+    """A model to serve with a branch on its input: y = x or -x."""
     info = helper.make_tensor_value_info
     branches = {
         name: helper.make_graph(
@@ -88,7 +88,7 @@ def branching() -> onnx.ModelProto:
 def test_control_flow_in_a_cuda_graph_is_refused_after_the_proof(
     measured: Callable[[Job], Measurement], job_of: Callable[..., Job]
 ) -> None:
-    """ONNX Runtime's refusal would not say which operator, nor which key of the study."""
+    """The refusal names the operator and the key of the study, before ONNX Runtime captures."""
     job = job_of(branching(), {"x": np.ones((1, 2), "f4")}, {}, mode="inference")
     assert measured(job).steps_taken > 0
     settings = SessionSettings(threads=1, cuda_graph=True)

@@ -1,4 +1,4 @@
-"""Dimensions get their sizes and carried state its partners, or one line says what to write."""
+"""Dimensions get sizes and carried states get outputs, or one line says what to write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECURRENT = """g (int64[batch, sequence] x, float[batch, 4] h)
 
 
 def recurrent() -> onnx.ModelProto:
-    """Tokens and a state in, scores and the next state out."""
+    """A graph from tokens and a state to scores and the next state."""
     text = RECURRENT.replace("@", ",".join(["0.1"] * 36)).replace(
         "int64[1] axis = {1}", "int64[1] axis = {1}, int64[1] zero = {0}"
     )
@@ -31,7 +31,7 @@ def recurrent() -> onnx.ModelProto:
 
 
 def spec(**changes: Any) -> Model:
-    """A spec of the graph, changed."""
+    """A spec of the recurrent graph, with these changes."""
     document = {
         "id": "net",
         "name": "Net",
@@ -46,7 +46,7 @@ def spec(**changes: Any) -> Model:
 
 
 def test_the_batch_and_the_specs_dimensions_are_bound() -> None:
-    """Every symbolic dimension has the size that trial or spec gives it."""
+    """Every symbolic dimension gets its size from the trial or the spec."""
     graph = bind_model(recurrent(), spec(), 3)
     assert symbolic_dimensions(graph) == ()
     shapes = {
@@ -56,7 +56,7 @@ def test_the_batch_and_the_specs_dimensions_are_bound() -> None:
 
 
 def test_a_lone_dimension_is_the_batch_whatever_its_name() -> None:
-    """Files of other exporters call it N, or batch_size."""
+    """A single symbolic dimension is the batch, whatever its name, such as N."""
     model = model_of_text("g (float[N, 4] x) => (float[N, 4] y) { y = Neg(x) }")
     graph = bind_model(model, spec(dimensions={}), 5)
     assert graph.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
@@ -84,7 +84,7 @@ def test_a_dimension_without_a_size_is_one_line(dimensions: dict[str, int], word
 
 
 def test_a_size_that_does_not_fit_is_one_line() -> None:
-    """A shape that contradicts the graph is named with the sizes that were asked for."""
+    """A size that contradicts the graph is refused with the given sizes."""
     model = model_of_text(
         "g (float[batch, n] x) => (float[batch, 2] y) <float[4, 2] w = {1,2,3,4,5,6,7,8}> "
         "{ y = MatMul(x, w) }"
@@ -95,7 +95,7 @@ def test_a_size_that_does_not_fit_is_one_line() -> None:
 
 
 def test_carried_state_is_what_the_spec_says() -> None:
-    """An input and an output of one shape and type."""
+    """A carried state has an input and an output of equal shape and type."""
     model = spec(carried=[{"input": "h", "output": "h_after"}])
     assert carried_state(bind_model(recurrent(), model, 3), model) == model.carried
 
@@ -112,7 +112,7 @@ def test_carried_state_is_what_the_spec_says() -> None:
 def test_state_that_cannot_be_carried_is_one_line(
     carried: list[tuple[str, str]], words: str
 ) -> None:
-    """Both ends must exist and have one shape."""
+    """Input and output of a carried state must exist, with equal shapes and types."""
     pairs = [{"input": before, "output": after} for before, after in carried]
     model = spec(carried=pairs)
     with pytest.raises(ModelError, match=words):
@@ -120,6 +120,6 @@ def test_state_that_cannot_be_carried_is_one_line(
 
 
 def test_merged_tensors_are_taken_apart() -> None:
-    """Whatever a trial does with the graph, each layer has its own tensors."""
+    """Tensors that an exporter merged are separate in the bound graph."""
     graph = bind_model(merged(), spec(dimensions={}), 8)
     assert taken_apart(graph) == ["1.norm.weight", "1.norm.bias"]

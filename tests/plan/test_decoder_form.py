@@ -1,4 +1,4 @@
-"""A decoder's spec against its graph: which key is wrong, what the graph has, where it stands."""
+"""A decoder's spec against its graph: the wrong key, the graph's value, and the key's place."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DECODER = Decoder(
 
 
 def said(model: onnx.ModelProto, **other: int) -> str:
-    """The first misfit of a decoder that differs so."""
+    """The first misfit of the decoder with other values."""
     return str(next(misfits(model, DECODER.model_copy(update=other)), ""))
 
 
 @pytest.mark.parametrize("model", [tiny_decoder(), built_decoder(), built_decoder(four_bits=True)])
 def test_a_form_that_fits(model: onnx.ModelProto) -> None:
-    """Our own files and those of the builder are as their spec says, and every size follows."""
+    """Files of epochcost and of the builder fit their specs, and all sizes follow from the spec."""
     assert not said(model)
     sizes = phase_sizes(model, DECODER, 3, Phase(name="decode", tokens=8))
     assert sizes["batch_size"] == 3
@@ -63,7 +63,7 @@ def test_a_key_that_the_graph_contradicts(
 
 
 def renamed(old: str, new: str) -> onnx.ModelProto:
-    """The file with an input of another name."""
+    """A built decoder with an input or output of another name."""
     model = built_decoder()
     for value in [*model.graph.input, *model.graph.output]:
         value.name = value.name.replace(old, new)
@@ -71,7 +71,7 @@ def renamed(old: str, new: str) -> onnx.ModelProto:
 
 
 def in_half(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The file with a cache in half precision."""
+    """The decoder with a cache in half precision."""
     for value in model.graph.input:
         if value.name.startswith("past"):
             value.type.tensor_type.elem_type = TensorProto.FLOAT16
@@ -79,13 +79,13 @@ def in_half(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_more(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The file with an input that nobody knows."""
+    """The decoder with an unknown input."""
     model.graph.input.append(helper.make_tensor_value_info("pixels", TensorProto.FLOAT, [1]))
     return model
 
 
 def of_eight_bits(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The file with a product of more bits, as a mixed one has."""
+    """The decoder with one product of 8 bits, as mixed files have."""
     node = next(node for node in model.graph.node if node.op_type == "MatMulNBits")
     next(entry for entry in node.attribute if entry.name == "bits").i = 8
     return model
@@ -110,7 +110,7 @@ def test_a_graph_of_another_form(model: onnx.ModelProto, words: str) -> None:
 
 
 def test_the_place_is_said(tmp_path: Path) -> None:
-    """`epochcost check` and a run name file, line and column of the key, without a traceback."""
+    """`epochcost check` and a run name file, line and column of the key, with no traceback."""
     root = write_tiny_project(tmp_path)
     save_built(built_decoder(), root / "models/tiny.onnx")
     spec = DECODER_SPEC.replace("layers = 2", "layers = 3")

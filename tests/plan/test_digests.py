@@ -1,4 +1,4 @@
-"""Digests of ONNX files: equal for equal bytes, and a clear error where a file is missing."""
+"""Digests of ONNX files and of work: equal for equal content; a missing file is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.specs.study import Mode
 
 
 def catalogue(root: Path) -> Catalogue:
-    """A catalogue whose one model names ``net.onnx``."""
+    """A catalogue with one model, whose graph is ``net.onnx``."""
     net = Model(
         id="net",
         name="Net",
@@ -30,7 +30,7 @@ def catalogue(root: Path) -> Catalogue:
 
 
 def test_a_missing_file_says_who_wants_it(tmp_path: Path) -> None:
-    """The message names the file, the model and what to do."""
+    """The message names the missing file, the model that needs it, and what to do."""
     with pytest.raises(ModelError, match=r"net\.onnx: expected .* model net names, .*export it"):
         graph_digests(catalogue(tmp_path), ["net"])
 
@@ -47,7 +47,7 @@ TRAINED: dict[str, Any] = {
 
 
 def trained(training: dict[str, Any] | None = None, **changes: Any) -> Model:
-    """The network with a way to train it, and changes to both."""
+    """The model with a training, and with changes to both."""
     (net,) = catalogue(Path()).models.values()
     document = net.model_dump() | {"training": TRAINED | (training or {})} | changes
     return Model.model_validate(document)
@@ -75,13 +75,13 @@ LENGTHS = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
 def test_every_key_of_a_training_is_tried_here() -> None:
-    """A key added to the schema must be judged: it changes the work or it does not."""
+    """The changes of these tests cover every key of a training in the schema."""
     assert set(CHANGED) == set(Training.model_fields)
 
 
 @pytest.mark.parametrize("key", CHANGED)
 def test_what_changes_a_training_changes_its_work(key: str) -> None:
-    """All but its length and what real data see is work, and none of it is work of inference."""
+    """Every key of a training changes its work, except lengths and augmentation."""
     before, after = trained(), trained(CHANGED[key])
     assert (work_sha256(before, "training") == work_sha256(after, "training")) == (key in LENGTHS)
     assert work_sha256(before, "inference") == work_sha256(after, "inference")
@@ -99,7 +99,7 @@ def test_what_changes_a_training_changes_its_work(key: str) -> None:
 )
 @pytest.mark.parametrize("mode", ["training", "inference"])
 def test_what_goes_in_is_work(change: dict[str, Any], mode: Mode) -> None:
-    """Inputs, dimensions and carried state are those of training and of inference."""
+    """Inputs, dimensions and carried state change the work of training and of inference."""
     assert work_sha256(trained(), mode) != work_sha256(trained(**change), mode)
 
 
@@ -115,5 +115,5 @@ def test_what_goes_in_is_work(change: dict[str, Any], mode: Mode) -> None:
     ],
 )
 def test_what_is_said_about_the_work_is_not_work(change: dict[str, Any]) -> None:
-    """Names, sources and notes can be edited without measuring again."""
+    """Names, sources and notes do not change the work."""
     assert work_sha256(trained(), "training") == work_sha256(trained(**change), "training")

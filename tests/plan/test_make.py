@@ -1,4 +1,4 @@
-"""Planning: which trials a study becomes, in which order, and what is left out with a reason."""
+"""Planning: the trials of a study, their order, and what is left out and why."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def model(identifier: str, **changes: Any) -> Model:
 
 
 def catalogue(*models: Model) -> Catalogue:
-    """A catalogue of these models and nothing else."""
+    """A catalogue of these models only."""
     return Catalogue(
         root=Path(),
         hardware={},
@@ -68,7 +68,7 @@ def catalogue(*models: Model) -> Catalogue:
 
 
 def study(**changes: Any) -> Study:
-    """A study of both models on the machine at hand."""
+    """A study of both models on the local machine."""
     return Study.model_validate({"id": "s", "name": "S", "models": ["mlp", "cnn"]} | changes)
 
 
@@ -101,7 +101,7 @@ def test_every_combination_cheapest_first() -> None:
 
 
 def test_an_unusable_provider_is_left_out_with_its_reason() -> None:
-    """CUDA on a machine without it is listed once per model and mode, not silently dropped."""
+    """On a machine without CUDA, the CUDA work of each model and mode is left out with a reason."""
     plan = plan_study(BOTH, study(models=["mlp"]), CPU_ONLY, graphs=GRAPHS)
     assert {trial.provider for trial in plan.trials} == {"cpu"}
     assert plan.left_out == (
@@ -111,7 +111,7 @@ def test_an_unusable_provider_is_left_out_with_its_reason() -> None:
 
 
 def test_an_unknown_trial_is_refused_with_each_reason_once() -> None:
-    """The error has a line for each reason, however many works the plan leaves out for it."""
+    """The error has one line for each reason why the plan leaves work out."""
     plan = plan_study(BOTH, study(models=["mlp", "cnn"]), CPU_ONLY, graphs=GRAPHS)
     with pytest.raises(InputError) as refused:
         select(plan, ["0123"])
@@ -121,7 +121,7 @@ def test_an_unknown_trial_is_refused_with_each_reason_once() -> None:
 
 
 def test_a_mode_that_the_model_does_not_declare_is_left_out() -> None:
-    """A model without a training table is only served."""
+    """Training is left out for a model without a training table."""
     only = catalogue(model("mlp", training=None))
     plan = plan_study(only, study(models=["mlp"], providers=["cpu"]), HOST, graphs=GRAPHS)
     assert titles(plan) == ["mlp inference cpu batch 1"]
@@ -131,7 +131,7 @@ def test_a_mode_that_the_model_does_not_declare_is_left_out() -> None:
 
 
 def test_a_batch_larger_than_an_epoch_is_left_out() -> None:
-    """An epoch of no whole step has no time, so its trial is not run."""
+    """A batch larger than an epoch is left out, since such an epoch has no step."""
     wide = study(models=["mlp"], training_batch_sizes=[32, 70_000], providers=["cpu"])
     plan = plan_study(BOTH, wide, HOST, graphs=GRAPHS)
     assert titles(plan) == ["mlp inference cpu batch 1", "mlp training cpu batch 32"]
@@ -139,7 +139,7 @@ def test_a_batch_larger_than_an_epoch_is_left_out() -> None:
 
 
 def test_other_hardware_leaves_the_study_out() -> None:
-    """A study is measured on the hardware it lists; one for `local` on any that is at hand."""
+    """A study runs on the hardware that it lists only. A study for `local` runs anywhere."""
     host = HostCapabilities("p2.xlarge", HOST.runtime, HOST.producer)
     plan = plan_study(BOTH, study(hardware=["g6.xlarge"]), host, graphs=GRAPHS)
     assert plan.trials == ()
@@ -158,7 +158,7 @@ def test_selection_narrows_models_and_providers() -> None:
 
 
 def test_quick_shrinks_sampling_and_is_another_trial() -> None:
-    """A quick figure is never taken for a full one: the trials' ids differ."""
+    """Trials of a quick run have other ids, so that their results do not count as full ones."""
     full = plan_study(BOTH, study(), HOST, graphs=GRAPHS)
     quick = plan_study(BOTH, study(), HOST, graphs=GRAPHS, request=RunRequest(quick=True))
     assert titles(quick) == titles(full)
@@ -167,7 +167,7 @@ def test_quick_shrinks_sampling_and_is_another_trial() -> None:
 
 
 def test_a_trial_without_room_is_left_out_with_what_it_needs() -> None:
-    """Only what exceeds the machine goes; the largest batch that fits is still run."""
+    """Only trials that exceed the machine's memory are left out."""
     plan = plan_study(BOTH, study(models=["mlp"], modes=["training"]), HOST, graphs=GRAPHS)
     needed = {trial.id: trial.batch_size * 2**28 for trial in plan.trials}
     fitting = leave_out_oversized(plan, needed, {"cpu": 8 * 2**30, "cuda": 40 * 2**30})
@@ -182,7 +182,7 @@ def test_a_trial_without_room_is_left_out_with_what_it_needs() -> None:
 
 
 def test_what_is_not_known_is_not_left_out() -> None:
-    """A model that cannot be counted and a GPU whose memory nobody reads are tried."""
+    """A trial is kept if its need or the memory is unknown."""
     plan = plan_study(BOTH, study(models=["mlp"], modes=["training"]), HOST, graphs=GRAPHS)
     assert leave_out_oversized(plan, {}, {"cpu": 1, "cuda": 1}) == plan
     assert leave_out_oversized(plan, {trial.id: 2 for trial in plan.trials}, {}) == plan
@@ -197,7 +197,7 @@ def test_what_is_not_known_is_not_left_out() -> None:
     ],
 )
 def test_words_do_not_change_the_work(change: dict[str, Any]) -> None:
-    """Editing what only people read, or adding batch sizes, keeps stored results valid."""
+    """Changes of notes, names or batch sizes keep stored results valid."""
     assert work_sha256(model("mlp", **change), "training") == work_sha256(model("mlp"), "training")
 
 
@@ -205,7 +205,7 @@ SCENARIOS = ["offline", "server"]
 
 
 def test_scenarios_are_planned_beside_training() -> None:
-    """Without the scenario batch there is no inference but LoadGen's; training stays."""
+    """Inference has the study's scenarios only. Training is planned as before."""
     served = study(models=["mlp"], providers=["cpu"], scenarios=SCENARIOS)
     bounded = catalogue(
         model("mlp", inference={"batch_sizes": [4], "server_latency_ms": Decimal(15)})
@@ -217,7 +217,7 @@ def test_scenarios_are_planned_beside_training() -> None:
 
 
 def test_a_server_without_a_bound_is_left_out() -> None:
-    """Nobody said how soon it must answer, and no bound is made up."""
+    """The scenario server is left out if the model declares no bound of latency."""
     served = study(models=["mlp"], providers=["cpu"], modes=["inference"], scenarios=SCENARIOS)
     plan = plan_study(BOTH, served, HOST, graphs=GRAPHS)
     assert {trial.work.scenario for trial in plan.trials} == {"offline"}
@@ -227,7 +227,7 @@ def test_a_server_without_a_bound_is_left_out() -> None:
 
 
 def test_more_cpus_than_the_machine_has_are_left_out() -> None:
-    """Pinning to eight CPUs on a machine of two is left out, with both figures."""
+    """A trial on eight CPUs is left out on a machine of two, with both numbers."""
     asked = study(vcpus=[1, 8], modes=["inference"], providers=["cpu"], models=["mlp"])
     host = replace(HOST, cpus=2)
     plan = plan_study(BOTH, asked, host, graphs=GRAPHS)
@@ -244,7 +244,7 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     ],
 )
 def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str) -> None:
-    """Full batches in a row are done all the same."""
+    """A CUDA graph leaves LoadGen's scenarios out, and keeps full batches."""
     asked = study(scenarios=["batch", "offline"], **changes)
     planned = plan_study(BOTH, asked, HOST, graphs=GRAPHS)
     assert {trial.work.scenario for trial in planned.trials} == {"batch"}
@@ -252,7 +252,7 @@ def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str
 
 
 def test_a_sweep_is_planned_from_the_smallest_size() -> None:
-    """A sweep is a single entry; no batch is larger than an epoch or the overall limit."""
+    """A sweep is one entry from the smallest batch size to an epoch or the overall limit."""
     swept = study(
         models=["mlp"], training_batch_sizes="auto", inference_batch_sizes="auto", rounds=3
     )
@@ -266,7 +266,7 @@ def test_a_sweep_is_planned_from_the_smallest_size() -> None:
 
 
 def test_two_studies_sweep_once() -> None:
-    """The same work is swept once, in the most rounds; a listed size stays a trial beside it."""
+    """Equal sweeps of two studies are swept once, in the most rounds that a study requests."""
     once = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=1)
     often = study(models=["mlp"], modes=["training"], training_batch_sizes="auto", rounds=2)
     listed = study(models=["mlp"], modes=["training"], training_batch_sizes=[64])

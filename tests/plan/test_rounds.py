@@ -1,4 +1,4 @@
-"""The order of visits: interleaved, repeatable, and only what is missing."""
+"""The order of visits is mixed and repeatable, and has only missing rounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.plan.work import STEPS, Load, Work
 
 
 def trial(batch_size: int, seed: int = 0, work: Work = STEPS) -> Trial:
-    """A trial of nothing real."""
+    """A made-up trial."""
     return Trial(
         model="net",
         mode="training" if work is STEPS else "inference",
@@ -42,14 +42,14 @@ def schedule(
     done: Mapping[str, int] | None = None,
     trials: tuple[Trial, ...] = TRIALS,
 ) -> list[Visit]:
-    """The visits where ``asked`` rounds are expected of all trials, or by id."""
+    """The visits if ``asked`` rounds are expected, of all trials or by the trial's id."""
     if isinstance(asked, int):
         asked = {one.id: asked for one in trials}
     return list(visits(trials, asked, lambda one: (done or {}).get(one.id, 0)))
 
 
 def test_every_round_visits_every_trial_in_an_order_of_its_own() -> None:
-    """Each round is a permutation, and no two of these are the same."""
+    """Each round has every trial once, in an order that differs from other rounds."""
     planned = schedule(4)
     rounds = [planned[start : start + 8] for start in range(0, 32, 8)]
     assert [{visit.number for visit in one} for one in rounds] == [{1}, {2}, {3}, {4}]
@@ -59,7 +59,7 @@ def test_every_round_visits_every_trial_in_an_order_of_its_own() -> None:
 
 
 def test_the_order_follows_from_the_seed_alone() -> None:
-    """The same trials come in the same order however they are listed; another seed, another."""
+    """The order does not depend on the order of the list, but on the seed."""
     assert schedule(3, trials=TRIALS[::-1]) == schedule(3)
     seeded = tuple(trial(size, seed=1) for size in range(1, 9))
     other = [visit.trial.batch_size for visit in schedule(3, trials=seeded)]
@@ -68,7 +68,7 @@ def test_the_order_follows_from_the_seed_alone() -> None:
 
 @given(st.lists(st.integers(1, 5), min_size=8, max_size=8), st.lists(st.integers(0, 6), min_size=8))
 def test_resuming_visits_exactly_what_is_missing(asked: list[int], done: list[int]) -> None:
-    """Each trial gets the rounds after those that are stored; a finished one is named once."""
+    """Each trial gets the rounds that are not stored. A finished trial has one visit."""
     rounds = {one.id: count for one, count in zip(TRIALS, asked, strict=True)}
     stored = {one.id: count for one, count in zip(TRIALS, done, strict=False)}
     planned = schedule(rounds, stored)
@@ -90,7 +90,7 @@ def test_a_resumed_run_keeps_the_order_of_the_whole_one() -> None:
 
 
 def test_loadgen_is_visited_once() -> None:
-    """Its runs have a length of their own, which must not be divided."""
+    """A trial of LoadGen has one visit, since LoadGen's runs cannot be divided."""
     served = trial(1, work=Load(scenario="offline"))
     planned = schedule(3, trials=(served, TRIALS[0]))
     assert [visit.number for visit in planned if visit.trial == served] == [1]
@@ -104,7 +104,7 @@ def test_loadgen_is_visited_once() -> None:
 def test_a_visit_has_its_part_of_the_trials_demands(
     rounds: int, seconds: int | str, samples: int, width: str
 ) -> None:
-    """The budget is divided; ten samples at least; √n times the width, which n rounds narrow."""
+    """A visit has its part of the budget, at least ten samples, and √n times the width."""
     visit = Visit(TRIALS[0], 1, rounds)
     assert visit.expected_seconds == Decimal(seconds)
     assert visit.minimum_samples == samples
@@ -112,7 +112,7 @@ def test_a_visit_has_its_part_of_the_trials_demands(
 
 
 def test_merged_plans_take_the_most_rounds_that_a_study_asks_for() -> None:
-    """Work that two studies name is done as often as the more careful one demands."""
+    """Work of several studies gets the most rounds that a study requests."""
     one, other = TRIALS[0], TRIALS[1]
     merged = merge_plans(
         [

@@ -1,4 +1,4 @@
-"""Sweeps of batch sizes: every machine is explored to an end, and the end is the right one."""
+"""Sweeps of batch sizes end on every machine, and for the right cause."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ Machine = Callable[[int], Point]
 
 
 def sweep_from(first: int = 1, largest: int = 65_536) -> Sweep:
-    """A sweep of nothing real."""
+    """A made-up sweep."""
     smallest = TRIAL.model_copy(update={"batch_size": first})
     return Sweep(smallest, largest, "an epoch")
 
 
 def ran(batch_size: int, seconds: float, width: float = 0.01) -> MeasuredSize:
-    """A size whose interval is so wide, relative to its mean, on either side."""
+    """A measured size; ``width`` is the interval's relative half width."""
     return MeasuredSize(batch_size, seconds * (1 - width), seconds, seconds * (1 + width))
 
 
 def machine(memory: int, overhead: float = 1e-4, example: float = 1e-5) -> Machine:
-    """A machine with memory for so many examples, and the time of a step and of each example."""
+    """A machine that fits some examples, with times for a step and for each example."""
 
     def meet(size: int) -> Point:
         return (
@@ -60,7 +60,7 @@ def machine(memory: int, overhead: float = 1e-4, example: float = 1e-5) -> Machi
 
 
 def explored(sweep: Sweep, meet: Machine) -> tuple[list[Point], SweepEnd]:
-    """All points of a sweep in their order, and how it ended; never more than a hundred."""
+    """The points of a sweep in order, and its end; fails after a hundred points."""
     points: list[Point] = []
     for _ in range(100):
         found = next_size(sweep, points)
@@ -76,7 +76,7 @@ def explored(sweep: Sweep, meet: Machine) -> tuple[list[Point], SweepEnd]:
     largest=st.integers(300, 65_536),
 )
 def test_the_limit_of_memory_is_found(memory: int, first: int, largest: int) -> None:
-    """Within a sixteenth; no size is tried twice."""
+    """The limit is found to a sixteenth, and no size is tried twice."""
     points, end = explored(sweep_from(first, largest), machine(memory))
     sizes = [point.batch_size for point in points]
     assert len(sizes) == len(set(sizes))
@@ -94,7 +94,7 @@ def test_the_limit_of_memory_is_found(memory: int, first: int, largest: int) -> 
 
 @given(st.integers(0, 12), st.floats(1.1, 3))
 def test_a_lasting_fall_ends_a_sweep(knee: int, slower: float) -> None:
-    """Two slower sizes end a sweep, and no third is tried."""
+    """The second slower size ends a sweep."""
     best = 2**knee
 
     def meet(size: int) -> Point:
@@ -108,7 +108,7 @@ def test_a_lasting_fall_ends_a_sweep(knee: int, slower: float) -> None:
 
 @given(st.lists(st.floats(0.96, 1.04), min_size=17, max_size=17))
 def test_noise_is_no_fall(noise: list[float]) -> None:
-    """Rates that differ by less than a twentieth, or less than their intervals, go on."""
+    """A sweep continues if rates differ by less than a twentieth or than their intervals."""
     factors = iter(noise)
 
     def meet(size: int) -> Point:
@@ -119,7 +119,7 @@ def test_noise_is_no_fall(noise: list[float]) -> None:
 
 
 def test_a_step_beyond_all_budgets_is_not_tried() -> None:
-    """With a budget of 20 s a step of 64 s is not tried."""
+    """A size whose step would take 64 s is not tried with a budget of 20 s."""
     points, end = explored(sweep_from(), machine(10**9, overhead=0, example=1))
     assert end.cause == "time"
     assert points[-1].batch_size == 32
@@ -127,7 +127,7 @@ def test_a_step_beyond_all_budgets_is_not_tried() -> None:
 
 
 def test_a_sweep_tries_ordinary_trials() -> None:
-    """A size of a sweep and of a list are one trial; a sweep has an id, wherever it begins."""
+    """A size of a sweep is the trial of a listed size. A sweep's id ignores its first size."""
     sweep = sweep_from()
     listed = TRIAL.model_copy(update={"batch_size": 32})
     assert sweep.at(32).id == listed.id

@@ -1,4 +1,4 @@
-"""A trial's identity."""
+"""The identity of a trial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from served_results import ASKED
 
 
 def trial(**changes: object) -> Trial:
-    """A trial of nothing real."""
+    """A made-up trial."""
     fields: dict[str, object] = {
         "model": "net",
         "mode": "training",
@@ -35,16 +35,16 @@ def trial(**changes: object) -> Trial:
 
 
 def test_the_id_stays_what_it_was() -> None:
-    """Results are found by ids of earlier versions, so what makes an id does not change by chance.
+    """The id of a trial is that of earlier versions, by which stored results are found.
 
-    Whoever adds a field on purpose leaves it out of the id where it says what was always so, or
-    writes an upgrade in ``results.records`` that computes the new ids of stored trials.
+    A new field must be left out of the id if it has the value of all earlier trials, or else
+    ``results.records`` must compute new ids of stored trials.
     """
     assert trial().id == "4fd90bfdb5a08dcb"
 
 
 def test_every_field_is_part_of_the_id() -> None:
-    """Changing any field names other work."""
+    """A change of any field gives another id."""
     changes: dict[str, object] = {
         "model": "other",
         "mode": "inference",
@@ -91,7 +91,7 @@ def test_every_field_is_part_of_the_id() -> None:
 
 
 def test_a_trial_under_load_is_stored_flat() -> None:
-    """A plain trial takes full batches; the load of another stands beside its other keys."""
+    """A trial's load is stored as a key beside the other keys."""
     assert trial().work.scenario == "batch"
     loaded = trial(mode="inference", batch_size=8, work=Load(scenario="offline"))
     assert loaded.title == "net offline cpu batch 8"
@@ -106,7 +106,7 @@ def test_a_trial_under_load_is_stored_flat() -> None:
 
 
 def test_a_stored_load_names_no_kind() -> None:
-    """The key that holds the work says its kind; a file that says another is refused."""
+    """A stored load with a key for its kind is refused, since its own key tells the kind."""
     stored = json.loads(trial(mode="inference", work=Load(scenario="offline")).model_dump_json())
     stored["load"]["kind"] = "steps"
     with pytest.raises(ValidationError, match="load should have no key 'kind'"):
@@ -114,7 +114,7 @@ def test_a_stored_load_names_no_kind() -> None:
 
 
 def test_requests_come_back_with_the_load_that_they_make() -> None:
-    """LoadGen's scenario follows from the requests, and both are stored."""
+    """Requests are stored with the load that follows from them, and read back."""
     asked = trial(mode="inference", work=ASKED)
     stored = json.loads(asked.model_dump_json())
     assert stored["load"]["server_latency_ms"] == str(ASKED.first_token_ms)

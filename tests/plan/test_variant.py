@@ -1,4 +1,4 @@
-"""Variants of a study's work: every combination, what no machine does, plain trials unchanged."""
+"""Variants of a study's work: all combinations, impossible ones, and plain trials."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def study(**said: Any) -> Study:
 
 
 def test_pinning_is_of_the_cpu_provider() -> None:
-    """A GPU's trials are not repeated for each count of CPUs; without the key there is one."""
+    """Numbers of CPUs are for trials on the CPU. On a GPU or without the key there is one trial."""
     pinned = study(vcpus=[1, 2])
     assert pinned_cpus(pinned, "cpu", None) == (1, 2)
     assert pinned_cpus(pinned, "cuda", None) == pinned_cpus(study(), "cpu", 2) == (None,)
 
 
 def test_all_cpus_are_the_plain_variant() -> None:
-    """On a machine of two CPUs a trial on two is the trial on the machine, not an emulation."""
+    """A trial on as many CPUs as the machine has is not pinned."""
     assert pinned_cpus(study(vcpus=[1, 2]), "cpu", 2) == (1, None)
 
 
 def trial(precision: Precision, mode: Mode, provider: Provider, device: int = 0) -> Trial:
-    """A trial of nothing real."""
+    """A made-up trial."""
     return Trial(
         model="net",
         mode=mode,
@@ -72,13 +72,13 @@ def trial(precision: Precision, mode: Mode, provider: Provider, device: int = 0)
 def test_what_no_machine_does(
     precision: Precision, mode: Mode, provider: Provider, reason: str | None
 ) -> None:
-    """A precision that the mode or the provider does not know is told from one that it does."""
+    """A precision that the mode or the provider cannot have is refused with a reason."""
     found = unsupported_reason(trial(precision, mode, provider))
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 
 def test_a_gpu_that_is_not_shown_is_named() -> None:
-    """If CUDA shows no GPU, the trial reports it."""
+    """A trial on a GPU that CUDA does not show is refused with the number of GPUs."""
     second = trial("fp32", "training", "cuda", device=1)
     assert unsupported_reason(second, 1) == "needs GPU 1; CUDA shows 1 here, counted from 0"
     assert unsupported_reason(second, 2) is None
@@ -97,7 +97,7 @@ def test_a_gpu_that_is_not_shown_is_named() -> None:
 def test_a_package_serves_what_it_has_kernels_for(
     runtime: str, served: str, not_served: str
 ) -> None:
-    """A kernel runs on its own major number and later minors; later ones need PTX."""
+    """A kernel runs on later minor numbers of its major number. Later majors need PTX."""
     assert {one: missing_kernels(runtime, one) for one in served.split()} == dict.fromkeys(
         served.split()
     )
@@ -105,7 +105,7 @@ def test_a_package_serves_what_it_has_kernels_for(
 
 
 def test_what_nobody_knows_is_not_refused() -> None:
-    """A GPU of unknown capability, a package for the CPU, one older than those that were read."""
+    """An unknown capability, a package for the CPU and an old package are not refused."""
     assert missing_kernels("onnxruntime-gpu==1.31.1", None) is None
     assert missing_kernels("onnxruntime==1.31.1", "7.0") is None
     assert missing_kernels("onnxruntime-gpu==1.18.0", "3.0") is None
@@ -121,7 +121,7 @@ def machine(*names: str, capability: str = "9.0") -> Hardware:
 
 @pytest.mark.parametrize("name", ["GH200", "NVIDIA GH200 480GB", "GB10", "GB200-NVL72", "gb300"])
 def test_a_module_with_an_arm_cpu_cannot_use_the_package_for_x86(name: str) -> None:
-    """No CUDA package computes there, whatever its kernels."""
+    """Modules with an Arm CPU cannot use CUDA, whatever the package's kernels."""
     for runtime in (PINNED_RUNTIME, CUDA_12_RUNTIME):
         assert "m cannot use CUDA: its CPU is an Arm CPU" in str(
             declared_obstacle(runtime, machine(name))
@@ -130,12 +130,12 @@ def test_a_module_with_an_arm_cpu_cannot_use_the_package_for_x86(name: str) -> N
 
 @pytest.mark.parametrize("name", ["H100", "GH2000", "GB100", "XGH200", "Radeon GB20"])
 def test_only_whole_words_name_a_module(name: str) -> None:
-    """A longer name that contains a module's name is another GPU."""
+    """A longer name that contains a module's name means another GPU."""
     assert declared_obstacle(PINNED_RUNTIME, machine(name)) is None
 
 
 def test_kernels_of_a_declared_gpu_are_checked() -> None:
-    """The spec's compute capability decides; nothing is refused if GPUs differ in it."""
+    """Kernels are checked for the spec's compute capability, unless its GPUs differ in it."""
     volta = machine("V100", capability="7.0")
     assert declared_obstacle(PINNED_RUNTIME, volta) == missing_kernels(PINNED_RUNTIME, "7.0")
     assert declared_obstacle(CUDA_12_RUNTIME, volta) is None
@@ -145,7 +145,7 @@ def test_kernels_of_a_declared_gpu_are_checked() -> None:
 
 
 def test_the_reason_says_what_else_there_is() -> None:
-    """An older package where it has kernels, and that there is none for the oldest GPUs."""
+    """The reason names an older package that has kernels, or says that none has."""
     volta = missing_kernels("onnxruntime-gpu==1.31.1", "7.0")
     assert volta is not None
     assert f"install epochcost with {CUDA_12_RUNTIME}" in volta

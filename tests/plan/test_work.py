@@ -1,4 +1,4 @@
-"""The plan of each kind of work from a study."""
+"""The work that a study plans for a model."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def study(**changes: Any) -> Study:
 
 
 def by_scenario(asked: Study) -> dict[str, tuple[Load, int]]:
-    """The loads of a study, with the largest batch of each."""
+    """The loads of a study by scenario, each with the largest batch."""
     planned = planned_work(asked, MODEL, "inference")
     return {load.scenario: (load, most) for load, most in planned if isinstance(load, Load)}
 
 
 def test_every_scenario_but_batch_is_a_load() -> None:
-    """Both batch up to the model's largest batch."""
+    """Offline and server are loads, with batches up to the model's largest."""
     found = by_scenario(study())
     assert {name: most for name, (_, most) in found.items()} == {"offline": 16, "server": 16}
     assert found["server"][0].server_latency_ms == 15
 
 
 def test_the_study_overrules_the_model() -> None:
-    """The bound and the policy of batching are the study's to say."""
+    """The study's bound and batching are used before the model's."""
     serving = {
         "server_latency_ms": Decimal(5),
         "latency_percentile": Decimal("0.9"),

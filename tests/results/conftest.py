@@ -1,4 +1,4 @@
-"""A result of nothing real, to store and to read back."""
+"""A made-up result, to store and to read back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MakeResult = Callable[..., Result]
 def make_result(
     *, batch_size: int = 32, hour: int = 12, fingerprint: str = "f00d" * 4, hardware: str = "local"
 ) -> Result:
-    """A consistent result; the arguments are what tells stored results apart."""
+    """A consistent result. The arguments are what distinguishes stored results."""
     trial = Trial(
         model="net",
         mode="training",
@@ -73,13 +73,13 @@ def make_result(
 
 @pytest.fixture(name="make_result")
 def make_result_fixture() -> MakeResult:
-    """The maker of results."""
+    """The function that makes results."""
     return make_result
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Specs, a model and an empty folder of results, where the check is run."""
+    """Specs, a model and an empty folder of results, in the current folder."""
     for name, text in SPECS.items():
         write_spec(tmp_path, name, text)
     (tmp_path / "models").mkdir()

@@ -1,4 +1,4 @@
-"""Peak rates of a machine: rates from raw times, one file for a host, faults of damaged files."""
+"""Peak rates of a machine: rates from raw times, one file for each host, and faults."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MakeResult = Callable[..., Result]
 
 @pytest.fixture(name="environment")
 def environment_fixture(make_result: MakeResult) -> Environment:
-    """Some host under some runtime."""
+    """The environment of a made-up result."""
     return make_result().environment
 
 
 def test_rates_follow_from_the_times(environment: Environment) -> None:
-    """The median, and the slowest and the fastest; the highest of all numbers of threads."""
+    """Rates have a median, a low and a high end. The peak is of the fastest number of threads."""
     one, two = make_ceilings(environment).ceilings
     assert one.flops.median == pytest.approx(1e11)
     assert one.flops.low == pytest.approx(1e11 / 1.05)
@@ -36,7 +36,7 @@ def test_rates_follow_from_the_times(environment: Environment) -> None:
 
 
 def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environment) -> None:
-    """A file for a host, which readers of results never see; another runtime's are not its own."""
+    """Ceilings have a file for each host and runtime, and are not read as results."""
     kept = make_ceilings(environment)
     path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "ceilings" / "cpu-f00d.json"
@@ -53,7 +53,7 @@ def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environme
 def test_files_of_earlier_versions_are_read(
     tmp_path: Path, environment: Environment, former: dict[str, Any]
 ) -> None:
-    """Without anchors and with them: they are ignored."""
+    """Files of earlier versions are read, and their anchors are ignored."""
     path = write_sidecar(tmp_path, make_ceilings(environment))
     path.write_text(json.dumps(json.loads(path.read_text()) | former))
     kept = load_sidecars(tmp_path, Ceilings).records[path]
@@ -73,7 +73,7 @@ def test_files_of_earlier_versions_are_read(
 def test_damaged_ceilings_are_reported(
     tmp_path: Path, environment: Environment, change: dict[str, Any], said: str
 ) -> None:
-    """The fault names the file and the reason."""
+    """The fault names the damaged file and the reason."""
     path = write_sidecar(tmp_path, make_ceilings(environment))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     loaded = load_sidecars(tmp_path, Ceilings)

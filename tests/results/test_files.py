@@ -1,4 +1,4 @@
-"""Writing whole or not at all: full disks, missing rights and killed writers."""
+"""Files are written completely or not at all, even without space or rights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NOBODY = 65_534
 
 
 def test_the_new_bytes_replace_the_old(tmp_path: Path) -> None:
-    """After a write only the file stands in the folder, readable as any other."""
+    """After a write the folder has only the new file."""
     path = tmp_path / "a.json"
     path.write_bytes(b"old")
     write_atomically(path, b"new")
@@ -55,7 +55,7 @@ def test_the_new_bytes_replace_the_old(tmp_path: Path) -> None:
 
 
 def test_no_room_keeps_the_old_file_and_says_what_to_do(tmp_path: Path) -> None:
-    """A write that the disk cuts off leaves the finished result and no litter."""
+    """A write without enough space keeps the old file and leaves no temporary file."""
     path = tmp_path / "a.json"
     path.write_bytes(b"old")
     child = subprocess.run(
@@ -68,7 +68,7 @@ def test_no_room_keeps_the_old_file_and_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_full_file_system_is_a_capability_error() -> None:
-    """The error of the kernel's full device differs from that of a missing right."""
+    """The error for a full disk says to free space."""
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
         pytest.raises(OSError, match="No space") as caught,
@@ -78,7 +78,7 @@ def test_a_full_file_system_is_a_capability_error() -> None:
 
 
 def test_a_folder_without_write_right_is_named(tmp_path: Path) -> None:
-    """The message says which right is missing and the other way out."""
+    """The message says which right is missing, and names the option for another folder."""
     tmp_path.chmod(0o500)
     message = _message_without_root(tmp_path)
     assert "change the folder's rights" in message
@@ -106,7 +106,7 @@ def _message_without_root(folder: Path) -> str:
 
 
 def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
-    """Only temporary files go; results stay."""
+    """Only temporary files are removed, and results are kept."""
     (tmp_path / ".a.json.1.partial").write_text("half")
     (tmp_path / "a.json").write_text("whole")
     remove_leftovers(tmp_path)
@@ -114,7 +114,7 @@ def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:
-    """Killed at any moment, the file holds one whole version."""
+    """After a kill at any moment the file has one complete version."""
     path = tmp_path / "a.json"
     for _ in range(5):
         child = subprocess.Popen(
@@ -142,7 +142,7 @@ with exclusive_lock(Path(sys.argv[1])):
 
 
 def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> None:
-    """The lock names the folder and the way out, and is gone with its holder, however it died."""
+    """The lock refuses a second process until its holder has ended, even by a kill."""
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )

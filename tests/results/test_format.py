@@ -1,4 +1,4 @@
-"""The stored form of results: read back unchanged, old files for ever, damage by name."""
+"""Stored results are read back unchanged, in every old version; damage is named."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ HISTORY = Path(__file__).parent / "data"
 
 
 def document(result: Result, **changes: Any) -> bytes:
-    """The file of a result with top-level keys replaced."""
+    """The file of a result with some top-level keys replaced."""
     return json.dumps(json.loads(serialise_result(result)) | changes).encode()
 
 
 def test_a_result_is_read_back_unchanged(make_result: MakeResult) -> None:
-    """Dumping and parsing loses nothing, not the last digit of a sample."""
+    """A result is equal after it is written and read, to the last digit."""
     assert parse_result(serialise_result(make_result()), PATH) == make_result()
 
 
 @pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
 def test_every_version_ever_written_can_be_read(version: int) -> None:
-    """Files of the history are read as they were written and come out as the present version."""
+    """A file of every earlier version is read as a result of the present version."""
     path = HISTORY / f"version-{version}.json"
     assert parse_result(path.read_bytes(), path).trial.model == "net"
 
 
 def test_what_is_no_longer_kept_is_ignored(make_result: MakeResult) -> None:
-    """Whole epochs of earlier files are read over, and not written again."""
+    """Epochs in earlier files are ignored, and not written again."""
     former = json.loads(serialise_result(make_result())) | {"format_version": 3}
     former["measurement"]["epochs"] = {"steps": 200, "left_out": "an epoch would take a week"}
     assert parse_result(json.dumps(former).encode(), PATH) == make_result()
@@ -52,7 +52,7 @@ def test_what_is_no_longer_kept_is_ignored(make_result: MakeResult) -> None:
 
 
 def test_a_trial_with_a_former_setting_stays_a_variant() -> None:
-    """Its id is that of its file, and reading and writing it changes neither."""
+    """A trial with a dropped setting keeps its id when it is read and written."""
     path = HISTORY / "version-3.json"
     stored = json.loads(path.read_text())
     stored["trial"]["graph_optimization"] = "basic"
@@ -63,7 +63,7 @@ def test_a_trial_with_a_former_setting_stays_a_variant() -> None:
 
 
 def test_the_present_version_writes_its_history_file(make_result: MakeResult) -> None:
-    """A change of the records without a new version changes these bytes, and is noticed here."""
+    """The present version writes the bytes of its file. A changed record needs a new version."""
     assert (
         serialise_result(make_result()) == (HISTORY / f"version-{FORMAT_VERSION}.json").read_bytes()
     )
@@ -83,7 +83,7 @@ def test_the_present_version_writes_its_history_file(make_result: MakeResult) ->
     ],
 )
 def test_damage_is_said_and_never_a_traceback(data: bytes, words: str) -> None:
-    """Whatever the bytes are, the fault names the file and what was expected."""
+    """The fault names the file and what was expected, whatever bytes the file has."""
     with pytest.raises(DamagedResultError, match=words) as caught:
         parse_result(data, PATH)
     assert caught.value.fault.path == PATH
@@ -91,7 +91,7 @@ def test_damage_is_said_and_never_a_traceback(data: bytes, words: str) -> None:
 
 @given(st.data())
 def test_no_cut_of_a_file_is_taken_for_a_result(data: st.DataObject) -> None:
-    """Every proper prefix of a file is refused, save the one without the last line break."""
+    """A file that was cut anywhere before its last line break is refused."""
     whole = (HISTORY / "version-1.json").read_bytes()
     length = data.draw(st.integers(0, len(whole) - 2))
     with pytest.raises(DamagedResultError):
@@ -99,14 +99,14 @@ def test_no_cut_of_a_file_is_taken_for_a_result(data: st.DataObject) -> None:
 
 
 def test_a_newer_version_says_to_update(make_result: MakeResult) -> None:
-    """A file of a later epochcost is not guessed at."""
+    """A file of a newer epochcost is refused with the advice to update."""
     newer = document(make_result(), format_version=FORMAT_VERSION + 1)
     with pytest.raises(DamagedResultError, match="newer epochcost wrote this file; update"):
         parse_result(newer, PATH)
 
 
 def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
-    """Figures cannot be moved to other work by editing the trial."""
+    """A trial that was edited no longer fits its id and is refused."""
     stored = json.loads(serialise_result(make_result()))
     stored["trial"]["batch_size"] = 64
     with pytest.raises(DamagedResultError, match="expected trial_id"):
@@ -114,7 +114,7 @@ def test_an_edited_trial_is_noticed(make_result: MakeResult) -> None:
 
 
 def test_a_cpu_figure_is_never_a_cuda_result(make_result: MakeResult) -> None:
-    """A result whose placement is not the trial's provider can neither be made nor read."""
+    """A result whose placement is not on the trial's provider is refused."""
     stored = json.loads(serialise_result(make_result()))
     stored["trial"]["provider"] = "cuda"
     stored["trial_id"] = Trial.model_validate(stored["trial"]).id
@@ -124,7 +124,7 @@ def test_a_cpu_figure_is_never_a_cuda_result(make_result: MakeResult) -> None:
 
 @pytest.mark.parametrize("sample", [0, -1.0, math.nan, math.inf])
 def test_impossible_times_are_refused(make_result: MakeResult, sample: float) -> None:
-    """Times are positive and finite."""
+    """Samples that are not positive and finite are refused."""
     stored = json.loads(serialise_result(make_result()))
     stored["measurement"]["samples_seconds"] = [0.1, 0.2, sample]
     with pytest.raises(DamagedResultError, match=r"samples_seconds\.2"):
@@ -146,7 +146,7 @@ def test_impossible_times_are_refused(make_result: MakeResult, sample: float) ->
 def test_impossible_facts_are_refused(
     make_result: MakeResult, part: str, key: str, value: object
 ) -> None:
-    """An impossible value is a fault of its key; unknown values are null."""
+    """An impossible value is a fault that names its key."""
     stored = json.loads(serialise_result(make_result()))
     stored[part][key] = value
     with pytest.raises(DamagedResultError, match=rf"{part}\.{key}"):

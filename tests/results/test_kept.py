@@ -1,4 +1,4 @@
-"""Values that take long to compute are found again under all that they follow from only."""
+"""Values that take long to compute are kept under a key of all that they depend on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ VALUE = (0.1 + 0.2, math.inf)
 
 
 def refuse() -> tuple[float, ...]:
-    """Compute nothing: the value is expected to be kept."""
+    """Fail, since the value should be kept."""
     pytest.fail("computed a value that was kept")
 
 
 def test_a_value_is_computed_once(tmp_path: Path) -> None:
-    """To the last bit, and infinities too, in a folder that is made."""
+    """A value is computed once and kept exactly, infinity included."""
     folder = tmp_path / "made"
     assert KEEP.value(folder, ("a", 1), lambda: VALUE) == VALUE
     assert KEEP.value(folder, ("a", 1), refuse) == VALUE
@@ -31,7 +31,7 @@ def test_a_value_is_computed_once(tmp_path: Path) -> None:
 
 
 def test_an_edit_of_the_code_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed byte in a module of a computing folder changes the key."""
+    """After an edit of the code that computes a value, the value is computed again."""
     module = tmp_path / "package" / "module.py"
     module.parent.mkdir()
     module.write_text("A = 1\n")
@@ -45,7 +45,7 @@ def test_an_edit_of_the_code_finds_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("foreign", [b"", b"{", b"[1, 2]", b'["a", "b"]', b"\xff"])
 def test_a_damaged_file_is_computed_again(tmp_path: Path, foreign: bytes) -> None:
-    """And is replaced by a sound one."""
+    """A damaged file is computed again and replaced."""
     KEEP.value(tmp_path, "a", lambda: VALUE)
     (file,) = tmp_path.iterdir()
     file.write_bytes(foreign)
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, foreign: bytes) -> Non
 
 
 def test_a_file_under_another_name_is_not_taken(tmp_path: Path) -> None:
-    """A file says which value it was written for."""
+    """A file with another value's key inside is not used."""
     KEEP.value(tmp_path, "a", lambda: VALUE)
     (file,) = tmp_path.iterdir()
     text = file.read_text()
@@ -67,7 +67,7 @@ def test_a_file_under_another_name_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
-    """No folder, or a file in its place: the value is computed each time."""
+    """Without a folder, or with a file in its place, every value is computed."""
     place = tmp_path / "file"
     place.write_text("")
     for folder in (None, place):

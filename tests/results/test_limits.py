@@ -1,4 +1,4 @@
-"""The ends of sweeps: stored beside results, read back, and damaged ones reported by name."""
+"""Ends of sweeps are stored beside results and read back; damaged ones are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MakeResult = Callable[..., Result]
 
 @pytest.fixture(name="limit")
 def limit_fixture(make_result: MakeResult) -> BatchLimit:
-    """A sweep that memory ended after three sizes."""
+    """The end of a sweep that ran out of memory after three sizes."""
     result = make_result(batch_size=32)
     return BatchLimit(
         limit_version=LIMIT_VERSION,
@@ -36,7 +36,7 @@ def limit_fixture(make_result: MakeResult) -> BatchLimit:
 
 
 def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> None:
-    """Readers of results never see it; readers of limits do."""
+    """A limit is stored beside results and not read as a result."""
     path = write_sidecar(tmp_path, limit)
     assert path == tmp_path / "local" / "limits" / path.name
     assert path.name.startswith("net-training-cpu-")
@@ -60,7 +60,7 @@ def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> No
 def test_a_damaged_limit_is_reported(
     tmp_path: Path, limit: BatchLimit, key: str, value: Any, said: str
 ) -> None:
-    """The fault names the file and the reason; other limits are read."""
+    """The fault names the damaged file and the reason."""
     path = write_sidecar(tmp_path, limit)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     loaded = load_sidecars(tmp_path, BatchLimit)

@@ -1,4 +1,4 @@
-"""Upper bounds of a machine's FLOP/s, from its spec and the tables, whatever a result says."""
+"""Upper bounds of a machine's FLOP/s, from its spec and the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def catalogue_fixture() -> Catalogue:
 
 
 def on(result: Result, **host: Any) -> Result:
-    """The result of a host that says something else of itself."""
+    """The result with these facts about its host."""
     return result.model_copy(update={"environment": result.environment.model_copy(update=host)})
 
 
@@ -31,7 +31,7 @@ def test_any_cpu_is_bounded(catalogue: Catalogue) -> None:
 
 
 def test_a_host_lowers_what_its_spec_says_and_raises_nothing(catalogue: Catalogue) -> None:
-    """More CPUs than the declared ones do not count."""
+    """Fewer CPUs than declared lower the bound, and more CPUs do not raise it."""
     declared = make_result(hardware="epyc-vm-2")
     least = peak_flops(catalogue, declared)
     assert least <= 2 * 64 * 6.5e9
@@ -47,7 +47,7 @@ def _gpu_result(name: str | None) -> Result:
 
 
 def test_a_gpu_without_a_spec_is_bounded(catalogue: Catalogue) -> None:
-    """The bound is the catalogue's chip of its name, else the fastest chip."""
+    """The bound is of the catalogue's chip with the GPU's name, or else of the fastest chip."""
     room = 1.2 * 4
     t4 = peak_flops(catalogue, _gpu_result("Tesla T4"))
     assert t4 == pytest.approx(65.13e12 * room)

@@ -1,4 +1,4 @@
-"""No figure is stored under the name of a machine that this one cannot be."""
+"""A result is not stored under the name of a machine that this machine cannot be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K80 = Gpu(name="Tesla K80", memory_bytes=12 * 2**30, driver="580.1")
 
 
 def environment(logical_cpus: int, *gpus: Gpu) -> Environment:
-    """A machine of so many CPUs and these GPUs."""
+    """A machine with this number of CPUs and these GPUs."""
     return Environment(
         fingerprint="f" * 16,
         cpu=None,
@@ -30,7 +30,7 @@ def environment(logical_cpus: int, *gpus: Gpu) -> Environment:
 
 
 def hardware(**changes: Any) -> Hardware:
-    """EC2's p2.xlarge, or what ``changes`` make of it."""
+    """The spec of EC2's p2.xlarge with these changes."""
     document: dict[str, Any] = {
         "id": "p2.xlarge",
         "name": "EC2 p2.xlarge",
@@ -52,7 +52,7 @@ def hardware(**changes: Any) -> Hardware:
     ],
 )
 def test_machines_that_fit_their_spec_pass(spec: Hardware, machine: Environment) -> None:
-    """Declared facts agree with the machine's; undeclared facts are not compared."""
+    """A machine passes if its declared facts agree. Undeclared facts are not compared."""
     require_plausible(spec, machine)
 
 
@@ -66,7 +66,7 @@ def test_machines_that_fit_their_spec_pass(spec: Hardware, machine: Environment)
     ],
 )
 def test_machines_that_contradict_it_are_refused(machine: Environment, words: str) -> None:
-    """Every contradiction is named, with the way out."""
+    """The refusal names every contradiction and the options that allow the run."""
     with pytest.raises(InputError, match=words) as refused:
         require_plausible(hardware(), machine)
     assert "leave --hardware out" in str(refused.value)
@@ -74,7 +74,7 @@ def test_machines_that_contradict_it_are_refused(machine: Environment, words: st
 
 
 def with_facts(**facts: Any) -> Environment:
-    """A machine of four CPUs and a K80 of which more is known."""
+    """A machine of four CPUs and a K80 with these facts known too."""
     return environment(4, K80).model_copy(update=facts)
 
 
@@ -155,7 +155,7 @@ def test_every_known_fact_may_agree(changes: dict[str, Any], facts: dict[str, An
 def test_every_known_fact_may_contradict(
     changes: dict[str, Any], facts: dict[str, Any], words: str
 ) -> None:
-    """Each alone is a reason to refuse."""
+    """Each contradiction alone is reported."""
     assert contradictions(hardware(**changes), with_facts(**facts)) == (words,)
 
 
@@ -173,7 +173,7 @@ def test_every_known_fact_may_contradict(
     ],
 )
 def test_drivers_spell_chips_in_their_own_way(driver: str, spec: str) -> None:
-    """The model number decides."""
+    """A driver's name with the spec's model number means the same chip."""
     assert same_chip(driver, spec)
 
 
@@ -188,7 +188,7 @@ def test_drivers_spell_chips_in_their_own_way(driver: str, spec: str) -> None:
     ],
 )
 def test_names_that_begin_alike_are_other_chips(driver: str, spec: str) -> None:
-    """A word is compared whole."""
+    """Words are compared whole, so names that only begin alike mean different chips."""
     assert not same_chip(driver, spec)
 
 
@@ -200,14 +200,14 @@ def test_names_that_begin_alike_are_other_chips(driver: str, spec: str) -> None:
     ],
 )
 def test_namesakes_differ_in_memory(name: str, memory_gib: int, found: Gpu) -> None:
-    """A model number alone is not enough."""
+    """A chip with the spec's model number and another memory is a contradiction."""
     spec = hardware(accelerators=[{"name": name, "memory_gib": memory_gib}])
     (words,) = contradictions(spec, environment(4, found))
     assert words.endswith(f"GiB, not of {memory_gib}")
 
 
 def test_error_correction_takes_its_part() -> None:
-    """A T4 of 16 GiB shows 15, a K80 of 12 shows 11.2."""
+    """Memory without the part for error correction, 15 GiB of a T4's 16, fits the spec."""
     spec = hardware(accelerators=[{"name": "Tesla T4", "memory_gib": 16}])
     t4 = Gpu(name="Tesla T4", memory_bytes=15360 * 2**20, driver="580")
     assert contradictions(spec, environment(4, t4)) == ()

@@ -1,4 +1,4 @@
-"""Reported runs: whose GPUs and price they are, and what of them is stored."""
+"""Reported runs: their GPUs and price, and what is stored of them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ NOW = dt.datetime(2026, 11, 26, tzinfo=dt.UTC)
 
 @pytest.fixture(name="catalogue", scope="module")
 def catalogue_fixture(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
-    """A decoder, a machine without GPUs and one with eight."""
+    """A catalogue with a decoder, a machine without GPUs and a machine with eight."""
     return rack_project(tmp_path_factory.mktemp("reported"))
 
 
 def reported(
     catalogue: Catalogue, path: Path, model: str = "tiny", hardware: str = "rack", **terms: Any
 ) -> tuple[ReportedRun, ...]:
-    """The runs of a file on these terms."""
+    """The runs of a file with these terms."""
     return reported_runs(catalogue, path, model, hardware, Terms(**terms))
 
 
 def devices(catalogue: Catalogue, path: Path, **terms: Any) -> tuple[int | None, int | None]:
-    """The GPUs and the machines of a file's first run."""
+    """The numbers of GPUs and of machines of a file's first run."""
     record = reported(catalogue, path, **terms)[0]
     return record.terms.gpus, record.terms.machines
 
@@ -42,7 +42,7 @@ def devices(catalogue: Catalogue, path: Path, **terms: Any) -> tuple[int | None,
 def test_gpus_are_those_of_the_reporter_the_file_or_the_machine(
     catalogue: Catalogue, tmp_path: Path
 ) -> None:
-    """The GPUs come from these sources in this order, the machines from the GPUs."""
+    """GPUs are from the reporter, the file or the machine, in this order."""
     plain = write_export(tmp_path, VLLM)
     named = write_export(tmp_path, VLLM, "concurrency_32_req_rate_inf_gpus_16_ctx_8_gen_8.json")
     aggregate = write_export(tmp_path, AGGREGATE, "agg.json")
@@ -70,19 +70,19 @@ def test_gpus_are_those_of_the_reporter_the_file_or_the_machine(
 def test_terms_that_do_not_fit_are_refused(
     catalogue: Catalogue, tmp_path: Path, terms: dict[str, Any], words: str
 ) -> None:
-    """The message names the option."""
+    """The refusal names the option that does not fit."""
     with pytest.raises(InputError, match=words):
         reported(catalogue, write_export(tmp_path, AGGREGATE), **terms)
 
 
 def test_too_few_machines_are_refused(catalogue: Catalogue, tmp_path: Path) -> None:
-    """Sixteen GPUs do not stand in one rack of eight."""
+    """Sixteen GPUs are refused on one machine of eight."""
     with pytest.raises(InputError, match="--machines 1: expected at least 2 of rack, which has 8"):
         reported(catalogue, write_export(tmp_path, VLLM), gpus=16, machines=1)
 
 
 def test_runs_are_stored_beside_results(catalogue: Catalogue, tmp_path: Path) -> None:
-    """A file for each, read back as it was; the same export with another price replaces them."""
+    """Each run has a file. The same export with another price replaces the files."""
     export, root = write_export(tmp_path, GUIDELLM), tmp_path / "results"
     for rate in ("2.31", "3"):
         records = reported(catalogue, export, gpu_hour=Decimal(rate), precision="fp8")
@@ -108,7 +108,7 @@ def test_runs_are_stored_beside_results(catalogue: Catalogue, tmp_path: Path) ->
 def test_a_damaged_record_is_a_fault(
     catalogue: Catalogue, tmp_path: Path, key: str, value: object, words: str
 ) -> None:
-    """The check of results names the file and the key."""
+    """The check of results names the damaged file and its key."""
     (record,) = reported(catalogue, write_export(tmp_path, VLLM))
     path = write_sidecar(tmp_path, record)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
@@ -118,7 +118,7 @@ def test_a_damaged_record_is_a_fault(
 
 
 def test_a_price_that_is_gone_is_a_fault(catalogue: Catalogue, tmp_path: Path) -> None:
-    """A price of another machine is a fault, too."""
+    """A stored run with a price of another machine is a fault."""
     (record,) = reported(catalogue, write_export(tmp_path, VLLM))
     other = Terms(price="local-11-01")
     write_sidecar(tmp_path, record.model_copy(update={"terms": other}))

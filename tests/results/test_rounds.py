@@ -1,4 +1,4 @@
-"""Several rounds as one measurement: nothing lost, sums that add up."""
+"""Several rounds become one measurement without loss, and sums agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEMANDED = 0.02
 
 @pytest.fixture(name="turn")
 def turn_fixture(make_result: MakeResult) -> Callable[..., Measurement]:
-    """A round's measurement as from a worker, with these changes."""
+    """A function that makes a round's measurement with these changes."""
 
     def make(hour: int = 12, samples: Any = (0.1,) * 12, **changes: Any) -> Measurement:
         told = {"started_at": dt.datetime(2026, 11, 21, hour, tzinfo=dt.UTC), **changes}
@@ -36,7 +36,7 @@ def turn_fixture(make_result: MakeResult) -> Callable[..., Measurement]:
 
 
 def test_samples_stand_in_the_order_of_the_rounds(turn: Callable[..., Measurement]) -> None:
-    """Times of all rounds are there, and each round says which are its own."""
+    """The measurement has the samples of all rounds in order, and their number by round."""
     first = turn(1, (0.1, 0.2), warmup_seconds=(0.5, 0.4), held_out_loss_after=0.5)
     second = turn(2, (0.3, 0.4, 0.5), warmup_seconds=(), held_out_loss_after=0.4, steps_taken=9)
     joined = add_round(add_round(None, first, DEMANDED), second, DEMANDED)
@@ -53,7 +53,7 @@ def test_samples_stand_in_the_order_of_the_rounds(turn: Callable[..., Measuremen
 
 
 def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> None:
-    """Narrow together is precise; else it is told whether time was short or rounds differ."""
+    """Rounds are precise together, or the reason is a lack of time or a difference of rounds."""
     uneven = (0.05, 0.15) * 8
     precise = add_round(turn(), turn(stop_reason="budget"), DEMANDED)
     assert precise.stop_reason == "precise"
@@ -64,7 +64,7 @@ def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> Non
 
 
 def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> None:
-    """Shares are weighted with seconds, stops add up, reasons and peaks are those of any round."""
+    """Shares are weighted by seconds, stops are summed, and reasons and peaks are merged."""
     calm = Conditions(
         seconds=1,
         others_cpus=0.0,
@@ -100,7 +100,7 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
 
 
 def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
-    """A meter that read in one round only has its own seconds, and is not called silent."""
+    """Energy and seconds are summed by meter, also if a meter was read in one round only."""
     package = MeteredEnergy(meter="RAPL", of="cpu", joules=10, seconds=1)
     board = MeteredEnergy(meter="NVML 0", of="gpu", joules=100, seconds=1)
     first = Energy(readings=(package,), unknown={"NVML 0": "busy", "dram": "not there"})
@@ -125,7 +125,7 @@ def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
 def test_rounds_that_do_not_add_up_are_damage(
     turn: Callable[..., Measurement], make_result: MakeResult, field: str, words: str
 ) -> None:
-    """A sample of no round, or of two, is refused."""
+    """Rounds whose numbers do not sum to the measurement's are refused."""
     joined = add_round(turn(1), turn(2), DEMANDED)
     more = joined.rounds[1].model_copy(update={field: getattr(joined.rounds[1], field) + 1})
     edited = joined.model_copy(update={"rounds": (joined.rounds[0], more)})

@@ -1,4 +1,4 @@
-"""Latencies under load are stored whole and never read as anything else."""
+"""Results under load keep all latencies, and their parts must agree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH = Path("net.json")
 
 
 def test_a_served_result_survives_the_file(make_result: MakeResult) -> None:
-    """Runs, words and raw latencies come back; latencies stand on one line."""
+    """A result under load is read back unchanged, and latencies are on one line."""
     result = under_load(make_result())
     text = serialise_result(result)
     assert parse_result(text, PATH) == result
@@ -26,7 +26,7 @@ def test_a_served_result_survives_the_file(make_result: MakeResult) -> None:
 
 @pytest.mark.parametrize("change", ["latencies", "load", "served"])
 def test_what_does_not_fit_together_is_damaged(make_result: MakeResult, change: str) -> None:
-    """Edited latencies, and runs of LoadGen without its load or the reverse."""
+    """Edited latencies, and LoadGen's runs without a load or the reverse, are refused."""
     stored = json.loads(serialise_result(under_load(make_result())))
     if change == "latencies":
         stored["measurement"]["served"]["latencies_nanoseconds"][50:] = [1] * 50
@@ -45,7 +45,7 @@ def test_what_does_not_fit_together_is_damaged(make_result: MakeResult, change: 
 def test_a_fault_has_the_key_of_the_file(
     make_result: MakeResult, keys: tuple[str, ...], value: object
 ) -> None:
-    """A trial's load and session settings are keys of the trial in a file."""
+    """A fault in a trial's load or session settings names the key that the file has."""
     stored = json.loads(serialise_result(under_load(make_result())))
     table = stored["trial"]
     for key in keys[:-1]:
@@ -56,7 +56,7 @@ def test_a_fault_has_the_key_of_the_file(
 
 
 def test_more_latencies_than_a_file_holds_leave_the_statistics(make_result: MakeResult) -> None:
-    """Without raw latencies LoadGen's own statistics stand."""
+    """Without raw latencies a result still has LoadGen's statistics."""
     stored = json.loads(serialise_result(under_load(make_result())))
     stored["measurement"]["served"]["latencies_nanoseconds"] = []
     served = parse_result(json.dumps(stored).encode(), PATH).measurement.served

@@ -1,4 +1,4 @@
-"""Each reason to distrust a measurement is named with its figure and its remedy, and no other."""
+"""Each reason to doubt a measurement is named with a figure and a remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALM = Conditions(
 
 @pytest.fixture(name="judged")
 def judged_fixture(make_result: MakeResult) -> Callable[..., tuple[Instability, ...]]:
-    """The warnings of a calm measurement on two CPUs with these changes, but that it is one."""
+    """A function to the warnings of a calm measurement with changes, but for the one process."""
     steady = tuple(1 + 0.01 * np.random.default_rng(0).normal(size=60))
 
     def judge(samples: Any = steady, grain: float | None = 1e-7, **conditions: Any) -> Any:
@@ -41,7 +41,7 @@ def judged_fixture(make_result: MakeResult) -> Callable[..., tuple[Instability, 
 
 
 def test_a_calm_machine_gives_no_warning(judged: Callable[..., Any]) -> None:
-    """A little of everything is normal."""
+    """Small disturbances give no warning."""
     assert judged() == ()
 
 
@@ -58,7 +58,7 @@ def test_a_calm_machine_gives_no_warning(judged: Callable[..., Any]) -> None:
 def test_each_condition_is_named(
     judged: Callable[..., Any], conditions: dict[str, Any], cause: Cause, seen: str
 ) -> None:
-    """The warning has the observation and the remedy."""
+    """The warning has the observed figure and a remedy."""
     (found,) = judged(**conditions)
     assert found.cause == cause
     assert seen in found.phrase
@@ -75,14 +75,14 @@ def test_each_condition_is_named(
 def test_samples_that_are_few_or_short_are_named(
     judged: Callable[..., Any], samples: Any, cause: Cause, seen: str
 ) -> None:
-    """Each is a single warning with its figure."""
+    """Few samples or very short ones give one warning with a figure."""
     (found,) = judged(samples)
     assert found.cause == cause
     assert seen in found.phrase
 
 
 def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeResult) -> None:
-    """Half a CPU of others is much to one core with two threads on a machine of 64 CPUs."""
+    """Half a CPU of other load is too much for one pinned core, even on 64 CPUs."""
     result = make_result()
     pinned = Pinning(cpus=(0,), siblings=(32,), cores=1, threads=1)
     busy = result.measurement.model_copy(
@@ -96,7 +96,7 @@ def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeR
 
 
 def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
-    """Threads that spin on a CPU that others need make a time that no instance would show."""
+    """More threads than pinned CPUs give a warning."""
     result = make_result()
     for threads, expected in ((2, []), (3, ["3 threads on 2 vCPU"])):
         pinned = Pinning(cpus=(0, 1), threads=threads)
@@ -107,7 +107,7 @@ def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
 
 @pytest.fixture(name="in_rounds")
 def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instability, ...]]:
-    """The warnings of a measurement of rounds with these means, each of thirty steady samples."""
+    """A function to the warnings of rounds with these means, each with thirty steady samples."""
 
     def judge(*means: float) -> tuple[Instability, ...]:
         noise = np.random.default_rng(0)
@@ -124,7 +124,7 @@ def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instabilit
 
 @pytest.mark.parametrize("means", [(1.0, 1.0, 1.2), (1.2, 1.0, 1.0), (1.0, 1.0, 1.0, 1.2, 1.0)])
 def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any) -> None:
-    """A single warning compares the slowest and the fastest round, in any order."""
+    """One warning compares the slowest and the fastest round, in any order."""
     (found,) = in_rounds(*means)
     assert found.cause == "rounds"
     assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01])% longer", found.phrase)
@@ -132,7 +132,7 @@ def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any)
 
 
 def test_one_process_is_said_with_the_remedy(in_rounds: Callable[..., Any]) -> None:
-    """However narrow its interval: how it was placed shows in no sample of it."""
+    """A single process gives a warning, however narrow its interval, and two processes do not."""
     (found,) = in_rounds(1.0)
     assert found.cause == "process"
     assert "`--rounds 3`" in found.remedy

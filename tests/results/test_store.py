@@ -13,7 +13,7 @@ MakeResult = Callable[..., Result]
 
 
 def write(folder: Path, result: Result) -> Path:
-    """Store a result, with its hardware's folder made."""
+    """Store a result in its hardware's folder, which is made."""
     (folder / result.hardware).mkdir(parents=True, exist_ok=True)
     return ResultStore(folder).write(result)
 
@@ -21,14 +21,14 @@ def write(folder: Path, result: Result) -> Path:
 def test_a_repeated_measurement_replaces_its_predecessor(
     tmp_path: Path, make_result: MakeResult
 ) -> None:
-    """The same trial on the same host has one file; the later measurement is kept."""
+    """The same trial on the same host has one file, with the later measurement."""
     write(tmp_path, make_result(hour=1))
     write(tmp_path, make_result(hour=2))
     assert load_all(tmp_path).results == (make_result(hour=2),)
 
 
 def test_another_host_is_kept_apart(tmp_path: Path, make_result: MakeResult) -> None:
-    """Two machines of one kind have a file each."""
+    """Results of two hosts of one hardware are separate files."""
     results = [make_result(fingerprint=digits * 16) for digits in ("1", "2")]
     for result in results:
         write(tmp_path, result)
@@ -48,7 +48,7 @@ def test_damaged_files_are_named_and_the_others_load(
 
 
 def test_a_result_in_the_wrong_folder_is_a_fault(tmp_path: Path, make_result: MakeResult) -> None:
-    """Copying a file into another machine's folder does not make it that machine's figure."""
+    """A file that was moved to another machine's folder is refused."""
     path = write(tmp_path, make_result())
     (tmp_path / "p2.xlarge").mkdir()
     path.rename(tmp_path / "p2.xlarge" / path.name)
@@ -79,7 +79,7 @@ def test_links_out_of_the_folder_and_odd_files_are_refused(
 def test_find_answers_only_for_the_same_work_on_the_same_host(
     tmp_path: Path, make_result: MakeResult
 ) -> None:
-    """Resuming skips what this host measured, and nothing else."""
+    """A result is found for the same trial on the same hardware and host only."""
     result = make_result()
     write(tmp_path, result)
     store = ResultStore(tmp_path)
@@ -91,7 +91,7 @@ def test_find_answers_only_for_the_same_work_on_the_same_host(
 
 
 def test_a_damaged_result_is_measured_again(tmp_path: Path, make_result: MakeResult) -> None:
-    """Resuming does not take half a file for a finished trial."""
+    """A damaged file does not count as a finished trial."""
     result = make_result()
     path = write(tmp_path, result)
     path.write_bytes(path.read_bytes()[:100])

@@ -1,4 +1,4 @@
-"""Result files from strangers: what is sound passes, all else is refused with one line."""
+"""Submitted result files: sound ones pass, and others are refused in one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from submitted import NOW, checked, sound, stored, the_fault
 
 
 def test_a_sound_result(project: Path) -> None:
-    """A measured result passes, with recomputed statistics and a remark on its new machine."""
+    """A sound result passes, with its statistics and a remark on its new machine."""
     path = stored(project, sound(project))
     (one,) = checked(project, path).submissions
     assert one.summary is not None
@@ -31,7 +31,7 @@ def test_a_sound_result(project: Path) -> None:
 
 
 def test_the_statistics_of_a_folder_are_asked_for(project: Path) -> None:
-    """All results of a project have them where they are shown, as in JSON, and not else."""
+    """Statistics of a whole folder are computed on request only."""
     stored(project, sound(project))
     catalogue, root = load_catalogue(project), Path("docs/data/results")
     (one,) = check_results(catalogue, root, (), NOW).submissions
@@ -42,7 +42,7 @@ def test_the_statistics_of_a_folder_are_asked_for(project: Path) -> None:
 
 
 def test_a_file_beside_the_results(project: Path) -> None:
-    """Two names below the folder are no place in it where one of them leads out again."""
+    """A path that leaves the folder of results by `..` is refused."""
     path = stored(project, sound(project))
     outside = project / "docs/data/x.json"
     outside.write_bytes(path.read_bytes())
@@ -51,7 +51,7 @@ def test_a_file_beside_the_results(project: Path) -> None:
 
 
 def test_a_host_that_nobody_knows(project: Path) -> None:
-    """A new host of a known machine gets a remark for a reviewer."""
+    """A new host of a known machine gets a remark for the reviewer."""
     stored(project, sound(project))
     other = sound(project, batch_size=64, samples=[one * 1.1 for one in STEPS])
     host = other.environment.model_copy(update={"memory_bytes": 2**34})
@@ -81,7 +81,7 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file(project: Path, name: str) -> None:
-    """Bytes that are no result are refused before anything is believed."""
+    """A file with hostile bytes is refused in one line."""
     path = stored(project, sound(project))
     change, words = HOSTILE[name]
     path.write_bytes(change(path.read_bytes()))
@@ -89,7 +89,7 @@ def test_a_hostile_file(project: Path, name: str) -> None:
 
 
 def test_words_that_a_terminal_would_obey(project: Path) -> None:
-    """Are refused in the end of a sweep too, which commands print."""
+    """Control characters in a stored end of a sweep are refused."""
     result = sound(project)
     stored(project, result)
     words = FailedSize(batch_size=64, words="\x1b[2J", of_memory=True)
@@ -111,7 +111,7 @@ def test_words_that_a_terminal_would_obey(project: Path) -> None:
 
 
 def test_one_bad_file_is_one_line(project: Path) -> None:
-    """Each file with values beyond all sums and dates is a line; all others are read."""
+    """Each file with huge values is one fault, and the other files are read."""
     stored(project, sound(project))
     reading = {"meter": "RAPL", "of": "cpu", "joules": 1e300, "seconds": 0.6}
     for size, (key, value) in enumerate(
@@ -135,7 +135,7 @@ def test_one_bad_file_is_one_line(project: Path) -> None:
 
 
 def test_links_and_places(project: Path) -> None:
-    """A link, a folder, another name and a place outside are refused."""
+    """A link, a folder, a wrong name and a place outside the results are refused."""
     path = stored(project, sound(project))
     link = path.with_name("link.json")
     link.symlink_to(path)
@@ -156,7 +156,7 @@ def test_links_and_places(project: Path) -> None:
 
 
 def test_a_machine_that_is_another(project: Path) -> None:
-    """A machine that contradicts its spec is refused, unless the result says so itself."""
+    """A contradiction to the spec is refused, unless the result states it."""
     result = sound(project, hardware="other")
     path = stored(project, result)
     assert "got 2 logical CPUs, not 4" in the_fault(project, path)
@@ -166,7 +166,7 @@ def test_a_machine_that_is_another(project: Path) -> None:
 
 
 def test_work_of_another_day(project: Path) -> None:
-    """A result of another graph is refused as a submission, and remarked on where it is kept."""
+    """A result of another graph is refused as a submission, but a stored one gets a remark."""
     old = sound(project)
     trial = old.trial.model_copy(update={"graph_sha256": "c" * 64})
     path = stored(project, old.model_copy(update={"trial": trial, "trial_id": trial.id}))
@@ -177,7 +177,7 @@ def test_work_of_another_day(project: Path) -> None:
 
 
 def test_times_without_a_spread(project: Path) -> None:
-    """Samples that are all the same are for a person to judge."""
+    """Equal samples give a remark for the reviewer."""
     path = stored(project, sound(project, samples=[0.01] * 60))
     (one,) = checked(project, path).submissions
     assert "all 60 samples are the same: 10 ms" in one.remarks

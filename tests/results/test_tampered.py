@@ -1,4 +1,4 @@
-"""Sound results that somebody edited: an edit that makes one untrue is refused for what it did."""
+"""Sound results after an edit: an edit that makes a result untrue is refused for its cause."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _samples(change: Callable[[list[float]], list[float]]) -> Callable[[Document
 
 
 def _all_clocks(factor: float) -> Callable[[Document], None]:
-    """Every time that a result has of its samples is so many times shorter."""
+    """Divide all times that a result has of its samples by a factor."""
 
     def change(document: Document) -> None:
         measured = document["measurement"]
@@ -49,7 +49,7 @@ def _all_clocks(factor: float) -> Callable[[Document], None]:
 
 
 def _retrained(**trial: Any) -> Callable[[Document], None]:
-    """The trial with other keys and the id that follows from them."""
+    """Change keys of the trial, and give it the id that follows."""
 
     def change(document: Document) -> None:
         document["trial"] |= trial
@@ -59,7 +59,7 @@ def _retrained(**trial: Any) -> Callable[[Document], None]:
 
 
 def _on_a_gpu(document: Document) -> None:
-    """A result of the CPU under the name of a GPU's, with all that names the provider."""
+    """Turn a result of the CPU into one of CUDA, with everything that names the provider."""
     _retrained(provider="cuda")(document)
     nodes = {"CUDAExecutionProvider": {"Gemm": 3}}
     document["measurement"]["placement"] = {
@@ -73,7 +73,7 @@ def _pinned(cpus: list[int]) -> Callable[[Document], None]:
 
 
 def _rounds(minutes: int = 0, **changed: Any) -> Callable[[Document], None]:
-    """Two rounds so long apart, at once if not; ``changed`` are values of the second."""
+    """Split a result into two rounds, ``minutes`` apart; ``changed`` are values of the second."""
 
     def change(document: Document) -> None:
         measured = document["measurement"]
@@ -109,14 +109,14 @@ OTHERS = {"hardware", "host"}
 
 
 def test_every_check_has_an_edit_that_it_catches() -> None:
-    """A check that nothing trips is none."""
+    """For every check there is an edit that it refuses."""
     assert [check.name for check in CHECKS if check.name not in OTHERS] == [*CAUGHT]
     assert all(check.catches for check in CHECKS)
 
 
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_check_refuses_what_it_catches(project: Path, name: str) -> None:
-    """Each edit is refused with the check's own message."""
+    """Each edit is refused with its check's message."""
     change, words = CAUGHT[name]
     message = the_fault(project, _edited(project, change))
     assert words in message
@@ -160,13 +160,13 @@ MALFORMED: dict[str, tuple[Callable[[Document], None], str]] = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_result_is_refused(project: Path, name: str) -> None:
-    """Each edit is refused for what it did."""
+    """Each malformed result is refused with the reason."""
     change, words = MALFORMED[name]
     assert words in the_fault(project, _edited(project, change))
 
 
 def _edited(project: Path, change: Callable[[Document], None]) -> Path:
-    """The file of a sound result after an edit, under the name that fits it."""
+    """The file of a sound result after an edit, under the name that the edited result has."""
     path = stored(project, sound(project))
     document = json.loads(path.read_bytes())
     change(document)

@@ -1,4 +1,4 @@
-"""Exports of four tools as the runs that they hold, and files that are none of theirs."""
+"""Exports of four tools become runs, and other files are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def only_run(folder: Path, document: object) -> ToolRun:
 
 
 def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
-    """Counts and duration as they stand; milliseconds become seconds."""
+    """A run with an infinite rate is a closed loop. Times are converted to seconds."""
     run = only_run(tmp_path, VLLM)
     assert (run.tool, run.served_model) == ("vLLM bench serve", "openai/gpt-oss-120b")
     assert (run.offered_per_second, run.at_once, run.load_words) == (None, 32, "32 at once")
@@ -43,7 +43,7 @@ def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
 def test_loads_are_told_apart(
     tmp_path: Path, keys: dict[str, Any], words: str, offered: float | None
 ) -> None:
-    """Without a limit all requests come at the start; a rate is an open loop."""
+    """A run without a limit sends all requests at once. A run with a rate is an open loop."""
     run = only_run(tmp_path, VLLM | keys)
     assert (run.load_words, run.offered_per_second) == (words, offered)
 
@@ -61,21 +61,21 @@ def test_percentiles_of_too_few_requests_are_withheld(
     p99: float | None,
     p99_9: float | None,
 ) -> None:
-    """320 requests have a 99th percentile and no 99.9th; the mean always stands."""
+    """A percentile is left out if the run has too few requests for it, but the mean never is."""
     first = only_run(tmp_path, VLLM | {"completed": requests}).first
     assert (first.p50, first.p90, first.p99, first.p99_9) == (median, p90, p99, p99_9)
     assert (first.mean, first.p95) == (0.32779, None)
 
 
 def test_appended_runs_are_read_one_after_the_other(tmp_path: Path) -> None:
-    """Runs are read as ``bench serve --append-result`` writes them."""
+    """All runs of a file by ``bench serve --append-result`` are read in order."""
     path = tmp_path / "appended.json"
     path.write_text(json.dumps(VLLM) + "\n" + json.dumps(VLLM | {"max_concurrency": 64}))
     assert [run.at_once for run in read_tool_file(path)] == [32, 64]
 
 
 def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
-    """Alone, sixteen at once and at a rate; a load that nothing answered is left out."""
+    """Each load of a file becomes a run. A load without answers is left out."""
     alone, together, at_rate = read_tool_file(write_export(tmp_path, GUIDELLM))
     assert [run.load_words for run in (alone, together, at_rate)] == [
         "1 at once",
@@ -90,7 +90,7 @@ def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
 
 
 def test_aiperf_has_totals_with_units(tmp_path: Path) -> None:
-    """The measured phase and not the one that warms up; failed requests are counted."""
+    """The measured phase is read and not the warm-up. Failed requests are counted."""
     run = only_run(tmp_path, AIPERF)
     assert (run.tool, run.served_model, run.at_once) == ("AIPerf", "org/tiny", 16)
     assert (run.requests, run.failed, run.seconds) == (100, 4, 50.0)
@@ -99,7 +99,7 @@ def test_aiperf_has_totals_with_units(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_run_of_aiperf_is_doubted(tmp_path: Path) -> None:
-    """At a rate, and ended before its time."""
+    """A cancelled run at a rate gets a doubt."""
     load = {"phases": [{"type": "poisson", "rate": 2.0}]}
     run = only_run(tmp_path, AIPERF | {"input_config": load, "was_cancelled": True})
     assert run.load_words == "2 requests/s"
@@ -107,7 +107,7 @@ def test_a_cancelled_run_of_aiperf_is_doubted(tmp_path: Path) -> None:
 
 
 def test_an_aggregate_of_inferencex_has_rates_a_gpu(tmp_path: Path) -> None:
-    """Eight times the rates of one; its times are seconds, its number of requests is not known."""
+    """Rates per GPU are multiplied by the run's eight GPUs. Times are in seconds."""
     run = only_run(tmp_path, AGGREGATE)
     assert (run.gpus, run.at_once, run.precision) == (8, 32, "int4")
     assert (run.written_per_second, run.tokens_per_second) == (140.0, 1256.0)
@@ -116,7 +116,7 @@ def test_an_aggregate_of_inferencex_has_rates_a_gpu(tmp_path: Path) -> None:
 
 
 def test_gpus_that_read_and_gpus_that_write_are_counted_apart(tmp_path: Path) -> None:
-    """A rate a GPU is of those that do the work, and all together share both."""
+    """Rates per GPU are of the GPUs that read or write. The total is of all GPUs."""
     apart = {"disagg": True, "num_prefill_gpu": 4, "num_decode_gpu": 12, "tput_per_gpu": 100.0}
     rates = {"output_tput_per_gpu": 50.0, "input_tput_per_gpu": 250.0}
     run = only_run(tmp_path, AGGREGATE | apart | rates)
@@ -160,7 +160,7 @@ CUT = json.dumps(VLLM)
     ],
 )
 def test_another_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
-    """The line names the file and what was expected."""
+    """The refusal names the file and what was expected."""
     path = tmp_path / "export.json"
     path.write_text(text)
     with pytest.raises(ResultError) as raised:
@@ -177,7 +177,7 @@ def test_another_file_is_one_line(tmp_path: Path, text: str, words: str) -> None
 def test_bytes_and_missing_files_are_refused(
     tmp_path: Path, data: bytes | None, words: str
 ) -> None:
-    """A file that is not text, and one that is not there."""
+    """A file that is not text and a missing file are refused."""
     path = tmp_path / "export.json"
     if data is not None:
         path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Runs that contradict themselves are doubted."""
+"""Runs that contradict themselves get doubts."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from tool_exports import VLLM, write_export
 def test_figures_that_do_not_fit_are_doubted(
     tmp_path: Path, keys: dict[str, Any], words: str
 ) -> None:
-    """Each by a sentence with both figures."""
+    """Each contradiction is a sentence with both figures."""
     (run,) = read_tool_file(write_export(tmp_path, VLLM | keys))
     assert any(words in doubt for doubt in run.doubts), run.doubts
 
 
 def test_a_run_without_tokens_is_none() -> None:
-    """Neither counts with a duration nor rates."""
+    """A run with neither counts and a duration nor rates is refused."""
     with pytest.raises(ValidationError, match="no tokens of answered requests"):
         ToolRun(tool="AIPerf", seconds=3.0, read=5)

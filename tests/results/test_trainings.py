@@ -1,4 +1,4 @@
-"""Records of trainings: kept beside results, whole, with their spread over repeats."""
+"""Records of trainings are stored beside results, with their spread over repeats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POINTS = tuple(
 
 
 def repeat(seed: int = 0, **changes: Any) -> Repeat:
-    """A repeat that reached its aim at its last evaluation."""
+    """A repeat that reached its target at its last evaluation."""
     told = {
         "seed": seed,
         "ending": "reached",
@@ -51,7 +51,7 @@ def repeat(seed: int = 0, **changes: Any) -> Repeat:
 
 @pytest.fixture(name="make")
 def make_fixture(make_result: Callable[..., Result]) -> Callable[..., Trainings]:
-    """A record of some host, with other values as named."""
+    """A function that makes a record of a made-up host, with other values as named."""
     environment = make_result().environment
 
     def make(**changes: Any) -> Trainings:
@@ -78,7 +78,7 @@ def make_fixture(make_result: Callable[..., Result]) -> Callable[..., Trainings]
 
 
 def test_trainings_are_kept_beside_results(tmp_path: Path, make: Callable[..., Trainings]) -> None:
-    """A file for a training on a host, which readers of results never see."""
+    """A training on a host has a file, which is not read as a result."""
     kept = make()
     path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "trainings" / "tiny-digits-cpu-b32-01234567-f00d.json"
@@ -87,7 +87,7 @@ def test_trainings_are_kept_beside_results(tmp_path: Path, make: Callable[..., T
 
 
 def test_a_damaged_file_is_told_by_name(tmp_path: Path, make: Callable[..., Trainings]) -> None:
-    """A newer version, or what contradicts itself, is a fault and not a record."""
+    """A file of a newer version is a fault that names the file."""
     path = write_sidecar(tmp_path, make())
     stored = json.loads(path.read_text())
     path.write_text(json.dumps(stored | {"trainings_version": 2}))
@@ -107,7 +107,7 @@ def test_a_damaged_file_is_told_by_name(tmp_path: Path, make: Callable[..., Trai
     ],
 )
 def test_a_repeat_that_contradicts_itself_is_refused(changes: dict[str, Any], words: str) -> None:
-    """A curve beyond the training's end, and an aim that was reached nowhere."""
+    """A curve beyond the training's end and a target that no point reached are refused."""
     with pytest.raises(ValidationError, match=words):
         repeat(**changes)
 
@@ -126,7 +126,7 @@ def test_a_repeat_that_contradicts_itself_is_refused(changes: dict[str, Any], wo
 def test_what_cannot_be_true_is_a_fault(
     tmp_path: Path, make: Callable[..., Trainings], changes: dict[str, Any], words: str
 ) -> None:
-    """Specs that are not there, a time to come; all else is taken."""
+    """Unknown specs and a future date are faults, and a sound record is none."""
     catalogue, now = load_catalogue(Path(__file__).parents[2]), dt.datetime.now(dt.UTC)
     sound: dict[str, Any] = {"model": "digits-mlp", "environment": detect_environment()}
     write_sidecar(tmp_path, make(**sound))
@@ -140,7 +140,7 @@ def test_what_cannot_be_true_is_a_fault(
 def test_a_file_of_an_earlier_version_loads_without_its_stability(
     make: Callable[..., Trainings], tmp_path: Path
 ) -> None:
-    """The step from which a curve was stable is read and left out of what is written."""
+    """The stable step of an earlier version is ignored, and not written again."""
     former = {"within": 0.005, "limit": 0.9, "step": 20.0, "low_step": 19.0, "high_step": 21.0}
     path = write_sidecar(tmp_path, make())
     text = json.loads(path.read_text("utf-8"))
@@ -152,7 +152,7 @@ def test_a_file_of_an_earlier_version_loads_without_its_stability(
 
 
 def test_a_spread_is_a_mean_and_its_interval() -> None:
-    """The interval is Student's t; a single repeat has neither deviation nor interval."""
+    """The interval of repeats is Student's t. A single repeat has no deviation or interval."""
     found = spread([1.0, 2.0, 3.0])
     assert (found.mean, found.deviation) == (2, 1)
     assert found.half_width == pytest.approx(4.303 / 3**0.5, rel=1e-3)

@@ -1,4 +1,4 @@
-"""A project of one spec of each kind, all valid, in which a test breaks one thing."""
+"""A project with one spec of each kind, all valid; a test changes one thing."""
 
 from __future__ import annotations
 
@@ -76,25 +76,25 @@ VALID = {
 
 
 class Project(NamedTuple):
-    """A project's folder, which is the current directory."""
+    """A project's folder, which is the current folder."""
 
     root: Path
 
     def write(self, name: str, text: str | bytes) -> Path:
-        """A file of the project, its folders made as needed."""
+        """Write a file of the project, in folders that are made as needed; returns its path."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
 
     def edit(self, name: str, old: str, new: str) -> None:
-        """Replace what stands once in a file."""
+        """Replace a text that occurs once in a file."""
         text = (self.root / name).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{old!r} in {name}"
         self.write(name, text.replace(old, new))
 
     def faults(self, *paths: str) -> list[str]:
-        """The lines that a check of the paths reports."""
+        """The lines that a check of these paths reports."""
         return [str(fault) for fault in check_paths(map(Path, paths or ("specs",))).faults]
 
 

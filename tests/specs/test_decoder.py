@@ -14,7 +14,7 @@ from tiny_project import write_tiny_project
 
 
 def with_spec(root: Path, text: str) -> Path:
-    """A project whose one model is a decoder of this spec."""
+    """A project whose only model is a decoder with this spec."""
     write_tiny_project(root)
     (root / "specs/models/tiny.toml").write_text(text)
     onnx.save(tiny_decoder(), root / "models" / "tiny.onnx")
@@ -22,7 +22,7 @@ def with_spec(root: Path, text: str) -> Path:
 
 
 def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
-    """Nobody lists sixty names of caches."""
+    """Inputs and caches of a decoder follow from the spec's form without a list."""
     model = load_catalogue(with_spec(tmp_path, DECODER_SPEC)).model("tiny")
     assert [one.name for one in model.fed] == ["input_ids", "attention_mask"]
     assert [(one.input, one.output) for one in model.states][:2] == [
@@ -53,13 +53,13 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
     ],
 )
 def test_a_form_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
-    """The fault names the key and the demand."""
+    """A contradictory form is refused with the key and what is expected."""
     with pytest.raises(SpecError, match=words):
         load_catalogue(with_spec(tmp_path, DECODER_SPEC.replace(old, new)))
 
 
 def test_a_form_with_its_numbers_needs_no_graph(tmp_path: Path) -> None:
-    """Latent attention caches one vector and a rotated key a layer; all parameters are active."""
+    """With its numbers a decoder needs no graph. Latent attention caches fewer numbers."""
     numbers = "[decoder]\nhidden = 64\nparameters = 1000\nkey_value_rank = 8\nrope_size = 4"
     text = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace("[decoder]", numbers)
     catalogue = load_catalogue(with_spec(tmp_path, text))

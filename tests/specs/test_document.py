@@ -1,4 +1,4 @@
-"""Files that give no table: each is one fault, whatever the bytes or the folder."""
+"""Files that give no table are one fault each, whatever their bytes or folder."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ BYTES = [
 
 @pytest.mark.parametrize(("contents", "line"), BYTES, ids=[row[1] for row in BYTES])
 def test_bytes_that_give_no_table(project: Project, contents: bytes, line: str) -> None:
-    """The first thing that keeps a file from being read as TOML is its only fault."""
+    """The first error in a file that is not TOML is its only fault."""
     project.write(NAME, contents)
     assert project.faults() == [f"{NAME}:{line}"]
 
 
 def test_deepest_table_that_parses_is_faulted_in_its_place(project: Project) -> None:
-    """A text that nests as deep as the parser allows gives faults and no recursion error."""
+    """The deepest nesting that parses gives a fault at its place and no recursion error."""
     project.write(NAME, 'id = "odd"\nx = ' + "[" * 300 + "]" * 300)
     assert any(line.startswith(f"{NAME}:2:1: x: unknown key") for line in project.faults())
 
 
 def test_link_out_of_the_folder(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A link to a file elsewhere is refused without being read."""
+    """A link to a file outside the specs is refused without reading the file."""
     target = tmp_path_factory.mktemp("secret") / "secret.toml"
     target.write_text('id = "odd"', encoding="utf-8")
     (project.root / NAME).symlink_to(target)
@@ -78,7 +78,7 @@ def test_link_out_of_the_folder(project: Project, tmp_path_factory: pytest.TempP
 
 
 def test_link_within_the_folder_is_followed(project: Project) -> None:
-    """A link to another spec is that spec again, and so a duplicate."""
+    """A link to another spec has the same id, which is a duplicate."""
     (project.root / NAME).symlink_to("box.toml")
     assert [line.split(": ")[0] for line in project.faults()] == [
         "specs/prices/box.toml:1:1",
@@ -97,14 +97,14 @@ def test_links_that_lead_nowhere(project: Project) -> None:
 
 
 def test_pipe_is_not_waited_for(project: Project) -> None:
-    """A named pipe where a spec should be is refused and not opened."""
+    """A named pipe is refused without opening it."""
     os.mkfifo(project.root / NAME)
     assert project.faults() == [f"{NAME}:1:1: should be a regular file"]
 
 
 @pytest.fixture
 def unprivileged() -> Iterator[Path]:
-    """A folder that everybody may enter, and no right beyond everybody's."""
+    """A folder that all users may enter, in a process without the rights of root."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -120,7 +120,7 @@ def unprivileged() -> Iterator[Path]:
 def test_unreadable_files_and_folders(
     project: Project, unprivileged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files without the right to read are named; all others are checked."""
+    """Files that cannot be read are named, and all others are checked."""
     nobody = os.geteuid()
     os.seteuid(os.getuid())
     other = type(project)(unprivileged)
@@ -190,12 +190,12 @@ PLACES: list[tuple[KeyPath, tuple[int, int]]] = [
 
 @pytest.mark.parametrize(("path", "place"), PLACES, ids=str)
 def test_place(path: KeyPath, place: tuple[int, int]) -> None:
-    """Every way of writing a key has its line and column, in characters."""
+    """Every way to write a key has its line and its column in characters."""
     assert key_positions(TEXT)[path] == place
 
 
 def test_every_key_of_tomli_has_a_place() -> None:
-    """The scanner and the parser agree about which keys and items there are."""
+    """The scanner finds exactly the keys and items that the parser finds."""
     assert set(_paths(tomli.loads(TEXT))) == {(), *key_positions(TEXT)}
 
 
@@ -209,6 +209,6 @@ def _paths(value: Any, path: KeyPath = ()) -> list[KeyPath]:
 
 
 def test_missing_key_is_placed_at_its_table() -> None:
-    """A key that is not there has the place of the nearest table around it, or the start."""
+    """A missing key has the place of the nearest table around it, or the file's start."""
     assert key_position(TEXT, ("rows", 1, "part", "missing")) == (15, 7)
     assert key_position(TEXT, ("nowhere", "at all")) == (1, 1)

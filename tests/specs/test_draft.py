@@ -1,4 +1,4 @@
-"""A price spec after an earlier one: what stays, what is replaced, what goes."""
+"""A price spec made from an earlier one: what stays, what is replaced, what is removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CHANGED = {
 
 
 def test_comments_and_order_stay() -> None:
-    """All but the replaced values, their comments and what was true of them only is as before."""
+    """Only replaced values, their comments and remarks about them change."""
     assert successor(EARLIER, CHANGED) == (
         EARLIER.replace("2026-01", "2026-04", 1)
         .replace("1.25 # 1.00 and a quarter for the host", "1.50")
@@ -50,13 +50,13 @@ def test_comments_and_order_stay() -> None:
     [("0.5", "0.50"), ("21.957642", "21.957642"), ("3", "3.00"), ("1E-3", "0.001")],
 )
 def test_amounts_as_price_lists_print_them(amount: str, written: str) -> None:
-    """An amount has two decimals at least, all of its own, and no exponent."""
+    """An amount is written with at least two decimals, all its digits and no exponent."""
     text = successor(EARLIER, {"amount": Decimal(amount)})
     assert f"\namount = {written}\n" in text
 
 
 def test_a_key_is_added_or_removed() -> None:
-    """A new key precedes the tables; a removed key may be missing."""
+    """A new key is written before the tables. A removed key need not exist."""
     text = successor(EARLIER, {"notes": None, "sustained_use": "gce-n1", "credit": None})
     assert tomli.loads(text)["sustained_use"] == "gce-n1"
     assert "notes" not in tomli.loads(text)

@@ -1,4 +1,4 @@
-"""Accelerators: a form has a peak, and a name means one form."""
+"""Accelerators: each device has a peak, and each name means one device."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ ROOT = Path(__file__).parents[2]
 
 
 def device(**facts: Decimal) -> Device:
-    """A form of an accelerator with these peaks."""
+    """A device with these peaks."""
     texts = dict.fromkeys(("id", "name", "chip", "generation", "source"), "made-up")
     memory = {"memory_gib": Decimal(16), "memory_gb_per_second": Decimal(800)}
     return Device.model_validate({**texts, **memory, **facts})
 
 
 def test_a_device_has_a_peak() -> None:
-    """Makers of some publish none in fp32: then products take the one in 16 bits."""
+    """A device needs a peak. Without one in fp32, products use the peak in 16 bits."""
     with pytest.raises(ValidationError, match="should have peak_fp32_tflops or peak_fp16_tflops"):
         device()
     assert peak_of(device(peak_fp16_tflops=Decimal(197)), "fp32") == 197
 
 
 def test_a_name_means_one_device() -> None:
-    """Ids, names and spellings of all committed forms are distinct."""
+    """Ids, names and spellings of all committed devices are distinct."""
     devices = load_catalogue(ROOT).devices.values()
     counts = Counter(name for device in devices for name in device.names)
     assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_compute_capability_comes_from_the_device() -> None:
-    """Each machine states its device's value; a machine that states none gets it by the name."""
+    """Machines state the capability of their device. A missing capability is found by name."""
     catalogue = load_catalogue(ROOT)
     known = {name: device for device in catalogue.devices.values() for name in device.names}
     chips = [chip for machine in catalogue.hardware.values() for chip in machine.accelerators]
@@ -64,7 +64,7 @@ def test_compute_capability_comes_from_the_device() -> None:
     ],
 )
 def test_an_accelerator_is_compared_with_its_device(update: dict[str, object], doubt: str) -> None:
-    """Numbers in other units are doubted, and names that are almost a device's."""
+    """A number in another unit and a name that is almost a device's are doubted."""
     catalogue = load_catalogue(ROOT)
     known = {name: each for each in catalogue.devices.values() for name in each.names}
     machine = catalogue.machine("g6.xlarge")

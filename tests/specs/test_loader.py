@@ -1,4 +1,4 @@
-"""Every way in which a spec can be wrong gives its line: place, key, demand, what was got."""
+"""Each fault of a spec is one line with place, key, expected value and given value."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "old", "new", "line"), BROKEN, ids=[row[3] for row in BROKEN])
 def test_fault_line(project: Project, name: str, old: str, new: str, line: str) -> None:
-    """A single mistake gives exactly one line, with its place and our message."""
+    """Each single mistake gives one line, with its place and a message by epochcost."""
     project.edit(name, old, new)
     assert project.faults() == [f"{name}:{line}"]
 
 
 def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
-    """A hundred references to unknown specs are named, since each is compared with all ids."""
+    """Only a hundred unknown references are named, since each is compared with all ids."""
     project.edit(STUDY, '["mlp"]', str([f"m{i}" for i in range(5000)]))
     found = project.faults()
     assert len(found) == 101
@@ -142,12 +142,12 @@ def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
 
 
 def test_valid_project_has_no_fault(project: Project) -> None:
-    """The project that the table breaks is right before it is broken."""
+    """The project that other tests break has no fault."""
     assert project.faults() == []
 
 
 def test_all_faults_of_all_files_in_one_go(project: Project) -> None:
-    """Faults of the schema, of references and of unreadable files come together, in order."""
+    """Faults of schema, references and unreadable files are reported together in order."""
     project.edit(STUDY, '["mlp"]', '["mpl"]')
     project.edit(PRICE, "0.90", "0")
     project.edit(PRICE, 'hardware = "box"', 'hardware = "bix"')
@@ -162,7 +162,7 @@ def test_all_faults_of_all_files_in_one_go(project: Project) -> None:
 
 
 def test_duplicate_ids_name_both_places(project: Project) -> None:
-    """A copied file whose id was left as it was is faulted at both places."""
+    """A duplicate id, as of a copied file, is a fault at both places."""
     project.write("specs/prices/copy.toml", (project.root / PRICE).read_text(encoding="utf-8"))
     demand = 'id: should differ from every other id, got "box-2026", as in'
     assert project.faults() == [
@@ -172,7 +172,7 @@ def test_duplicate_ids_name_both_places(project: Project) -> None:
 
 
 def test_published_price_is_of_its_hardware(project: Project) -> None:
-    """A timing priced at another machine's price is faulted at the price."""
+    """A timing with another machine's price is a fault at the price."""
     project.write("specs/hardware/cup.toml", HARDWARE_TEXT.replace('"box"', '"cup"'))
     project.edit(PUBLISHED, 'hardware = "box"', 'hardware = "cup"')
     demand = 'timings[0].price: should be a price of "cup", got "box-2026", a price of "box"'
@@ -180,7 +180,7 @@ def test_published_price_is_of_its_hardware(project: Project) -> None:
 
 
 def test_price_per_vcpu_needs_vcpus(project: Project) -> None:
-    """A plan per vCPU of a machine whose vCPUs nobody knows cannot be priced."""
+    """A plan per vCPU for a machine of unknown vCPUs is a fault."""
     owned = "[owned]\npurchase = 9\nyears = 4\nutilisation = 1\npower_watts = 9\n"
     project.edit(PRICE, "on-demand", "owned")
     project.edit(PRICE, "amount = 0.90\n", "")
@@ -199,14 +199,14 @@ def test_price_per_vcpu_needs_vcpus(project: Project) -> None:
 
 
 def test_a_broken_neighbour_is_no_dangling_reference(project: Project) -> None:
-    """A spec that cannot be parsed gives its own fault, and none where it is named."""
+    """A spec that cannot be parsed is one fault, and references to it are none."""
     project.write(HARDWARE, "id = ")
     project.edit(MODEL, "epochs = 20", "epochs = 0")
     assert [line.split(":")[0] for line in project.faults()] == [HARDWARE, MODEL]
 
 
 def test_graphs_are_not_sought_without_their_folder(project: Project) -> None:
-    """Specs alone, without the folder models/ beside them, can be checked."""
+    """Specs without a folder models/ beside them can be checked."""
     (project.root / "models/mlp.onnx").unlink()
     demand = 'graph: should be a file in models/, got "mlp.onnx"'
     assert project.faults() == [f"{MODEL}:5:1: {demand}"]
@@ -215,7 +215,7 @@ def test_graphs_are_not_sought_without_their_folder(project: Project) -> None:
 
 
 def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
-    """References of a file that is asked for resolve; faults of others are not shown."""
+    """References of a checked file are resolved. Faults of other files are not shown."""
     project.edit(PRICE, "0.90", "0")
     assert project.faults(STUDY) == []
     assert project.faults(STUDY, "specs/hardware") == []
@@ -225,7 +225,7 @@ def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
 
 
 def test_paths_without_specs_are_one_clear_error(project: Project) -> None:
-    """A missing path, or a path without specs, is an error."""
+    """A missing path, or a path without specs, is one error."""
     with pytest.raises(InputError, match=r"^nowhere: expected a file or folder of specs, got"):
         project.faults("nowhere")
     project.write("specs/README.md", "About the specs.")
@@ -248,7 +248,7 @@ def test_catalogue_holds_every_kind(project: Project) -> None:
 
 
 def test_catalogue_raises_every_fault(project: Project) -> None:
-    """Loading refuses a project with faults, and says all of them."""
+    """Loading a project with faults raises all of them."""
     project.edit(PRICE, "0.90", "0")
     project.edit(STUDY, '["mlp"]', '["mpl"]')
     with pytest.raises(SpecError) as caught:
@@ -257,7 +257,7 @@ def test_catalogue_raises_every_fault(project: Project) -> None:
 
 
 def test_unknown_ids_name_the_nearest(project: Project) -> None:
-    """A look-up of what is not there suggests what is."""
+    """An unknown id is refused with the nearest known ids."""
     catalogue = load_catalogue(project.root)
     with pytest.raises(InputError, match=r'^unknown model "mpl"; did you mean "mlp"\?$'):
         catalogue.model("mpl")
@@ -293,13 +293,13 @@ MISPLACED = [
 
 @pytest.mark.parametrize(("name", "line"), MISPLACED, ids=[row[0] for row in MISPLACED])
 def test_misplaced(project: Project, name: str, line: str) -> None:
-    """A file or folder that is no spec by its place or name is one fault."""
+    """A file or folder in a wrong place or with a wrong name is one fault."""
     project.write(name, 'id = "x"')
     assert project.faults() == [line]
 
 
 def test_kind_whose_folder_is_a_link(project: Project) -> None:
-    """A folder that cannot be read is one fault; references into it are none."""
+    """A kind's folder that is a link is one fault, and references into it are none."""
     (project.root / "specs/hardware").rename(project.root / "elsewhere")
     (project.root / "specs/hardware").symlink_to("../elsewhere")
     demand = "hardware: should be a folder, got a file or a link"
@@ -307,14 +307,14 @@ def test_kind_whose_folder_is_a_link(project: Project) -> None:
 
 
 def test_files_beside_the_specs(project: Project) -> None:
-    """Markdown, hidden files and editors' backups are no specs and no faults."""
+    """Markdown, hidden files and editors' backups are ignored."""
     for name in ("README.md", ".hidden", ".git/config", "prices/box.toml~", "prices/.box.swp"):
         project.write(f"specs/{name}", "not TOML")
     assert project.faults() == []
 
 
 def test_former_kinds_and_keys_are_ignored(project: Project) -> None:
-    """A revision of an earlier version loads, in which specs have keys that were dropped since."""
+    """Kinds and keys of specs that an earlier version had are ignored."""
     project.write("specs/currencies/euro.toml", 'id = "euro"')
     text = (project.root / PUBLISHED).read_text()
     claim = 'label = "cost", printed = "1.00", unit = "USD", differs = "why"'

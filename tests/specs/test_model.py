@@ -1,4 +1,4 @@
-"""The rules of a model's spec: each thing broken is one line, at its place and in our words."""
+"""The rules of a model's spec: each broken rule is one line at its place."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def test_fault_line(project: Project, old: str, new: str, line: str) -> None:
 
 
 def training_of(project: Project) -> Training:
-    """The training of the project's one model."""
+    """The training of the project's only model."""
     training = load_catalogue(project.root).model("mlp").training
     assert training is not None
     return training
 
 
 def test_all_that_can_be_declared(project: Project) -> None:
-    """Every key of a training at once is no fault, and arrives as it is written."""
+    """A training with every key has no fault and the written values."""
     project.edit(
         MODEL,
         SIZES,

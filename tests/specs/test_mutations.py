@@ -1,4 +1,4 @@
-"""The project's own specs, damaged in every way that a hand can: faults, and nothing else."""
+"""The project's specs after any damage give faults and no other errors."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _PAIR = re.compile(r"^([\w.]+ = )(.+)$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the specs to damage."""
+    """A copy of the specs that tests damage."""
     folder = tmp_path_factory.mktemp("project") / "specs"
     shutil.copytree(SPECS, folder)
     return folder
 
 
 def faults_of(copy: Path, name: Path, contents: bytes) -> tuple[Fault, ...]:
-    """The faults of the copy with one file damaged, which is made whole again."""
+    """The faults of the copy with one file damaged. The file is restored afterwards."""
     (copy / name).write_bytes(contents)
     try:
         return check_paths([copy]).faults
@@ -49,7 +49,7 @@ def faults_of(copy: Path, name: Path, contents: bytes) -> tuple[Fault, ...]:
 
 
 def assert_readable(faults: tuple[Fault, ...], name: Path, contents: bytes) -> None:
-    """Each fault has one line in words of ours; those of the damaged file are within it."""
+    """Require one line without the library's words for each fault, and places within the file."""
     lines = contents.count(b"\n") + 1
     for fault in faults:
         assert str(fault).isprintable()
@@ -65,7 +65,7 @@ NO_DEADLINE = settings(deadline=None, max_examples=12)
 @NO_DEADLINE
 @given(data=st.data())
 def test_damaged_bytes(copy: Path, data: st.DataObject) -> None:
-    """Cutting, doubling and overwriting bytes gives faults in words, never another error."""
+    """Cut, doubled and overwritten bytes give readable faults and no other error."""
     name = data.draw(A_FILE)
     before = (SPECS / name).read_bytes()
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(before))] * 2)))
@@ -77,7 +77,7 @@ def test_damaged_bytes(copy: Path, data: st.DataObject) -> None:
 @NO_DEADLINE
 @given(data=st.data())
 def test_damaged_values(copy: Path, data: st.DataObject) -> None:
-    """Any value in place of any other gives faults in words, never another error."""
+    """A value replaced by any other gives readable faults and no other error."""
     name = data.draw(A_FILE)
     text = (SPECS / name).read_text(encoding="utf-8")
     pair = data.draw(st.sampled_from(list(_PAIR.finditer(text))))
@@ -89,7 +89,7 @@ def test_damaged_values(copy: Path, data: st.DataObject) -> None:
 @NO_DEADLINE
 @given(data=st.data())
 def test_misspelt_keys(copy: Path, data: st.DataObject) -> None:
-    """A key with one letter too many is always a fault at that key, and says which was meant."""
+    """A key with one letter too many is a fault at the key that suggests the right one."""
     name = data.draw(A_FILE)
     text = (SPECS / name).read_text(encoding="utf-8")
     pair = data.draw(st.sampled_from(list(_PAIR.finditer(text))))

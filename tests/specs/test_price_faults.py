@@ -1,4 +1,4 @@
-"""Price plans whose parts do not go together: the line of each fault."""
+"""Price plans with parts that contradict each other: the line of each fault."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("more", "amount", "line"), FAULTS, ids=[row[2] for row in FAULTS])
 def test_fault_line(project: Project, more: str, amount: str, line: str) -> None:
-    """A single mistake gives exactly one line, with its place and our message."""
+    """Each single mistake gives one line, with its place and a message by epochcost."""
     if amount.startswith("plan"):
         project.edit(PRICE, "amount = 0.90\n", "")
         project.edit(PRICE, 'plan = "on-demand"', amount)
@@ -111,7 +111,7 @@ def test_fault_line(project: Project, more: str, amount: str, line: str) -> None
 
 
 def test_price_begins_tomorrow_at_the_latest(project: Project) -> None:
-    """A day that has begun in some time zone is right; a later day is a fault."""
+    """A day that has begun in some time zone is accepted. A later day is a fault."""
     today = dt.datetime.now(dt.UTC).date()
     tomorrow, later = (today + dt.timedelta(days=days) for days in (1, 3))
     project.edit(PRICE, "as_of = 2026-01-31", f"as_of = {tomorrow}")
@@ -123,7 +123,7 @@ def test_price_begins_tomorrow_at_the_latest(project: Project) -> None:
 
 
 def test_a_plan_of_every_term_is_right(project: Project) -> None:
-    """Parts, premiums, storage, starts, a lifetime, credit and ranges go together."""
+    """A plan with parts, premiums, storage, starts, lifetime, credit and ranges has no fault."""
     text = (project.root / PRICE).read_text(encoding="utf-8")
     premium = '[[components]]\nlabel = "premium"\npercent = 5\nof = ["compute", "GPU"]\n'
     terms = "maximum_lifetime_seconds = 86400\n[start]\nseconds = 60\n[credit]\namount = 300\n"
@@ -133,6 +133,6 @@ def test_a_plan_of_every_term_is_right(project: Project) -> None:
 
 
 def test_every_plan_has_its_kind() -> None:
-    """The choices of a spec are those of the table, in its order; so are the groups."""
+    """The schema's plans equal the plans of the table in their order, and all groups are known."""
     assert get_args(Plan) == tuple(PLAN_KINDS)
     assert PLAN_GROUPS.keys() <= {kind.group for kind in PLAN_KINDS.values()}

@@ -1,4 +1,4 @@
-"""Figures of a plan by key path: read, replaced, validated again."""
+"""Figures of a plan by key path are read, replaced and validated again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SPOT = plan(
     ],
 )
 def test_every_figure_can_be_replaced(price: Price, path: str) -> None:
-    """The new plan has the new figure and nothing else that is new; the old one stays."""
+    """The new plan differs in the replaced figure only, and the old plan is unchanged."""
     before = value_at(price, path)
     after = (before + 1) / 2 if before else Decimal("0.5")
     changed = with_value(price, path, after)
@@ -51,7 +51,7 @@ def test_every_figure_can_be_replaced(price: Price, path: str) -> None:
 
 
 def test_what_keeps_a_price_from_being_the_answer() -> None:
-    """An assumption, a spot plan without a rate, a commitment; nothing does on demand."""
+    """Assumptions, commitments and spot without a rate have a reservation. On-demand has none."""
     term = {"term_months": Decimal(12), "payment": "no-upfront", "hourly": Decimal("0.5")}
     committed = plan(plan="committed-use", commitment=term)
     assert rented().reservation == ""
@@ -67,6 +67,6 @@ def test_what_keeps_a_price_from_being_the_answer() -> None:
     [("own", ("owned",)), ("owned", ("owned",)), ("our rack", ("our rack", "owned"))],
 )
 def test_an_owner_is_not_named_beside_the_plan(provider: str, named: tuple[str, ...]) -> None:
-    """The provider of an owned machine is often the word of its plan."""
+    """The provider of an owned machine is left out if it only repeats the plan."""
     price = owned().model_copy(update={"provider": provider})
     assert price.provider_and_plan == named

@@ -1,4 +1,4 @@
-"""Published tables: what the schema demands of rows and figures, and what it works out of them."""
+"""Published tables: what the schema demands of rows and figures, and what is computed of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = {"id": "one", "hardware": "box", "price": "box-2026", "hours": Decimal("1.
 
 
 def faults(row: dict[str, Any], *claims: dict[str, Any]) -> list[str]:
-    """Faults of a table of one row with these figures."""
+    """The faults of a table that has this row and these claims."""
     table = {
         "id": "paper",
         "title": "A paper",
@@ -32,13 +32,13 @@ def faults(row: dict[str, Any], *claims: dict[str, Any]) -> list[str]:
 
 
 def claim(printed: str = "1.5", **fields: Any) -> Any:
-    """A claim with a figure."""
+    """A claim with a printed figure."""
     return {"label": "figure", "printed": printed, "unit": "USD", **fields}
 
 
 @pytest.mark.parametrize("printed", ["7", "0.35", "12,571", "3,201,722", "1,000.5"])
 def test_printed_digits(printed: str) -> None:
-    """Digits are parsed with and without a point and separators of thousands."""
+    """Printed figures may have a decimal point and separators of thousands."""
     assert faults(ROW, claim(printed=printed)) == []
 
 
@@ -52,13 +52,13 @@ def test_printed_digits(printed: str) -> None:
     ids=["two times", "no time", "no epochs"],
 )
 def test_a_row_has_one_time_and_its_price(change: dict[str, Any], demand: str) -> None:
-    """Named by its number."""
+    """A row without exactly one time is a fault with the row's number."""
     row = {key: value for key, value in {**ROW, **change}.items() if value is not None}
     assert faults(row, claim()) == [f"timings[0]: {demand}"]
 
 
 def test_a_figure_may_name_its_price() -> None:
-    """A row of two prices has none of its own."""
+    """A figure may name a price if its row has none."""
     row = {key: value for key, value in ROW.items() if key != "price"}
     assert faults(row, claim(price="box-2026")) == []
 
@@ -77,7 +77,7 @@ def test_a_figure_may_name_its_price() -> None:
 def test_a_time_is_rounded_to_its_last_digit(
     fields: dict[str, Decimal], seconds: Any, low: Any, high: Any
 ) -> None:
-    """Half of it on either side."""
+    """The range of a printed time is half of its last digit to either side."""
     timing = Timing(id="one", hardware="box", **fields)  # type: ignore[arg-type]
     assert timing.total_seconds == seconds
     assert timing.total_seconds_range == (Decimal(low), Decimal(high))

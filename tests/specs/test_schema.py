@@ -1,4 +1,4 @@
-"""The schemas of editors: in step with the models, complete, and named by every spec."""
+"""The editors' schemas agree with the models and describe every key."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_committed_schemas_are_in_step(name: str) -> None:
 
 
 def test_committed_reference_is_in_step() -> None:
-    """The page of all keys is what the models say today."""
+    """The committed page of all keys equals that of the models."""
     assert (ROOT / "docs/reference/specs.md").read_text("utf-8") == reference_page(), REMEDY
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_is_described(kind: str) -> None:
-    """A sentence stands at every key and at every kind of table."""
+    """Every key and every kind of table has a sentence as description."""
     for path, value in _keys(kind, schema_of(kind)):
         assert value["description"].rstrip().endswith("."), path
         for branch in value.get("oneOf", ()):
@@ -43,7 +43,7 @@ def test_every_key_is_described(kind: str) -> None:
 
 
 def test_ranges_and_choices_are_the_models() -> None:
-    """Exact numbers keep their bounds, choices their words, texts their patterns."""
+    """The schema has the models' bounds of numbers, choices and patterns."""
     price = schema_of("prices")["properties"]
     assert price["amount"]["exclusiveMinimum"] == 0
     assert price["owned"]["properties"]["pue"]["minimum"] == 1
@@ -59,7 +59,7 @@ def test_ranges_and_choices_are_the_models() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_examples_are_valid_by_the_schema(kind: str) -> None:
-    """No hint shows a value that its own range or choice refuses."""
+    """No example is outside its key's own range or choices."""
     for path, value in _keys(kind, schema_of(kind)):
         for example in value.get("examples", ()):
             numbers = example if isinstance(example, list) else [example]

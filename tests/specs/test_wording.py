@@ -1,4 +1,4 @@
-"""Words for people: short, printable, and with a suggestion where one is near."""
+"""Words for people are short and printable, with a suggestion if a choice is near."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from epochcost.specs.wording import (
 
 @given(st.text() | st.integers() | st.decimals() | st.floats() | st.dates() | st.datetimes())
 def test_shown_is_short_and_printable(value: Any) -> None:
-    """No value of a file can break a line or a terminal."""
+    """A described value of a file never breaks a line or a terminal."""
     words = describe(value)
     assert words.isprintable()
     assert len(words) <= 400
 
 
 def test_nearest() -> None:
-    """A near choice is suggested; else the choices are listed; else there is nothing to say."""
+    """A near choice is suggested, else the choices are listed, if there are any."""
     assert suggest_or_list("pirce", ["price", "plan"]) == '; did you mean "price"?'
     assert suggest_or_list("zzz", ["price", "plan"]) == '; known: "plan", "price"'
     assert suggest_or_list("zzz", []) == ""
@@ -44,13 +44,13 @@ def test_nearest() -> None:
     ],
 )
 def test_ids_of_many_parts(word: str, meant: str | None) -> None:
-    """A part of an id finds it, and a common end makes no two ids alike."""
+    """A part of an id finds the id. A common end alone makes no two ids alike."""
     known = ["lambda-1x-h100", "lambda-4x-a100-on-demand-2026-11", "p3.2xlarge-on-demand-2026-07"]
     assert closest(word, known) == meant
 
 
 @given(st.text(st.characters()))
 def test_printable(text: str) -> None:
-    """Any file name, even one that is no UTF-8, can be written to a terminal as one line."""
+    """Any file name, even one that is not UTF-8, is printed as one line."""
     assert printable(text).isprintable()
     assert printable(text + "\udc80\n").encode()

@@ -1,4 +1,4 @@
-"""Bill a usage under a rented or owned price plan; all bills are made by this module.
+"""Bill the use of machines under a rented or owned plan; this module makes all bills.
 
 The bill of a job that may be interrupted is the expected bill. docs/decisions/0005-bills.md
 explains bills.
@@ -43,19 +43,19 @@ def quote(
     """Bill a usage under a price plan as a separate job, not as a part of a longer job.
 
     ``billing`` replaces the plan's rule; an owned machine has no rule, since every second costs the
-    same. If a plan can be interrupted, each machine runs a separate job and the result is the
-    expected bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts are
-    Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
-    lines. Raises InputError if the plan has no price for the egress or an amount overflows. For a
-    plan per vCPU, also raises it if ``usage.vcpus`` is None or the usage is accelerated.
+    same. If the plan's machines can be interrupted, each machine runs a separate job and the result
+    is the expected bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts
+    are Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
+    lines. Raises InputError if the plan has no price for the egress or an amount overflows. Also
+    raises InputError for a plan per vCPU if ``usage.vcpus`` is None or the usage is accelerated.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill at a quantile: a share ``probability`` of all runs costs no more.
+    """The bill that a share ``probability`` of all runs does not exceed.
 
-    Runs differ in their random interruptions; without interruptions all have the same bill. Free
+    Runs differ in their random interruptions; without interruptions all runs cost the same. Free
     credit is left out. Raises InputError as ``quote`` does, and for a probability that is not
     between 0 and 1.
     """
@@ -66,7 +66,7 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
 
 
 def in_constant_use(price: Price) -> Price:
-    """The plan of a machine that is used all the time, so that its use pays for no idle hours."""
+    """The plan with a utilisation of 1, so that hours of use pay for no idle hours."""
     parts = {"owned": price.owned, "commitment": price.commitment}
     update = {
         name: part.model_copy(update={"utilisation": Decimal(1)})
@@ -109,11 +109,10 @@ def _credited(bill: Quote, terms: Credit) -> Quote:
 
 
 def share(price: Price, usage: Usage) -> Quote:
-    """Bill a usage that is part of a longer job: its share of that job's bill.
+    """Bill a usage that is part of a longer job, as a share of the longer job's bill.
 
-    A share has no rounding, starts or interruptions. It has neither charges per run nor free
-    credit, which belong to the whole job. Raises InputError as ``quote`` does, and if the plan has
-    no hourly charge.
+    A share has no rounding, starts or interruptions, and neither charges per run nor free credit.
+    Raises InputError as ``quote`` does, and if the plan has no hourly charge.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
@@ -129,8 +128,8 @@ def quote_at_rate(
 ) -> Quote:
     """Bill a usage at an hourly rate, without a price spec.
 
-    Raises InputError if the rate is below 1e-18 or not finite, if the currency is unknown, or if
-    the usage has egress, which an hourly rate does not cover.
+    Raises InputError if the rate is below 1e-18 or not finite, or if the currency is unknown. An
+    hourly rate does not cover egress, so a usage with egress also raises InputError.
     """
     require_currency(currency)
     with exact_arithmetic():

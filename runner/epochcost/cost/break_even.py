@@ -1,10 +1,10 @@
 """Rent or buy: from how many hours of use in a month an owned machine is cheaper.
 
-Both costs are linear in the hours of use. Most of an owned machine's cost does not depend on these
-hours. A rented machine costs nothing without use, while a commitment costs the same whatever the
-use. With a discount for sustained use, the rented cost consists of several linear pieces. Hours are
-those of the owned machine. This module also lists the rented plans that could do its work, with
-their speed, and formulates the answers as phrases.
+The monthly costs of owning and renting are linear in the owned machine's hours of use. Most of an
+owned machine's cost does not depend on these hours. A rented machine costs nothing without use,
+while a commitment costs the same whatever the use. With a discount for sustained use, the rented
+cost consists of several linear pieces. This module also lists the rented plans that could replace
+an owned machine, with their speed, and states the answers as phrases.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class MonthlyCost:
 
     ``fixed`` is paid even without use; ``per_hour`` is the cost of the work that the owned machine
     does in an hour. If the plan has a discount for sustained use, a term of ``term_hours`` is
-    divided into equal parts, and each of ``shares`` is the share of ``per_hour`` that is charged in
-    one part. Each term begins with the first share. Without ``shares``, all hours cost the same.
+    divided into equal parts. Each of ``shares`` is the share of ``per_hour`` that is charged in one
+    part. Each term begins with the first share. Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -61,7 +61,7 @@ class MonthlyCost:
             return quantized(self.fixed + hours * self.per_hour)
 
     def bends(self) -> tuple[Decimal, ...]:
-        """The hours of use in a month after which an hour has another price."""
+        """The hours of use in a month at which the price of an hour changes."""
         if not self.shares:
             return ()
         with exact_arithmetic():
@@ -75,8 +75,8 @@ class BreakEven:
     """The hours of use at which buying is cheaper than renting, in a month of 730.5 hours.
 
     ``outcome`` says whether buying is cheaper above ``hours``, below ``hours``, or between
-    ``hours`` and ``until``, exact to 18 decimals. The costs are equal at both. ``hours`` is None if
-    buying is never cheaper, or always at least as cheap.
+    ``hours`` and ``until``, exact to 18 decimals. At ``hours`` and at ``until``, buying and renting
+    cost the same. ``hours`` is None if buying is never cheaper, or always at least as cheap.
     """
 
     outcome: Outcome
@@ -100,8 +100,8 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """The time after which buying is cheaper than renting, for a number of hours of use a month.
 
-    ``years`` is None if buying is not cheaper within the machine's life, or only because of the
-    sale at its end (``by_resale``).
+    ``years`` is None if buying is not cheaper within the machine's life, or is cheaper only because
+    the machine is sold at the end (``by_resale``).
     """
 
     years: Decimal | None
@@ -119,8 +119,8 @@ class Payback:
 class Rent:
     """A rented plan that could replace the owned machine.
 
-    ``speed`` is the rented machine's speed divided by the owned machine's; ``why`` is the source of
-    this number.
+    ``speed`` is the rented machine's speed divided by the owned machine's speed. ``why`` is the
+    source of this number.
     """
 
     price: Price
@@ -153,8 +153,8 @@ def compare(
 ) -> Comparison:
     """Compare an owned plan with rented plans for a number of hours of use a month.
 
-    By default, the hours are those of the plan's spec. Raises InputError if the plan is not owned,
-    and as the functions below do.
+    The default for ``hours`` follows from the owned plan's utilisation. Raises InputError if the
+    plan is not owned, and as `monthly_rented`, `break_even` and `check_hours` do.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -188,7 +188,7 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
 
     Starts, rounding and credit are left out. A discount for sustained use makes later hours
     cheaper. A commitment costs the same whatever the use: a month's part of its upfront payment,
-    and 730 hourly payments. Raises InputError if the plan has no hourly price, or speed is not
+    and 730 hourly payments. Raises InputError if the plan has no hourly price, or the speed is not
     positive.
     """
     price, speed = rent.price, rent.speed
@@ -213,16 +213,16 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
 def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
     """The hours of use a month at which renting and buying cost the same.
 
-    Raises InputError if their currencies differ.
+    Raises InputError if the currencies of the plans differ.
     """
     _demand_one_currency(owned, rent.price)
     return crossing(monthly_owned(owned, vcpus), monthly_rented(rent))
 
 
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
-    """Find the hours at which both costs are equal.
+    """Find the hours of use at which an owned and a rented machine cost the same.
 
-    If both costs are equal at all hours, buying counts as cheaper.
+    If the costs are equal at all hours, buying counts as cheaper.
     """
     with exact_arithmetic():
         hours = (Decimal(0), *rent.bends(), HOURS_PER_CALENDAR_MONTH)
@@ -248,7 +248,8 @@ def payback(
     """The years after which buying is cheaper than renting, for a number of hours of use a month.
 
     The purchase is paid on the first day, and the residual value returns at the end of the
-    machine's life. Raises InputError if hours exceed a month, and as ``break_even`` does.
+    machine's life. Raises InputError if ``hours_per_month`` exceed a month, and as `break_even`
+    does.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)
@@ -295,7 +296,11 @@ def _demand_one_currency(owned: Price, rented: Price) -> None:
 def rent_at(
     catalogue: Catalogue, owned: Price, identifier: str, speed: Decimal | None = None
 ) -> Rent:
-    """The rented plan with this id and speed; the speed of an equal machine is 1 by default."""
+    """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
+
+    Without ``speed``, a machine with the same accelerators has a speed of 1, and another machine
+    raises InputError.
+    """
     price = catalogue.price(identifier)
     if speed is not None:
         return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
@@ -310,10 +315,10 @@ def rent_at(
 def rents_named(
     catalogue: Catalogue, owned: Price, identifiers: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
-    """The rented plans with these ids; without ids, all plans of machines like the owned one.
+    """The rented plans with the given ids, or without ids all plans of equal machines.
 
-    Raises InputError if there is none, and names machines with other numbers of the same
-    accelerators, the nearest numbers first.
+    Raises InputError if there is no plan. The error names machines with other numbers of the same
+    accelerators, the nearest number first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))
@@ -344,13 +349,13 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
 
 
 def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
-    """Whether both plans have the same machine, or equal numbers of the same accelerators."""
+    """Whether two plans have the same machine, or equal numbers of the same accelerators."""
     bought, rented = (_accelerators(catalogue, each.hardware) for each in (owned, candidate))
     return owned.hardware == candidate.hardware or (bool(bought) and bought == rented)
 
 
 def _accelerators(catalogue: Catalogue, hardware: str) -> Counter[str]:
-    """Number of a machine's accelerators of each name."""
+    """Count a machine's accelerators by their name."""
     numbers: Counter[str] = Counter()
     for gpu in catalogue.machine(hardware).accelerators:
         numbers[gpu.name] += gpu.count

@@ -1,4 +1,4 @@
-"""Recompute published numbers from the values in their rows, and compare at the printed precision.
+"""Recompute a source's published numbers, and compare the results at the printed precision.
 
 Each source has one function, whose docstring says how the source's numbers follow from its times
 and prices.
@@ -48,9 +48,9 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The values of a published row, and the time ``seconds`` that its work takes.
+    """A row of a published table, and the time ``seconds`` that the work in the row takes.
 
-    The time is the source's, or another time that is rounded to the source's.
+    The time is the source's, or another time that rounds to the source's time.
     """
 
     row: Timing
@@ -59,7 +59,7 @@ class Work:
 
     @property
     def epoch(self) -> Work:
-        """The same row for a single epoch, with an equal part of the time."""
+        """The work of a single epoch of the row, with an equal part of the row's time."""
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     def number(self, key: str) -> Decimal:
@@ -71,7 +71,7 @@ class Work:
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """Dollars for the time, in proportion or in whole hours, at the row's or another price."""
+        """Dollars for the time, prorated or in whole hours, at ``price`` or the row's price."""
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"
@@ -90,7 +90,7 @@ Formula = Callable[[Claim, Work, Mapping[str, Work]], Figures]
 
 
 def _ai21_2020() -> Figures:
-    """The cost of a project is that of twenty runs: two configurations with ten runs each.
+    """A project costs as much as twenty runs: two configurations with ten runs each.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
     trillion tokens (Kaplan et al. 2020). An operation costs the same as in the run of 1.5 billion
@@ -161,9 +161,9 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 
 
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """Relative times and costs are the row's time or cost ÷ the GPU's.
+    """Relative times and costs are the row's time or cost ÷ the GPU's time or cost.
 
-    The cost is in proportion to the time. "Twice as fast" is the GPU's time ÷ the row's.
+    The cost is in proportion to the time. "Twice as fast" is the GPU's time ÷ the row's time.
     """
     gpu = rows["gpu"]
     return {
@@ -188,7 +188,7 @@ _LOOSE: Mapping[str, Callable[[], Figures]] = MappingProxyType({"ai21-2020": _ai
 
 
 def method(published: Published) -> str:
-    """The docstring of a source's function, which states its formulas; empty without a function."""
+    """The formulas of a source as text, from the docstring of its function; empty without one."""
     formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
     return cleandoc(formula.__doc__ or "") if formula else ""
 
@@ -197,8 +197,8 @@ def method(published: Published) -> str:
 class RecomputedFigure:
     """A recomputed number with its range, in the claim's unit.
 
-    ``exact`` is computed from the source's times; ``low`` and ``high`` are the least and the
-    greatest value over all times that are rounded to the source's times.
+    ``exact`` is computed from the source's times. ``low`` and ``high`` are the least and the
+    greatest value over all times that round to the source's times.
     """
 
     exact: Decimal
@@ -208,7 +208,7 @@ class RecomputedFigure:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCheck:
-    """A claim and the recomputed number; if there is no number, ``problem`` is the reason."""
+    """A claim and the recomputed number, or the ``problem`` that prevents a recomputation."""
 
     claim: Claim
     figure: RecomputedFigure | None
@@ -232,9 +232,10 @@ class ClaimCheck:
 
     @property
     def agreement(self) -> Agreement:
-        """How well the recomputed number agrees with the source's.
+        """How well the recomputed number agrees with the source's number.
 
-        "within rounding" means that they are equal for a time that is rounded to the source's time.
+        "within rounding" means that the numbers are equal for a time that rounds to the source's
+        time.
         """
         if self.figure is None:
             return "not recomputed"
@@ -246,7 +247,7 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """The agreement of both numbers as text with a sign, so that readers need no colour."""
+        """Agreement of the recomputed and the source's number, as text that needs no colour."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]
@@ -293,9 +294,9 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The recomputed number of a claim, with its range over times that are rounded to the source's.
+    """The recomputed number of a claim, with its range over times that round to the source's times.
 
-    None if the source's function does not compute it.
+    None if the source's function does not compute the claim.
     """
     figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)

@@ -1,8 +1,8 @@
 """Choose among ways to do a job: the cheapest, the fastest, or the best within limits.
 
-The limits are a deadline and a budget. This module also finds the candidates that no other beats in
-time and cost, and the best batch size for an accuracy. `analysis` collects the candidates and the
-uncertainty of a choice.
+The limits are a deadline and a budget. This module also finds the candidates that no other
+candidate beats in time and cost, and the cheapest batch size for an accuracy. `analysis` collects
+the candidates and the uncertainty of a choice.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Candidate(Generic[KeyT]):
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate with the lowest mean cost; None without candidates.
 
-    Of several with the same cost, it is the fastest; if their times are equal too, the first.
-    Raises InputError for several currencies.
+    Among candidates of equal cost, the fastest wins, then the first. Raises InputError if the costs
+    are in several currencies.
     """
     return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
@@ -41,8 +41,8 @@ def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ..
     """The candidates that no other candidate dominates, fastest first.
 
     A candidate dominates another if it is at least as good in both mean time and mean cost, and
-    better in one of them. Candidates that are equal in both stay. Raises InputError for several
-    currencies.
+    better in one of them. Candidates with equal times and equal costs all stay. Raises InputError
+    if the costs are in several currencies.
     """
     best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
@@ -81,8 +81,8 @@ class BatchChoice(Generic[KeyT]):
     """The cheapest batch size that reaches an accuracy.
 
     The accuracy ``demanded`` is in percent. ``unknown`` are the batch sizes whose accuracy is
-    unknown, ``less_accurate`` those that do not reach ``demanded``. ``choice`` and ``demanded`` are
-    None if no accuracy is known.
+    unknown, ``less_accurate`` the batch sizes that do not reach ``demanded``. ``choice`` and
+    ``demanded`` are None if no accuracy is known.
     """
 
     choice: Candidate[KeyT] | None
@@ -95,7 +95,7 @@ class BatchChoice(Generic[KeyT]):
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate with the lowest mean time; None without candidates.
 
-    Of several with the same time, it is the cheapest; if their costs are equal too, the first.
+    Among candidates of equal time, the cheapest wins, then the first.
     """
     return min(candidates, key=_by_time, default=None)
 
@@ -110,7 +110,7 @@ class Limits:
 
     @property
     def fastest(self) -> bool:
-        """Whether to choose the fastest candidate: there is a budget but no deadline."""
+        """Whether to choose the fastest candidate, because there is a budget but no deadline."""
         return self.budget is not None and self.deadline_seconds is None
 
     @property
@@ -139,8 +139,8 @@ class Limits:
     ) -> Candidate[KeyT]:
         """The best candidate within the limits; all candidates must have the same currency.
 
-        Raises InputError if the budget is in another currency, or if no candidate meets the limits;
-        the error then gives the ``name`` of the nearest candidate.
+        Raises InputError if the budget is in another currency, or if no candidate meets the limits.
+        The error then says what was ``sought`` and gives the ``name`` of the nearest candidate.
         """
         currency = candidates[0].cost.currency
         if self.budget is not None and self.currency != currency:
@@ -166,8 +166,8 @@ def cheapest_batch(
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
     Accuracy depends on the batch size and not on the machine. A batch size counts if its accuracy
-    plus its spread reaches the best known accuracy minus the spread of the best. Raises InputError
-    for several currencies.
+    plus its spread is at least the best known accuracy minus the spread of that accuracy. Raises
+    InputError if the costs are in several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

@@ -1,8 +1,8 @@
 """Energy and emissions of computing, from power, time, the building's PUE and the grid.
 
-The PUE (power usage effectiveness) is the building's energy divided by that of the machines.
-Sources differ more in their assumptions than in their formula. So each energy says where its PUE
-comes from, and whether a meter measured it or it follows from a declared power.
+The PUE (power usage effectiveness) is the building's energy divided by the machines' energy.
+Published energies differ more in their assumptions than in their formula. So each result states the
+source of its PUE, and whether a meter or a declared power gave the energy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epochcost.units import SECONDS_PER_HOUR, plain
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Mean power of one machine in watts; ``phrase`` tells people its source.
+    """Mean power of one machine in watts; ``phrase`` states the source of the number for people.
 
     Raises InputError for watts that are not positive and finite.
     """
@@ -41,28 +41,31 @@ class Power:
 
     @classmethod
     def declared(cls, watts: Decimal, of: str) -> Power:
-        """The power that a spec or plan states for ``of``, the parts of the machine that use it."""
+        """Power that a spec or a plan declares for ``of``, a machine or some of its parts."""
         return cls(watts, f"from declared power: {plain(watts)} W of {of}")
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
-        """Energy of the machines in kilowatt-hours; call it within `exact_arithmetic`."""
+        """Energy in kilowatt-hours of machines that run for ``machine_seconds`` in all.
+
+        Call the method within `exact_arithmetic`.
+        """
         hours = machine_seconds / SECONDS_PER_HOUR
         return quantized(self.watts * hours / WATTS_PER_KILOWATT)
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownEnergy:
-    """An unknown energy, which is different from zero; ``reason`` is a phrase for people."""
+    """An energy that is unknown, not zero; ``reason`` is a phrase for people."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy that machines use and the resulting emissions; neither is billed.
+    """The energy that machines use, and the resulting emissions.
 
-    ``machines_kwh`` is the machines' energy without the rest of the building. ``kg_co2e`` are the
-    kilograms of CO2 equivalent that the building's whole energy emits.
+    ``machines_kwh`` is the energy of the machines alone. ``kg_co2e`` is the emission in kilograms
+    of CO2 equivalent, including the building's overhead (PUE). Bills include neither number.
     """
 
     power: Power
@@ -99,8 +102,8 @@ def declared_power(
 ) -> Power | UnknownEnergy:
     """The power of a machine in use, or the reason why it is unknown.
 
-    If ``price`` is an owned plan, the plan states it, else the machine's spec. If the spec states
-    no power of the host, the result is the power of the accelerators alone and says so.
+    An owned plan in ``price`` states the power; otherwise the machine's spec does. If the spec
+    states no power of the host, the result covers the accelerators alone and says so.
     """
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)
@@ -116,7 +119,7 @@ def declared_power(
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> Power | UnknownEnergy:
-    """The power of a machine in use that an owned plan states, or the reason if it states none."""
+    """The power in use that an owned plan states for a machine, or why the power is unknown."""
     if not plan.per_vcpu:
         return Power.declared(plan.power_watts, "the owned machine")
     if vcpus is None:

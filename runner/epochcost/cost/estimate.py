@@ -1,4 +1,4 @@
-"""Turn a time with an interval into a cost with an interval, or into a reason why there is none.
+"""Turn a time with an interval into a cost with an interval, or say why the cost is unknown.
 
 Callers choose the times and the price plans.
 """
@@ -21,7 +21,7 @@ WIDEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A mean time in seconds with its interval.
+    """A mean time in seconds with its interval from ``low`` to ``high``.
 
     Raises InputError unless 0 < low <= mean <= high and all three are finite.
     """
@@ -42,8 +42,8 @@ class Time:
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
         """A time from floats, each converted to the shortest decimal that gives the same float.
 
-        The interval is corrected if it reaches below zero, as for a few scattered samples, or if
-        rounding excludes the mean from it, as for equal samples.
+        The low end is raised if it is below zero, as for a few scattered samples. The interval is
+        widened to the mean if rounding excludes the mean, as for equal samples.
         """
         least = float(QUANTUM)
         ends = min(max(low, least), mean), mean, max(high, mean)
@@ -56,7 +56,7 @@ class Time:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the interval is a usable bound, not almost zero."""
+        """Whether the interval's low end is a usable bound: at least a thousandth of the mean."""
         return self.mean <= WIDEST * self.low
 
     def scaled(self, repetitions: int | Decimal) -> Time:
@@ -81,7 +81,7 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the interval is a usable bound, not almost zero."""
+        """Whether the interval's low end is a usable bound: at least a thousandth of the mean."""
         return self.mean <= WIDEST * self.low
 
     @property
@@ -108,11 +108,11 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of a job on ``machines`` equal machines, and the properties that decide its price.
+    """The time of a job on ``machines`` equal machines, and the properties that decide the price.
 
-    If ``shared``, the work is part of a longer job and pays its share of that job's bill, without
-    rounding or starts. A ``serving`` machine is in use all the time, whatever its plan's
-    utilisation. ``vcpus`` and ``accelerated`` are as in ``Usage``.
+    ``shared`` work is part of a longer job and pays a share of that job's bill, without rounding or
+    starts. A ``serving`` machine is in use all the time, whatever its plan's utilisation. `Usage`
+    explains ``vcpus`` and ``accelerated``.
     """
 
     time: Time
@@ -135,7 +135,7 @@ class MachineTime:
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
         """The bill without free credit if the job takes ``seconds``; the default is the mean time.
 
-        Free credit changes the payer and not the cost. Raises InputError as ``quote`` does.
+        Free credit changes the payer and not the cost. Raises InputError as `cost.bill.quote` does.
         """
         usage = self.usage(seconds)
         price = in_constant_use(price) if self.serving else price

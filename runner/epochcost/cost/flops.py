@@ -1,7 +1,7 @@
-"""Estimate the time of a training that was never timed from its operations, as a range.
+"""Estimate the time of a training that nobody has timed, as a range, from its operations.
 
-The time is operations ÷ (peak rate × utilisation). The utilisation of a training that never ran is
-unknown, so a range of it is assumed.
+The time is operations ÷ (peak rate × utilisation). The utilisation of such a training is unknown,
+so the module assumes a range.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
     """Operations of a model's whole training; None if unknown.
 
-    A declared model (without a graph) takes 6 operations for each parameter and token. A graph
-    takes three forward passes for each example, by the usual convention.
+    A declared model (without a graph) takes 6 operations for each parameter and token. By the usual
+    convention, a graph takes three forward passes for each example.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)
@@ -53,7 +53,7 @@ def training_flops(model: Model, forward_flops_per_example: float | None) -> Dec
 
 
 def peak_flops(hardware: Hardware, precision: Precision) -> Decimal | None:
-    """Peak FLOP/s of all accelerators of a machine; None if its spec does not state them."""
+    """Peak FLOP/s of all accelerators of a machine; None if the machine's spec states none."""
     with exact_arithmetic():
         total = Decimal(0)
         for gpu in hardware.accelerators:

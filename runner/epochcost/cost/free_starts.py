@@ -1,9 +1,9 @@
 """Expected number of a job's machine starts that cost nothing because the provider ends them early.
 
-The job is that of `cost.spot`, on a machine that the provider may take back. A start is free if
-this happens in its first F seconds. Let r be the rate of interruptions and t the seconds that a
-start would need to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The
-functions sum this over all starts, by the work that remains at each start. Call the functions
+The job is a `cost.spot.SpotJob`. A start is free if the provider takes the machine back in the
+start's first F seconds. Let r be the rate of interruptions and t the seconds that a start would
+need to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The functions
+sum this probability over all starts, by the work that remains at each start. Call the functions
 within `exact_arithmetic`.
 """
 
@@ -20,7 +20,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class FreeStarts:
-    """The expected number of starts that cost nothing, and the seconds that they run in all."""
+    """The expected number of starts that cost nothing, and their total seconds."""
 
     number: Decimal
     seconds: Decimal
@@ -53,7 +53,7 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """Probability that a start is free, and the expected seconds that it then runs.
+    """Probability that a start is free, and the expected free seconds of the start.
 
     ``needed`` is the time that the start would need to end the job.
     """
@@ -65,11 +65,11 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Let L be the length of a stretch with its checkpoint, r the rate of interruptions, and F the
-    first seconds of a start, in which an interruption makes the start free. A start in the stretch
-    j places before the last needs j L seconds more to end the job than a start in the last stretch.
-    For the stretches that need less than F, the sums of exp(-r j L) and of j exp(-r j L) over j
-    have closed forms.
+    Let L be the length of a stretch with its checkpoint, and r the rate of interruptions. Let F be
+    the first seconds of a start, in which an interruption makes the start free. A start in the
+    stretch j places before the last needs j L seconds more to end the job than a start in the last
+    stretch. For the stretches that need less than F, the sums of exp(-r j L) and of j exp(-r j L)
+    over j have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -90,7 +90,7 @@ def _in_stretches(job: SpotJob) -> FreeStarts:
 def _in_notice(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if the notice is long enough to save all work.
 
-    Such an interruption can come at any second of the work.
+    An interruption can come at any second of the work.
     """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)

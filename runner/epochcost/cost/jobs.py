@@ -1,6 +1,6 @@
 """The calculator's formulas for failed runs, machines for a load, and waiting times of requests.
 
-Each formula takes numbers, or symbols from which a program for the browser is made.
+Each formula accepts numbers, or symbols to make a program for the browser.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ _LATE = Decimal("0.01")
 
 
 def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """Expected cost of failed runs for each successful run; every run costs ``cost``."""
+    """Expected cost of failed runs for each successful run.
+
+    Every run costs ``cost`` and fails with the probability ``failing``.
+    """
     return failing / (_ONE - failing) * cost
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
-    """Number of machines for a rate of requests.
+    """Number of machines for ``per_second`` requests that take ``request_seconds`` each.
 
     No machine is busy for more than the share ``busy`` of the time.
     """
@@ -32,10 +35,11 @@ def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decim
 
 
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
-    """Time within which 99 % of randomly arriving requests are answered; ``load`` is below 1.
+    """Seconds within which 99 % of randomly arriving requests are answered.
 
-    The time includes the wait in the queue and, if a batch takes all waiting requests, the time of
-    the previous batch. It is an upper bound, at most a third above the time in a simulated queue.
+    ``load`` is the share of time in which the machines are busy, below 1. The seconds include the
+    wait in the queue and, for a ``batch`` above 1, the time of the previous batch. The result is an
+    upper bound, at most a third above the time in a simulated queue.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -65,8 +69,9 @@ def training_program() -> Json:
 def serving_program() -> Json:
     """Program for the calculator: number of machines that serve a rate of requests, and latency.
 
-    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch and
-    its ``seconds``, and the share ``busy`` of the time that a machine may be in use.
+    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch, and
+    the ``seconds`` of a batch. The input ``busy`` is the share of time that a machine may be in
+    use.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():
@@ -79,8 +84,8 @@ def serving_program() -> Json:
 def million_program() -> Json:
     """Program for the calculator: the cost of a million requests.
 
-    Inputs are the cost ``total`` of running the machines for ``month`` seconds, and their ``rate``
-    of requests a second.
+    Inputs are the cost ``total`` of running the machines for ``month`` seconds, and the machines'
+    ``rate`` of requests a second.
     """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

@@ -1,7 +1,8 @@
 """The prices of spot machines over time as arrays, to compute costs and interruption rates.
 
-Rows of the arrays are zones; columns are the periods in which no zone changes. Amounts are floats
-and not decimals, since thousands of jobs are replayed at once; their error is far below a cent.
+Each row of the arrays is a zone. Each column is a period in which no zone's price changes. Amounts
+are floats, because thousands of jobs are replayed at once. The rounding error of an amount is far
+below a cent.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Market:
     """Prices and availability of all zones over time, in seconds from the trace's start.
 
     ``rate`` is the price per hour, infinite if no machine is available. ``until`` is the time at
-    which an available machine is taken back, infinite after the trace's end. ``change`` is the time
-    at which the next column begins, infinite for the last column.
+    which the provider takes an available machine back, infinite if that does not happen within the
+    trace. ``change`` is the time at which the next column begins, infinite for the last column.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -49,11 +50,11 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """The index of the column (period) that contains each of the times ``now``."""
+        """Index of the column whose period contains the time, for each of the times ``now``."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """Costs of machines in ``zones`` from ``start`` to ``end``.
+        """Cost of a machine in each of ``zones``, used from ``start`` to ``end``.
 
         The provider must not take the machines back before ``end``.
         """
@@ -67,13 +68,13 @@ class Market:
         return self._paid[zones, column] + np.where(np.isfinite(rate), rate, 0.0) * since
 
     def mean_price(self, zone: int) -> float:
-        """The mean hourly price of a zone while it has machines; infinite if it never has any."""
+        """Mean hourly price of a zone while machines are available; infinite if none ever are."""
         had = self.had[zone]
         rates = self.rate[zone][had]
         return float(np.average(rates, weights=self._hours[had])) if had.any() else math.inf
 
     def interruptions_per_hour(self, zone: int | None = None) -> float:
-        """Interruptions per hour of a running machine, in one zone or in all zones together."""
+        """Interruptions per machine-hour in ``zone``, by default in all zones together."""
         had = self.had if zone is None else self.had[[zone]]
         interruptions = int((had[:, :-1] & ~had[:, 1:]).sum())
         hours = float((had * self._hours).sum())

@@ -43,9 +43,10 @@ _entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
 
 
 class _ExactArithmetic:
-    """The context manager of `exact_arithmetic`, a class since a generator takes twice the time.
+    """The context manager of `exact_arithmetic`.
 
-    Inside another `exact_arithmetic` it changes nothing.
+    It is a class, because a generator takes twice the time. Inside another `exact_arithmetic`, the
+    context manager changes nothing.
     """
 
     __slots__ = ("_outside",)
@@ -79,7 +80,7 @@ def exact_arithmetic() -> AbstractContextManager[None]:
 def quantized(value: Decimal) -> Decimal:
     """Round a value to 18 decimals; raises InputError for NaN, infinity or more than 1e30.
 
-    Call it within `exact_arithmetic`. A symbol is returned unchanged.
+    Call the function within `exact_arithmetic`. A symbol is returned unchanged.
     """
     if type(value) is not Decimal:
         return value
@@ -92,9 +93,9 @@ def quantized(value: Decimal) -> Decimal:
 
 
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
-    """Round a positive value to 18 decimals; raises InputError if that gives 0.
+    """Round a positive value to 18 decimals; raises InputError unless the result is above 0.
 
-    Call it within `exact_arithmetic`.
+    Call the function within `exact_arithmetic`. The error names the value ``name``.
     """
     quantity = quantized(value)
     if quantity <= 0:

@@ -1,4 +1,4 @@
-"""Cost of an hour of an owned machine: loss of value, maintenance and energy.
+"""Costs of owned machines: loss of value, rack, maintenance and energy.
 
 Costs that do not depend on the use are divided by the hours of use.
 """
@@ -28,9 +28,8 @@ WATTS_PER_KILOWATT = 1000
 class Ownership:
     """The monthly cost of an owned machine, or of one of its vCPUs, in the plan's currency.
 
-    ``fixed_per_month`` is paid whatever the use: loss of value, rack, maintenance, and the energy
-    of a month in which the machine is idle. ``energy_per_hour`` is the additional energy cost of an
-    hour of use.
+    ``fixed_per_month`` is the cost of a month without use: loss of value, rack, maintenance and
+    idle energy. ``energy_per_hour`` is the additional energy cost of an hour of use.
     """
 
     fixed_per_month: Decimal
@@ -38,7 +37,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """The monthly cost under an owned plan; it does not depend on the plan's utilisation."""
+        """Compute the monthly cost under an owned plan, whatever the plan's utilisation."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -55,8 +54,8 @@ def running_per_month(plan: Owned) -> Decimal:
 def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
     """Lines of a bill for ``seconds`` of use: depreciation, rack, maintenance and energy.
 
-    ``units`` is the number of machines or vCPUs. If u is the utilisation, each hour of use pays for
-    1/u - 1 idle hours. Lines whose cost the plan does not state are left out.
+    ``units`` is the number of machines or vCPUs. With a utilisation u, each hour of use pays for
+    1/u - 1 idle hours. Rack and maintenance have a line only if the plan states their cost.
     """
     hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
@@ -86,10 +85,10 @@ def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Dec
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
-    """The number of units in a machine that a plan prices: vCPUs if it is per vCPU, else 1.
+    """Number of units to bill for a machine: its vCPUs if the plan is per vCPU, else 1.
 
-    For a plan per vCPU, raises InputError if the number of vCPUs is unknown, or if the work runs on
-    an accelerator, which the plan does not price.
+    Raises InputError for a plan per vCPU if ``vcpus`` is None. Also raises InputError if the work
+    is ``accelerated``, because such a plan has no price for accelerators.
     """
     if not plan.per_vcpu:
         return 1

@@ -1,13 +1,13 @@
 """The bill of a price plan as a program for the browser, made from the formulas of `cost.bill`.
 
-A program is JSON. ``inputs`` are the names of the usage and of those values of the plan that a
-reader may change, with their defaults. ``values`` are the names of expressions that occur more than
-once and are evaluated on demand. ``lines`` are the bill's labels with their amounts. An expression
-is a number, a name, or a list that begins with an operator. Operators are ``+ - * / exp expm1 log
-sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The site's bill.js
-interprets it; tests compare it with another interpreter and both with `cost.bill`. Other formulas
-have named ``answers`` instead of lines. Free credit is left out: it changes the payer and not the
-cost.
+A program is JSON. ``inputs`` are the numbers that a reader may change, with their defaults: the
+usage and some values of the plan. ``values`` are the names of expressions that occur more than once
+and are evaluated on demand. ``lines`` are the bill's labels with their amounts. An expression is a
+number, a name, or a list that begins with an operator. Operators are ``+ - * / exp expm1 log sqrt
+ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The site's bill.js
+interprets the program. Tests compare bill.js with another interpreter, and both interpreters with
+`cost.bill`. Programs for other formulas have named ``answers`` instead of lines. Free credit is
+left out, because it changes the payer and not the cost.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def share_program(price: Price) -> Program:
 
 
 def _egress_input(price: Price) -> dict[str, Decimal]:
-    """The program's input for moved data; empty if the plan has no price for moving data."""
+    """The program's input for egress; empty if the plan has no price for egress."""
     return {_EGRESS: Decimal(0)} if any(part.per == "gb" for part in price.components) else {}
 
 
@@ -110,7 +110,7 @@ def _usage(inputs: Mapping[str, Decimal]) -> RentedUsage:
 
 
 def _owned_program(price: Price, plan: Owned) -> Program:
-    """The program for the bill of an owned plan, whose values are inputs, named by their keys."""
+    """The program for an owned plan's bill; the plan's values are inputs, named by their keys."""
     inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
     traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
     units = _COUNT
@@ -169,7 +169,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first expression that equals this expression, with operands replaced likewise."""
+        """The first expression that is equal to ``figure``; equal expressions become one object."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:

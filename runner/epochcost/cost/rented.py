@@ -1,8 +1,8 @@
 """Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
 The hourly charges are the plan's amount, its commitment, its components and their premiums.
-`cost.schedule` decides the billed time. With a discount for sustained use, later hours of a month
-are cheaper; a month has 730 hours and begins with the job. Call the functions within
+`cost.schedule` computes the billed time. With a discount for sustained use, later hours of a month
+are cheaper. A month has 730 hours and begins with the job. Call the functions within
 `exact_arithmetic`.
 """
 
@@ -43,7 +43,7 @@ class HourlyCharge:
 
     @property
     def unit(self) -> str:
-        """The unit to which the rate applies."""
+        """Unit of the rate: "hour" for a charge with 1 unit, else "unit-hour"."""
         return "hour" if self.units == 1 else "unit-hour"
 
     @property
@@ -52,7 +52,7 @@ class HourlyCharge:
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """The charge for ``seconds``; it never falls as time grows, even in the last decimal."""
+        """The charge for ``seconds``, which never falls as time grows, even in the last decimal."""
         return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 
@@ -65,9 +65,9 @@ def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
 
 
 def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
-    """All hourly charges of a rented plan, premiums last; call it within exact_arithmetic.
+    """All hourly charges of a rented plan, premiums last.
 
-    Raises InputError for a rate below 1e-18.
+    Call the function within `exact_arithmetic`. Raises InputError for a rate below 1e-18.
     """
     return _hourly_parts(Identity(price))
 
@@ -88,7 +88,7 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
 
 
 def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """The charge for an hour of a commitment's term: its upfront and its hourly payment."""
+    """Charges for an hour of a commitment: part of its upfront payment, and its hourly payment."""
     return tuple(
         HourlyCharge(COMMITTED, label, quantized_positive(rate))
         for label, rate in (
@@ -100,10 +100,10 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """The charge by which each used hour also pays for the unused hours of a commitment.
+    """Charge with which each used hour pays for idle hours of a commitment.
 
-    If u is the utilisation, each used hour pays for 1/u - 1 idle hours. So a used hour costs
-    (upfront / (months x 730 h) + hourly) / u in all.
+    With a utilisation u, each used hour pays for 1/u - 1 idle hours. So a used hour costs (upfront
+    payment / (months x 730 h) + hourly payment) / u in all.
     """
     idle = quantized(1 / terms.utilisation - 1)
     return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()
@@ -130,7 +130,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """A number of machines, over all runs, and the hourly charges of each."""
+    """Machines with equal hourly charges: their number over all runs, and the charges of each."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -154,11 +154,11 @@ class ChargedMachines:
 
 
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """The machines of a usage in groups, each with its hourly charges.
+    """Group the machines of a usage by their hourly charges.
 
-    If a commitment has an on-demand price, it covers a number of machines at once. Its payments are
-    charged for these machines whether they are used or not; each further machine costs the
-    on-demand price.
+    A commitment with an on-demand price covers a number of machines at once. The commitment's
+    payments are charged for these machines whether they are used or not. Each further machine costs
+    the on-demand price.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -203,11 +203,11 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """The time at full price that costs as much as the time ``used`` with the discount.
+    """Convert the time ``used`` with a discount to the time at full price that costs as much.
 
-    Times are in the unit of ``month``, and ``used`` begins with a month. A month is divided into
-    equal parts, and each of ``shares`` is the share of the price that is charged in one part. Every
-    month begins with the first share.
+    ``month`` is the length of a month in the unit of ``used``, and ``used`` starts at the beginning
+    of a month. A month has as many equal parts as ``shares`` has items. Each item is the share of
+    the price that is charged in one part of every month.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -220,7 +220,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """The sustained-use discount in each of ``runs`` successive runs, as seconds at full price."""
+    """Sustained-use discount of each of ``runs`` successive runs, in seconds at full price."""
     if not shares:
         return _ZERO
     used = seconds * runs
@@ -245,7 +245,10 @@ def job_lines(
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """The lines of a share of a longer job's bill; InputError if the plan has no hourly charge."""
+    """Lines of the bill of a part of a longer job.
+
+    Raises InputError if the plan has no hourly charge.
+    """
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
     yield from job_lines(price, schedule, usage, lambda _: schedule)
@@ -259,8 +262,8 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: one for each charge for work, then one for each other use of time.
 
-    The last line subtracts ``discounted`` seconds. The amount of a later line is the bill of all
-    time so far minus the lines before it. If each were rounded separately, a bill could fall by one
+    The last line subtracts ``discounted`` seconds. Each line after the work is the bill of all time
+    so far minus the earlier lines. If each line were rounded separately, a bill could fall by one
     unit of the last decimal as time grows.
     """
     if not charged:
@@ -279,7 +282,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """The uses of time other than work, each with the total billed time when the use ends."""
+    """Uses of billed time other than work, each with the billed seconds up to its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -300,9 +303,9 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines of a bill for storage, egress and runs.
+    """Lines of a bill for components that have no hourly price: storage, egress and runs.
 
-    Storage is billed for the elapsed time, or by a separate billing rule of the component.
+    Storage is billed for the elapsed time, unless the component has its own billing rule.
     """
     for part in price.components:
         amount = part.amount or _ZERO

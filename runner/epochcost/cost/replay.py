@@ -1,12 +1,12 @@
-"""Replay spot jobs over a trace of prices: their cost if they stay in a zone or move between zones.
+"""Replay spot jobs over a trace of prices: compare staying in a zone with moving between zones.
 
-An interrupted training continues from its checkpoint in another zone with a cheaper machine, an
-idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot instances
-for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not read the
-paper, so these rules are our own. Each second costs the price at that time, nothing is rounded, and
-no policy uses future prices. The job is replayed from many start times at once, stretch by
-stretch; a stretch is the work up to a checkpoint. If the job does not end within the trace, that
-start gives no cost.
+An interrupted training may continue from its checkpoint on a cheaper machine in another zone. This
+is an idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
+instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
+read the paper, so the rules in this module are our own. Each second is billed at its current price,
+nothing is rounded, and no policy uses future prices. A job is replayed from many start times at
+once, stretch by stretch. A stretch is the work up to a checkpoint. A start whose job does not end
+within the trace gives no cost.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ ON_DEMAND = -1
 class MovingJob:
     """A job to replay, with the seconds of a restart, a checkpoint and a move to another zone.
 
-    Every interval of work ends with a checkpoint. Each later start takes the time of a restart; a
-    move to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price
-    of a machine that is never taken back. The deadline is the longest allowed elapsed time. Raises
-    InputError if the deadline is shorter than the work.
+    The job saves a checkpoint after each ``interval_seconds`` of work. Each start after the first
+    takes ``restart_seconds``. A move to another zone takes ``move_seconds`` more and costs
+    ``move_charge``. ``on_demand_per_hour`` is the price of a machine that is never taken back.
+    ``deadline_seconds`` is the longest allowed elapsed time. Raises InputError if the deadline is
+    shorter than the work.
     """
 
     work_seconds: float
@@ -66,19 +67,20 @@ class MovingJob:
 
     @property
     def on_demand_cost(self) -> float | None:
-        """Cost of the work on an on-demand machine; None if its price is unknown."""
+        """Cost of the work on an on-demand machine; None if the machine's price is unknown."""
         rate = self.on_demand_per_hour
         return None if rate is None else rate * self.work_seconds / SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """The state of many replayed jobs when a policy decides where each continues.
+    """State of many replayed jobs when a policy decides in which zone each job continues.
 
     A policy decides at a start, a checkpoint, an interruption or a change of the market. Each array
     has an item for each job: the time ``now``, the market's ``column`` at that time, the ``zone``
-    where the job ran last, whether it has ``begun``, and whether its machine is ``running``.
-    ``remaining`` is its work and ``elapsed`` the time since its start. Times are in seconds.
+    where the job ran last, whether the job has ``begun``, and whether its machine is ``running``.
+    ``remaining`` is the work left and ``elapsed`` the time since the job's start. Times are in
+    seconds.
     """
 
     market: Market
@@ -93,20 +95,20 @@ class Moment:
 
     @property
     def cheapest(self) -> Indices:
-        """The cheapest zone for each job now; the job's own zone if no other is cheaper."""
+        """Cheapest zone for each job now; the zone where the job ran last if no zone is cheaper."""
         best, rate = self.market.cheapest[self.column], self.market.rate
         own_is_best = rate[self.zone, self.column] <= rate[best, self.column]
         return np.where(own_is_best, self.zone, best)
 
     def price(self, zone: Indices) -> Floats:
-        """The current hourly price for each job in the zone that ``zone`` gives for it."""
+        """Current hourly price for each job if the job runs in the job's item of ``zone``."""
         price: Floats = self.market.rate[zone, self.column]
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """Seconds until each job's work continues if it moves to the zone that ``zone`` has for it.
+        """Seconds until each job works again if the job continues in the job's item of ``zone``.
 
-        0 if the job's machine is running there.
+        The delay is 0 at a first start, and if the job's machine is already running in that zone.
         """
         moved = self.begun & (zone != self.zone)
         restarted = self.begun & (moved | ~self.running)
@@ -115,7 +117,7 @@ class Moment:
 
     @property
     def stretch(self) -> Floats:
-        """Seconds of each job's next stretch, with its checkpoint unless it is the last stretch."""
+        """Seconds of each job's next stretch, with a checkpoint unless the stretch is the last."""
         interval = self.job.interval_seconds
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
@@ -125,7 +127,7 @@ Policy = Callable[[Moment], Indices]
 
 
 def stay(moment: Moment) -> Indices:
-    """Policy: stay in the same zone, and wait for a machine there."""
+    """Policy: stay in the zone of the first start, and wait for a machine in that zone."""
     return moment.zone
 
 
@@ -135,7 +137,7 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: move if interrupted, or at a checkpoint if the rest is cheaper at current prices."""
+    """Policy: move if interrupted, or if the rest costs less elsewhere at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # A zone without machines has an infinite price; the difference of two is invalid.
@@ -146,9 +148,10 @@ def move_when_it_pays(moment: Moment) -> Indices:
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Policy: move if interrupted; rent on demand once a further interruption would be too late.
+    """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    Too late: the job would miss its deadline if it lost the work since its last checkpoint.
+    The deadline is at risk if the job would miss the deadline after losing its next stretch of
+    work. It is also at risk if waiting for the next change of the market would take too long.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -199,7 +202,7 @@ def replay(
 
 
 class _Runs:
-    """The state of the replayed job for each start; ``active`` has indices of unfinished runs."""
+    """State of the job's run from each start time; ``active`` has indices of unfinished runs."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -241,7 +244,7 @@ class _Runs:
         self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
     def _work(self, moment: Moment, zone: Indices, there: Flags) -> None:
-        """Run the machines to the end of a stretch, or until they are taken back."""
+        """Run the machines to the end of a stretch, or until the provider takes them back."""
         market, job, who = self._market, self._job, self.active[there]
         moved = (moment.begun & (zone != moment.zone))[there]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[there]
@@ -284,7 +287,10 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 
 
 def saving_interval(market: Market, save: float) -> float:
-    """Optimal seconds of work between checkpoints for the interruption rate of all zones."""
+    """Optimal seconds of work between checkpoints for the interruption rate of all zones.
+
+    ``save`` is the time of a checkpoint in seconds.
+    """
     rate = market.interruptions_per_hour()
     if not rate or not save:
         return _USUAL_INTERVAL_SECONDS
@@ -293,9 +299,9 @@ def saving_interval(market: Market, save: float) -> float:
 
 
 def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: float) -> float:
-    """The expected cost if the job stays in a zone, by the closed formula of `cost.spot`.
+    """Expected cost of a job that stays in a zone, by the closed formula of `cost.spot`.
 
-    It assumes random interruptions and a constant price.
+    The formula assumes random interruptions and a constant price.
     """
     if not interruptions_per_hour:
         return job.undisturbed_seconds * mean_price / SECONDS_PER_HOUR
@@ -335,9 +341,9 @@ class Spread:
 class PolicyResult:
     """Costs and times of a policy over all start times that are compared.
 
-    ``zone`` is the zone in which the policy stays, None if it moves. ``saved`` is, for each start,
-    the saving as a share of the cost in the best single zone. ``interruptions`` and ``moves`` are
-    means per job.
+    ``zone`` is the zone in which the policy stays, None if the policy moves jobs. ``saved`` is the
+    saving as a share of the cost in the best single zone. ``interruptions`` and ``moves`` are means
+    per job.
     """
 
     policy: str
@@ -354,7 +360,8 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
     The first result is for staying in the zone that turns out best. The comparison uses only starts
     from which the job ends within the trace under every policy. The policy that falls back on
-    demand needs a deadline and an on-demand price. Raises InputError if there is no such start.
+    demand is included if the job has a deadline and an on-demand price. Raises InputError if no
+    start remains.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]

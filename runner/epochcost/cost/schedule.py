@@ -36,8 +36,8 @@ class Schedule:
     ``used_seconds`` is work, ``starting_seconds`` the billed time of start-ups and restarts. If a
     machine may be interrupted, ``saving_seconds`` are checkpoints, ``rework_seconds`` lost work,
     ``restarting_seconds`` the later starts, and ``free_seconds`` the time of starts that are free.
-    ``billed_seconds`` is their sum without the free time, after rounding. ``elapsed_seconds`` also
-    includes unbilled start-ups and expected failures.
+    ``billed_seconds`` is the sum of these times, without the free time, after rounding.
+    ``elapsed_seconds`` also includes unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -60,12 +60,11 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """Split a job into the fewest starts that the plan's maximum lifetime of a machine allows.
 
-    Every start but the last uses its whole lifetime. Every start begins with the start-up, every
-    start but the first continues with the restart of ``interruptions``, and every start but the
-    last ends with a checkpoint. An unbilled start-up does not count in the lifetime. If p is the
-    probability that a start fails, p / (1 - p) failures are expected for each successful start, and
-    each failure takes the time of a start-up. Raises InputError if a lifetime leaves no time to
-    work.
+    Every start begins with the start-up. Every start but the first then takes the restart time of
+    the plan's ``interruptions``. Every start but the last uses the whole lifetime and ends with a
+    checkpoint. An unbilled start-up does not count in the lifetime. If p is the probability that a
+    start fails, p / (1 - p) failures are expected for each successful start. Each failure takes the
+    time of a start-up. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -101,8 +100,7 @@ def _further_starts(
 ) -> tuple[Decimal, Decimal]:
     """Number of starts after the first, and the billed seconds of all starts.
 
-    ``alone`` is the time that a single start would take for all work; each further start adds
-    ``pause``.
+    ``alone`` is the time of all work in a single start. Each further start adds ``pause`` seconds.
     """
     room = room_to_work(price_id, lifetime, pause)
     further = alone - lifetime
@@ -112,7 +110,7 @@ def _further_starts(
 
 
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """The schedule of a job under a rented plan; expected values if it may be interrupted.
+    """The schedule of a job under a rented plan, in expected values if it may be interrupted.
 
     Raises InputError if a lifetime leaves no time to work, and if the job is expected to take more
     than a century.
@@ -134,7 +132,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule at a quantile: a share ``probability`` of all runs takes no longer.
+    """The schedule that a share ``probability`` of all runs of a job does not exceed.
 
     The expected time that interruptions cost is scaled to a quantile of simulated runs. Without
     interruptions all runs have the same schedule. Raises InputError as ``expected_schedule`` does.

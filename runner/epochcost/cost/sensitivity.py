@@ -1,7 +1,7 @@
-"""The uncertainty of a cost: its interval, and the inputs at which another choice is as cheap.
+"""The uncertainty of a cost: its interval, and the input values that give another cost.
 
-To find a changed cost, this module changes one input of a job and bills the job again; it has no
-formulas of its own. Inputs are the numbers of a price, by their key paths, and the machine's speed.
+To find a changed cost, this module changes one input of a job and bills the job again. An input is
+a number of the price plan, named by its key path, or the machine's speed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PricedJob:
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """The bill at a quantile: a share ``probability`` of all runs costs no more.
+        """The bill that a share ``probability`` of all runs does not exceed.
 
         Runs differ only in their random interruptions.
         """
@@ -86,7 +86,7 @@ class PricedJob:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The value of an input at which a job would cost a given amount, and its value ``now``."""
+    """The value of an input at which a job would cost a given amount, and the value ``now``."""
 
     name: str
     now: Decimal
@@ -96,14 +96,15 @@ class Switch:
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     """The value of an input, nearest to its current value, at which the job costs ``cost``.
 
-    Bisection finds it; each step makes a full bill. None if no valid value within a factor of a
-    million gives that cost. Raises InputError if the job has no bill or no such input.
+    Bisection finds the value; each step makes a full bill. The result is None if no valid value
+    within a factor of a million gives that cost. Raises InputError if the job cannot be billed or
+    has no input ``name``.
     """
     now = job.value(name)
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether the job costs more than ``cost`` with this value and less now, or the reverse.
+        """Whether the job's cost passes ``cost`` between the current value and ``value``.
 
         None if the input may not have this value.
         """
@@ -123,7 +124,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values of an input between which the job's cost passes the target; None if none exist."""
+    """Two values of an input between which the job's cost passes a target, else None."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)
@@ -164,9 +165,9 @@ class InputInterval:
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval, and the interval from each uncertain input alone.
+    """A cost with its interval; ``parts`` has the interval of each uncertain input alone.
 
-    The intervals of the inputs are ordered, the widest first.
+    The widest interval comes first in ``parts``.
     """
 
     cost: Estimate
@@ -182,12 +183,13 @@ def cost_interval(job: PricedJob) -> CostInterval:
     """The cost of a job, with an interval that covers all its uncertain inputs together.
 
     The uncertain inputs are the measured mean time within its interval, interruptions from their
-    5th to 95th percentile, and each number in the price's ``ranges``. Distances from the bill to
-    the low ends are combined as the root of the sum of squares, those to the high ends likewise.
-    This is right for independent deviations if the bill is nearly linear in each of them (J. R.
-    Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills are nearly linear, apart from
-    the steps of billed time. Sampling would need distributions that no source gives for declared
-    ranges. Raises InputError if a range's end makes no valid plan, or no bill can be made.
+    5th to 95th percentile, and each number in the price's ``ranges``. The distances from the bill
+    to the low ends are combined as the root of the sum of squares. The distances to the high ends
+    are combined in the same way. This is right for independent deviations if the bill is nearly
+    linear in each input (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills
+    are nearly linear, apart from the steps of billed time. Sampling would need distributions that
+    no source gives for declared ranges. Raises InputError if the end of a range gives no valid
+    plan, or if the job cannot be billed.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))

@@ -1,10 +1,10 @@
-"""Jobs on machines that the provider may take back: their expected time, range and billed time.
+"""Expected time, range and billed time of jobs on machines that the provider may take back.
 
 Interruptions come at random at a constant rate while a machine runs, so the time to the next
-interruption is exponential. Work since the last checkpoint is lost and repeated; the interval
-between checkpoints is Daly's optimum. Closed formulas give the expected values. A seeded
-simulation, which shares no formula with them, gives the range over many runs. `cost.bill` prices
-the time. Call functions on Decimals within `exact_arithmetic`.
+interruption is exponentially distributed. Work since the last checkpoint is lost and repeated. The
+interval between checkpoints is Daly's optimum. Closed formulas give the expected values. A seeded
+simulation, which shares no formula with the closed formulas, gives the range over many runs.
+`cost.bill` prices the time. Call functions on Decimals within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ _SIMULATED_INTERRUPTIONS = 50
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
     """The optimal seconds of work between checkpoints, even if a checkpoint takes long.
 
-    Let s be the time of a checkpoint and M the mean time between interruptions. The interval is
-    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, or M if s is at least 2 M. Source: J. T.
-    Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future
-    Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37.
+    Let s be the time of a checkpoint (``save_seconds``) and M the mean time between interruptions
+    (``seconds_between``). The interval is sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, or
+    M if s is at least 2 M. Source: J. T. Daly, "A higher order estimate of the optimum checkpoint
+    interval for restart dumps", Future Generation Computer Systems 22 (3), 2006, pp. 303-312,
+    equation 37.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -62,15 +63,15 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 
 @dataclass(frozen=True, slots=True)
 class SpotJob:
-    """A job on a machine that may be taken back; times in seconds, ``rate`` per second.
+    """A job on a machine that the provider may take back; all times are in seconds.
 
-    ``rate`` is the rate of interruptions. ``first_start`` is the billed time of the first start
-    until work begins; ``later_start`` is the same for every later start, including the restart.
-    ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints; None: no
-    work is lost, because the notice is long enough for a checkpoint, or a checkpoint takes no time.
-    ``lifetime`` is the longest time for which a machine runs after a start; the job saves a
-    checkpoint just before. If the provider takes the machine back within ``free`` seconds of a
-    start, that start costs nothing.
+    ``rate`` is the number of interruptions per second. ``first_start`` is the billed time of the
+    first start until work begins. ``later_start`` is that time for every later start, including the
+    restart. ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints. It
+    is None if no work is lost, because the notice is long enough for a checkpoint or a checkpoint
+    takes no time. ``lifetime`` is the longest time for which a machine runs after a start. The job
+    saves a checkpoint just before that time ends. If the provider takes the machine back within
+    ``free`` seconds of a start, that start costs nothing.
     """
 
     work: Decimal
@@ -100,7 +101,7 @@ class SpotTime:
     """Expected seconds for which machines run for a job, and expected numbers of events.
 
     ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` is the number of
-    starts that end because their lifetime is over; these ends do not count as interruptions.
+    starts that end because the machine's lifetime is over; ``interruptions`` excludes these ends.
     """
 
     running: Decimal
@@ -118,9 +119,10 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` can give the plan a rate of interruptions.
+    """Whether `interrupted_at` accepts the plan.
 
-    The plan's rate must be unknown, and its lifetime, if it has one, must leave time to work.
+    The plan's rate of interruptions must be unknown, and a maximum lifetime must leave time to
+    work.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -129,9 +131,9 @@ def can_be_interrupted(price: Price) -> bool:
 
 
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
-    """A copy of the plan with this rate of interruptions.
+    """A copy of the plan with the given rate of interruptions.
 
-    Checkpoints take 30 s and restarts 5 min.
+    The copy assumes that a checkpoint takes 30 s and a restart 5 min.
     """
     terms = Interruptions(
         rate_per_hour=rate_per_hour,
@@ -163,8 +165,8 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
     """Seconds of a machine's lifetime that are left for work.
 
-    ``pause`` is the time of a start, a restart and a checkpoint. Raises InputError if they leave no
-    time to work.
+    ``pause`` is the time of a start, a restart and a checkpoint. Raises InputError if ``pause``
+    leaves no time to work.
     """
     room = lifetime - pause
     if room <= 0:
@@ -178,7 +180,7 @@ def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
     """Seconds of work between checkpoints: the declared interval, else Daly's optimum.
 
-    None if the notice is long enough for a checkpoint.
+    None if the notice is long enough for a checkpoint, or if a checkpoint takes no time.
     """
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
@@ -192,12 +194,12 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
 def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, by a closed formula.
 
-    Let r be the rate of interruptions, S the time of the first start and B that of a later start.
-    Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r x (sum
-    over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for each
-    stretch (see `daly_interval_seconds`), since a machine may also be taken back during a start.
-    The number of interruptions is r times this time. Without a lifetime the result is exact; with a
-    lifetime, its error is less than one start.
+    Let r be the rate of interruptions, S the time of the first start and B the time of a later
+    start. Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r
+    x (sum over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for
+    each stretch (see `daly_interval_seconds`), since the provider may also take a machine back
+    during a start. The number of interruptions is r times the running time. Without a lifetime the
+    result is exact; with a lifetime, its error is less than one start.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -221,7 +223,7 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
-    """The expected time if an interruption costs only a checkpoint and a restart, and no work."""
+    """The expected time if an interruption costs a checkpoint and a restart but loses no work."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
@@ -232,10 +234,11 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 
 
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
-    """Add the starts that end at their lifetime D, each with a checkpoint and a restart.
+    """Add the starts that end with the machine's lifetime, each with a checkpoint and a restart.
 
-    A start lasts D or an exponential time of rate r, whichever is shorter. So r / (exp(r D) - 1)
-    starts per second of running end at their lifetime (renewal-reward theorem).
+    Let D be the lifetime and r the rate of interruptions. A start lasts D or an exponential time of
+    rate r, whichever is shorter. So r / (exp(r D) - 1) starts per second of running end with the
+    lifetime (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
@@ -263,9 +266,9 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
-    Each start is rounded separately. An interrupted start lasts an exponential time; a start that
-    is forced to end lasts its lifetime. The last start ends like the uninterrupted job if there was
-    no interruption, else anywhere within an increment.
+    Each start is rounded separately. An interrupted start lasts an exponential time. A start that
+    is forced to end lasts its lifetime. If there was no interruption, the last start ends like the
+    uninterrupted job, else anywhere within an increment.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -293,7 +296,11 @@ def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """A simulated run of a job: seconds of each start, and whether it ended by interruption."""
+    """A simulated run of a job.
+
+    ``starts`` has the seconds of each start and whether the start was interrupted. ``saving`` is
+    the time of all checkpoints in seconds.
+    """
 
     starts: tuple[tuple[float, bool], ...]
     saving: float
@@ -364,9 +371,10 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
     """Simulate a quantile of the time lost to interruptions, divided by the mean of that time.
 
-    ``interruptions`` is their expected number. Only a part of a long job is simulated: if a job has
-    n equal parts, its deviation is √n times that of a part. A stretch that is repeated very often
-    ends at random, after an exponential time.
+    ``interruptions`` is the expected number of interruptions, and ``probability`` selects the
+    quantile. Only a part of a long job is simulated. The deviation of a job with n equal parts is
+    √n times the deviation of one part. A stretch that is repeated very often ends at random, after
+    an exponential time.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

@@ -1,9 +1,9 @@
-"""Numbers that formulas of bills accept: Decimals, or symbols that record the formula.
+"""Numbers in the formulas of bills: Decimals, or symbols that record the formula.
 
-With Decimals a formula gives an amount. With an `Expression` instead of a Decimal it gives the
-formula as an expression, for `cost.program` to publish. Formulas are annotated with Decimal and use
-only arithmetic and the functions of this module, which accept both. They use `where` instead of
-``if`` for a condition on numbers.
+With Decimals, a formula computes an amount. With an `Expression` instead of a Decimal, the formula
+gives an expression, which `cost.program` publishes. Formulas are annotated with Decimal and use
+only arithmetic and the functions of this module, which accept Decimals and expressions. For a
+condition on numbers, formulas use `where` instead of ``if``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ZERO = Decimal(0)
 class Expression:
     """A formula as an operator and its operands, each a number or an expression.
 
-    ``operator`` is an operator of programs (see `cost.program`), or "name" if the operand is a
-    name.
+    ``operator`` is an operator of programs (see `cost.program`), or "name" for a symbol, whose only
+    operand is its name.
     """
 
     __slots__ = ("operands", "operator")
@@ -79,13 +79,13 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of expressions, for `where` and `branch`; it has no truth value."""
+    """A comparison of two expressions, for `where` and `branch`, without a truth value."""
 
     __slots__ = ()
 
 
 def symbol(name: str) -> Decimal:
-    """A symbol with a name, which formulas accept as a number."""
+    """A named symbol that formulas accept in place of a number."""
     return cast("Decimal", Expression("name", name))
 
 
@@ -105,17 +105,20 @@ def is_certain(condition: bool | Condition) -> bool:
 
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
-    """``then`` if the condition holds, else ``otherwise``; symbols give a formula with ``if``."""
+    """Return ``then`` if the condition holds, else ``otherwise``.
+
+    A condition on symbols gives an expression with the operator ``if``.
+    """
     if isinstance(condition, bool):
         return then if condition else otherwise
     return cast("Decimal", _either(condition, then, otherwise))
 
 
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """The result of ``then`` if the condition holds, else of ``otherwise``.
+    """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    If the condition has symbols, both are called and their results combined item by item: items
-    that differ become a formula with the condition.
+    For a condition on symbols, call both functions and combine their results item by item. Items
+    that differ become an expression with the condition.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -138,12 +141,12 @@ def _either(condition: Condition, then: Any, otherwise: Any) -> Any:
 
 
 def maximum(first: Decimal, second: Decimal) -> Decimal:
-    """The larger of two numbers or symbols, which Python's ``max`` cannot compare."""
+    """The larger of two numbers; for symbols, an expression with the operator ``max``."""
     return _extreme("max", first >= second, first, second)
 
 
 def minimum(first: Decimal, second: Decimal) -> Decimal:
-    """The smaller of two numbers or symbols, which Python's ``min`` cannot compare."""
+    """The smaller of two numbers; for symbols, an expression with the operator ``min``."""
     return _extreme("min", first <= second, first, second)
 
 
@@ -161,9 +164,9 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """The number of steps that reach or exceed a number, computed without rounding a quotient.
+    """Least whole number of steps that reach ``number``, without rounding a quotient.
 
-    Raises InvalidOperation if the steps have more digits than the context.
+    Raises InvalidOperation if the number of steps has more digits than the decimal context.
     """
     if is_traced(number):
         return ceiling(number / step)
@@ -182,19 +185,25 @@ def logarithm(number: Decimal) -> Decimal:
 
 
 def exponential(exponent: Decimal) -> Decimal:
-    """The power exp(exponent); like the next two functions, call it within `exact_arithmetic`."""
+    """The number e to the power ``exponent``, computed within `exact_arithmetic`."""
     return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)
 
 
 def expm1(exponent: Decimal) -> Decimal:
-    """exp(x) - 1 for x of at least 0; exact to all digits even for a small x."""
+    """The number exp(exponent) - 1, exact to all digits even for a tiny exponent.
+
+    The exponent is at least 0. Call the function within `exact_arithmetic`.
+    """
     if is_traced(exponent):
         return _traced("expm1", exponent)
     return exponent if exponent < _TINY else _power_of_e(exponent) - 1
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
-    """1 - exp(-x), a probability, for x of at least 0; exact to all digits even for a small x."""
+    """The probability 1 - exp(-exponent), exact to all digits even for a tiny exponent.
+
+    The exponent is at least 0. Call the function within `exact_arithmetic`.
+    """
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
     return exponent if exponent < _TINY else 1 - _power_of_e(-exponent)
@@ -202,7 +211,7 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _power_of_e(exponent: Decimal) -> Decimal:
-    """The power exp(exponent), cached since it is slow to compute and used again within a bill."""
+    """The number exp(exponent), cached since it is slow to compute and a bill uses it often."""
     return exponent.exp()
 
 

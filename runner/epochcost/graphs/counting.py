@@ -1,8 +1,8 @@
 """Count the floating-point operations of one run of a graph, for fixed shapes.
 
-Matrix products, convolutions, recurrent layers and attention count; a multiplication and an
+Matrix products, convolutions, recurrent layers and attention count. A multiplication and an
 addition are two operations, as in the literature. Elementwise operators do not count. A convolution
-whose kernels are one-hot only moves data and does not count either.
+whose kernels are one-hot only moves data, so it does not count.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _PAST_KEYS = {CONTRIBUTED: 6}
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Number of floating-point operations of one run.
 
-    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static, and
-    for a branch or loop, because the graph does not say how often its body runs.
+    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static. Also
+    raises ModelError for a branch or loop, because the graph does not say how often its body runs.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
@@ -46,7 +46,7 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
     """Number of floating-point operations of a node; raises ModelError as ``flops`` does.
 
-    ``shapes`` has the shape of each value; ``moving`` are the names of one-hot kernels.
+    ``shapes`` has the shape of each value. ``moving`` are the names of one-hot kernels.
     """
     if node.op_type in NESTED:
         raise ModelError(
@@ -66,7 +66,7 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of the main graph, by name; ModelError if a shape is not static.
+    """Shapes of all tensors of the main graph, by name; raises ModelError if one is not static.
 
     Values that are not tensors, such as sequences, are omitted.
     """
@@ -101,10 +101,10 @@ def _attribute(node: onnx.NodeProto, name: str) -> int:
 
 
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a product; each element of the result is a sum over the inner axis.
+    """Operations of a product, in which each element of the result is a sum over the inner axis.
 
-    Transposes change which axis is the inner axis: ``transBatchA`` moves the first axis behind the
-    other batch axes, and with ``transA`` it becomes the inner axis.
+    Transposes change which axis is the inner axis. ``transBatchA`` moves the first axis behind the
+    other batch axes. With ``transA`` the first axis becomes the inner axis.
     """
     a = shapes[node.input[0]]
     inner = a[-1]
@@ -122,12 +122,18 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Operations of a convolution, padding included; kernels [features, channels / group, ...]."""
+    """Operations of a convolution, padding included.
+
+    Kernels have the shape [features, channels / group, ...].
+    """
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a transposed convolution; kernels [channels, features / group, ...]."""
+    """Operations of a transposed convolution.
+
+    Kernels have the shape [channels, features / group, ...].
+    """
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
@@ -157,14 +163,14 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
     """Operations of grouped-query attention over all positions of the cache.
 
-    Without a cache, these are the positions of the current input. Masked positions count too.
+    Without a cache, only the positions of the current input count. Masked positions count too.
     """
     positions = _past(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a mixture of experts: each token [width] times the weights of its k experts."""
+    """Operations of a mixture of experts: each token [width] times the weights of ``k`` experts."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
@@ -172,7 +178,7 @@ def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def expert_weights(node: onnx.NodeProto) -> list[str]:
-    """The inputs of a mixture-of-experts node that hold weights; biases are omitted."""
+    """The inputs of a mixture-of-experts node that are weights and not biases."""
     return [name for name in node.input[2::2] if name]
 
 
@@ -196,7 +202,7 @@ def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
     """Operations of an Einsum: a multiplication and an addition for each combination of indices.
 
-    An Einsum of a single operand needs none.
+    An Einsum of a single operand has no operations.
     """
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
     terms = equation.split("->")[0].replace(" ", "")

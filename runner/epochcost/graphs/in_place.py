@@ -1,8 +1,8 @@
-"""Find the inputs of a step whose memory may receive the value for the next step.
+"""Find the inputs of a step whose memory may receive their value for the next step.
 
-Such an input is carried: an output of each step is its value in the next step. The output may
-overwrite the input if every node that reads the input runs before the node that writes the output.
-The caller decides whether both names share a tensor.
+Such an input is carried: an output of each step is the input's value in the next step. The output
+may overwrite the input if every node that reads the input runs before the node that writes the
+output. The caller decides whether input and output share a tensor.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
     """Names of the inputs whose memory may receive their value for the next step.
 
-    ``carried`` maps each input to the output, of the same type and static shape, that is its value
-    in the next step. The result is right for every order in which a runtime may run the nodes. It
-    also allows for fusion: a node whose result has a single reader may run as part of that reader.
+    ``carried`` maps each input to the output, of the same type and static shape, that is the
+    input's value in the next step. The result is right for every order in which a runtime may run
+    the nodes. The result also allows for fusion: a node whose result has a single reader may run as
+    part of that reader.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))
@@ -67,8 +68,8 @@ class _Step:
     def frees(self, before: str, after: str) -> bool:
         """Whether the node that writes ``after`` may overwrite ``before``.
 
-        Every other reader of ``before`` must be an ancestor of that node, so that it runs earlier
-        in any order.
+        Every other reader of ``before`` must be an ancestor of the writing node, so that it runs
+        earlier in any order.
         """
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):
@@ -83,13 +84,16 @@ class _Step:
         return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
 
     def _viewed(self, name: str) -> str:
-        """The value whose memory this value uses because reshapes copy nothing."""
+        """The value whose memory the value ``name`` uses, because reshapes copy nothing."""
         while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name
 
     def _readers_of(self, before: str) -> set[int]:
-        """Indices of the nodes that may read the value ``before``; some may also overwrite it."""
+        """Indices of the nodes that may read the value ``before``.
+
+        Some of these nodes may also overwrite the value.
+        """
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers
@@ -99,7 +103,7 @@ class _Step:
         return readers
 
     def _is_merged(self, place: int) -> bool:
-        """Whether the runtime may fuse the node into its readers, which then read its operands."""
+        """Whether the runtime may fuse a node into its readers, which then read its operands."""
         node = self._nodes[place]
         scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
         readers = [reader for name in node.output for reader in self._readers[name]]

@@ -1,7 +1,7 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor occupies memory from the node that computes it to its last reader, including readers of its
-views and of results written over it. Nodes run in the runtime's order, after constants are folded.
+A tensor occupies memory from the node that computes it to its last reader. Readers of its views and
+of results written over it count, too. Nodes run in the runtime's order, after constants are folded.
 A single margin covers what the arena allocator adds: rounded requests, doubled regions and gaps.
 Weights, inputs and outputs do not count.
 """
@@ -35,7 +35,7 @@ _ARENA_MARGIN = 1.2
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """The nodes in the order in which they run, and the values that exist before the first runs.
+    """The nodes in the order in which they run, and the values that exist before the first node.
 
     ``constants`` are the names of initializers and of values computed from them alone.
     """
@@ -45,7 +45,7 @@ class ExecutionPlan:
 
 
 def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
-    """The order in which ONNX Runtime runs the nodes of the main graph; fusion is ignored."""
+    """The order in which ONNX Runtime runs the nodes of the main graph, without fusion."""
     outputs = {value.name for value in model.graph.output}
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
@@ -61,7 +61,7 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Yield the nodes depth-first, from the last node without readers to its operands.
 
-    A node follows its operands; of several operands, the one that is latest in the file comes
+    A node follows its operands. Of several operands, the operand that is latest in the file comes
     first. This is ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
@@ -119,7 +119,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Give a buffer to a node's output: if possible its first operand's, else a new buffer."""
+        """Give a node's output its first operand's buffer if possible, else a new buffer."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None

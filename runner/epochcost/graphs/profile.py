@@ -1,6 +1,7 @@
 """Counts of a forward pass of one example: operations by kind, and memory traffic.
 
-``profiling`` counts them, ``predict`` predicts times from them; this module does not import onnx.
+``profiling`` counts, and ``predict`` predicts times from the counts. This module does not import
+onnx.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ PASSES_PER_STEP = 3
 class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
-    ``flops`` counts a multiplication and an addition as two operations; ``matrix_flops`` are those
-    of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
-    ``products`` is the number of nodes with such operations. ``moved`` counts the numbers that
-    these nodes read (without parameters) and write, and ``moved_by_grouped`` the part of grouped
-    convolutions. ``moved_by_others`` counts the numbers that all other nodes read and write.
+    ``flops`` counts a multiplication and an addition as two operations. ``matrix_flops`` are the
+    operations of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
+    ``products`` is the number of nodes that count in ``flops``. ``moved`` counts the numbers that
+    these nodes read (without parameters) and write, and ``moved_by_grouped`` the share of grouped
+    convolutions in ``moved``. ``moved_by_others`` counts the numbers that all other nodes read and
+    write.
     """
 
     flops: float
@@ -37,7 +39,7 @@ class Arithmetic:
     """A model's numbers of parameters, and the counts of its forward pass of an example.
 
     ``looked_up`` counts the parameters in tables of which a step reads only some rows. ``profile``
-    serves to predict times; it is None if the graph has no matrix product.
+    serves to predict times, and is None if the graph has no matrix product.
     """
 
     parameters: int

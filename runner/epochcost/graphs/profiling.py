@@ -37,7 +37,7 @@ _FREE = VIEWS | frozenset(
 
 
 def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
-    """Count the operations of an ONNX file; None if it cannot be loaded or counted.
+    """Count the operations of an ONNX file; None if the file cannot be loaded or counted.
 
     ``dimensions`` has the sizes of all symbolic dimensions except the batch.
     """
@@ -57,7 +57,7 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:
-    """Number of parameters in tables that only Gather reads, which looks up rows."""
+    """Number of parameters in tables that only Gather nodes read, which look up single rows."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     read_whole = {
         name
@@ -72,8 +72,8 @@ def _looked_up(graph: onnx.ModelProto) -> int:
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
     """Operations and memory traffic per example of a model with static shapes.
 
-    ``shapes`` is the result of ``static_shapes``, which is computed here if it is None. Raises
-    ModelError for a graph that cannot be counted or computes no product.
+    ``shapes`` is the result of ``static_shapes``, by default computed here. Raises ModelError for a
+    graph that cannot be counted or computes no product.
     """
     fed = data_inputs(bound)
     examples = next((data.shape[0] for data in fed if data.shape), 1)
@@ -121,11 +121,11 @@ _RAISED = b"!"
 
 
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """The results of functions that run in copies of this process; None if a function crashes.
+    """Results of functions that run in copies of this process; None for a function that crashes.
 
-    Each function returns one line of bytes. A copy runs one function after the other; if a function
-    crashes the copy, a new copy continues with the next. A function that raises an exception is
-    repeated in this process, so that the caller gets the exception.
+    Each function returns one line of bytes. A copy runs one function after the other. If a function
+    crashes the copy, a new copy continues with the next function. A function that raises an
+    exception is repeated in this process, so that the caller gets the exception.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):
@@ -142,7 +142,7 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
 
 
 def _lines_of_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """Results from a copy of this process that runs the functions in order until one crashes it."""
+    """Results from a copy of this process, which runs ``calls`` in order until it crashes."""
     reading, writing = os.pipe()
 
     def write_lines() -> None:

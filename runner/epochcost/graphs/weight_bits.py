@@ -1,10 +1,10 @@
 """Quantise a decoder's weights to 4 bits: a code for each weight, a scale for each block of 32.
 
 Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
-reads a weight; everything else stays in fp32. The weights are the random numbers that the fp32
-graph draws. The 15 possible values of a block's codes are evenly spaced from the block's largest
-magnitude to its negative; each weight gets the nearest. If rows of a parameter are also looked up,
-as in tied embeddings, the graph keeps it in fp32 in addition to its codes.
+reads a weight. All other nodes stay in fp32. The weights are the random numbers that the fp32 graph
+draws. The 15 possible values of a block's codes are evenly spaced from the block's largest
+magnitude to its negative. Each weight gets the nearest value. If a graph also looks up rows of a
+parameter, as in tied embeddings, it has the parameter in fp32 in addition to the codes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
-    """Remove nodes whose outputs are unused, then those inputs in ``weights`` that no node reads.
+    """Remove nodes whose outputs are unused, and then inputs in ``weights`` that no node reads.
 
     Returns all names that are still read.
     """
@@ -105,13 +105,13 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """The bits per weight of the quantised weights in a file; empty if no weight is quantised."""
+    """The bits per weight of the quantised weights in a file; empty without quantised weights."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with the same quantised weights; its products do not round activations."""
+    """The model with unchanged quantised weights and products that do not round activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -175,7 +175,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Draw random codes and scales, by input name, for a model that ``in_few_bits`` made.
 
-    Empty for other models.
+    Empty for models that ``in_few_bits`` did not make.
     """
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     arrays: dict[str, NDArray[Any]] = {}
@@ -192,7 +192,8 @@ def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[n
     """Quantise weights [features, inner] to 4 bits.
 
     Returns codes [features, blocks, bytes] and scales [features, blocks]. A block of 32 codes takes
-    16 bytes; each byte has two codes, the first in its low half. Uses all CPUs of this process.
+    16 bytes. Each byte has two codes, the first code in its low half. The function uses all CPUs of
+    this process.
     """
     features, inner = weights.shape
     codes = np.empty((features, inner // BLOCK, _BYTES_A_BLOCK), np.uint8)

@@ -1,8 +1,8 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
-Each parameter becomes a graph input; trials draw its values at random with the same standard
-deviation. A parameter whose numbers are all equal keeps them. Other constants, such as a table of
-angles, stay.
+Each parameter becomes a graph input, and trials draw its values at random with the standard
+deviation of the removed values. A parameter whose numbers are all equal keeps these numbers. Other
+constants, such as a table of angles, stay.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Check a trial's outputs, outside the timed steps.
 
-This module compares outputs with those in fp32, checks that outputs are finite, and computes the
+The module compares outputs with fp32 outputs, checks that outputs are finite, and computes the
 held-out loss, which shows whether training reduces the loss.
 """
 
@@ -25,11 +25,11 @@ from epochcost.results.records import Agreement, OutputDifference
 
 
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
-    """Compare ``outputs`` of the trial's first step with those of the same step in fp32.
+    """Compare ``outputs`` of the trial's first step with the outputs of that step in fp32.
 
-    None if the job has no reference in fp32. The reference starts from the same parameters and
-    carried state; its session is closed at the end of this call. Raises JobError if a number is
-    finite in fp32 but not in the trial: times of a broken model do not count.
+    None if the job has no reference in fp32. The reference starts from the trial's parameters and
+    carried state. Its session is closed at the end of this call. Raises JobError if a number is
+    finite in fp32 but not in the trial, because times of a broken model do not count.
     """
     if job.reference is None:
         return None
@@ -47,10 +47,10 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """The outputs of the reference's first step, except those that the next step reads.
+    """Outputs of the fp32 reference's first step, except outputs that the next step reads.
 
-    The reference lacks values that only the trial's graph passes from step to step, such as the
-    scale of a loss.
+    The reference does not carry values that only the trial's graph passes from step to step, such
+    as the scale of a loss.
     """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
@@ -93,7 +93,7 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
-    Carried state (inputs that get an output of the batch before) starts at zero. None if the job
+    Carried state (inputs that get an output of the previous batch) starts at zero. None if the job
     has no evaluation. The session is closed at the end, so that timed steps have all memory and
     threads. Raises JobError for an input without a value and for a loss that is not finite.
     """
@@ -125,7 +125,8 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
     """Raise JobError if an output of the last training step has a number that is not finite.
 
-    ``output`` returns an output by its name. With such numbers, steps would take a different time.
+    ``output`` returns an output by its name. Steps with infinite numbers or NaN would take a
+    different time.
     """
     if job.mode == "training":
         for name in job.outputs:

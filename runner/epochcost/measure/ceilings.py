@@ -1,6 +1,6 @@
 """Benchmark of a machine's peak rates ("ceilings").
 
-The process ``python -m epochcost.measure.ceilings WORK``, with the work as JSON, multiplies two
+The process ``python -m epochcost.measure.ceilings WORK`` gets its work as JSON. It multiplies two
 matrices and copies memory with ONNX Runtime, as trials do, and prints a JSON list of ``Ceiling``.
 ``ceilings_here`` starts this process unless peak rates of this host are stored, and stores the
 rates with the host's results. ``results.sidecar_faults`` checks submitted records.
@@ -62,7 +62,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark; it measures each number of threads in each precision."""
+    """Settings of the benchmark, which measures each number of threads in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -82,11 +82,11 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Peak rates of this host under the id of ``hardware``, and whether they were measured now.
+    """Peak rates of this host under the id of ``hardware``, and whether they are newly measured.
 
-    Runs the benchmark unless a current record for this host and runtime exists below ``folder``;
-    ``again`` forces it. ``device`` is CUDA's number of the GPU. Raises CapabilityError if the rates
-    cannot be measured or stored, or if another run is writing to the same folder.
+    Runs the benchmark unless a current record for this host and runtime exists below ``folder``.
+    ``again`` forces the benchmark. ``device`` is CUDA's number of the GPU. Raises CapabilityError
+    if the rates cannot be measured or stored, or if another run is writing to the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -125,7 +125,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
-    """Numbers of threads to measure: one, one for each core, and one for each logical CPU.
+    """Numbers of threads to measure: one, the number of cores, and the number of logical CPUs.
 
     Two threads of a core share its arithmetic units, so more threads are not always faster.
     """
@@ -162,7 +162,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the matrix product and the memory copy, after one untimed run of each."""
+    """Time the matrix product and the memory copy, after an untimed run of each operation."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     run = partial(run_on_device, work.provider, precision)
@@ -208,7 +208,7 @@ def run_on_device(
     """Make a function that runs an operator on the device in a precision and waits for its end.
 
     All tensors are bound beforehand, so that no allocation is timed. Only the shape of ``output``
-    is used; the function returns a value on the device.
+    is used. The function that is made returns a value on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

@@ -1,11 +1,11 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
 The module asks only if the firmware or the hypervisor names a cloud, so other machines lose no
-time. All requests together take at most ``PATIENCE_SECONDS``. They read only the machine's type,
-and no identity or key.
+time. All requests together take at most ``PATIENCE_SECONDS``. The requests read only the machine's
+type, and no identity or key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
-Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).
+Compute Engine documentation (metadata server), the Azure documentation (Instance Metadata Service).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OK = 200
 
 
 class Service:
-    """A cloud's metadata service at a base address; all requests to it share a deadline."""
+    """A cloud's metadata service at a base address; all requests together have a deadline."""
 
     def __init__(self, base: str, deadline: float) -> None:
         address = urlsplit(base)
@@ -61,7 +61,7 @@ class Service:
 
 
 def _ec2(service: Service) -> Instance:
-    """Ask EC2's metadata service, whose version 2 needs a token; version 1 may be switched off."""
+    """Ask EC2's metadata service by version 2, with a token; version 1 may be switched off."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
@@ -98,7 +98,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud that the firmware's texts or Xen's UUID name; None if they name none."""
+    """The cloud that the firmware's texts or Xen's UUID name; None if there is no such name."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()
@@ -122,7 +122,7 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's metadata service for this machine's type; else None and the reason."""
+    """Ask a cloud's metadata service for this machine's type, or say why the type is unknown."""
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 

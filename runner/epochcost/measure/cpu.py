@@ -1,7 +1,7 @@
 """Read small text files of the kernel, and facts about the CPU.
 
-The facts are its name, clock policy, hypervisor and quota. System tools get a short time limit. If
-a tool is absent, fails or exceeds the limit, the fact is unknown.
+The facts are the CPU's name, clock policy, hypervisor and quota. System tools get a short time
+limit. If a tool is absent, fails or exceeds the limit, the fact is unknown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 class ControlGroups:
     """The control groups (limits by the kernel) to which a process belongs.
 
-    ``membership`` is the text of its /proc/<id>/cgroup.
+    ``membership`` is the file /proc/<id>/cgroup of the process, and ``mounted`` the folder of all
+    groups.
     """
 
     membership: Path = MEMBERSHIP
@@ -87,7 +88,7 @@ def tool_output(*command: str, any_status: bool = False) -> str | None:
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """The output of a system tool, perhaps empty; None if it is absent, fails or takes too long."""
+    """Output of a system tool, perhaps empty; None if the tool is absent, fails or is too slow."""
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -136,7 +137,7 @@ def usable_cpus() -> int:
 
 
 def governors(system: Path = SYSTEM) -> str | None:
-    """The kernel's policies (governors) for the clocks of the CPUs; None if it has none."""
+    """The kernel's policies (governors) for the clocks of the CPUs; None if there are none."""
     names = {read_text(file) for file in system.glob("cpu/cpu[0-9]*/cpufreq/scaling_governor")}
     return ", ".join(sorted(filter(None, names))) or None
 
@@ -144,8 +145,8 @@ def governors(system: Path = SYSTEM) -> str | None:
 def throttle_count(system: Path = SYSTEM) -> int | None:
     """How often heat has lowered the clock since the machine's start; None if unknown.
 
-    This is the sum of the counters ``thermal_throttle`` of all cores and packages, which exist for
-    Intel's CPUs.
+    The result is the sum of the counters ``thermal_throttle`` of all cores and packages, which
+    exist for Intel's CPUs.
     """
     files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
     counts = [count for count in map(read_number, files) if count is not None]
@@ -161,7 +162,7 @@ def cpu_quota(groups: ControlGroups | None = None) -> float | None:
     """The number of CPUs whose time the control groups allow; None without a limit.
 
     Version 2 of control groups has quota and period in one file, in which ``max`` means no limit.
-    Version 1 has them in two files, in which -1 means no limit.
+    Version 1 has quota and period in two files, in which -1 means no limit.
     """
     groups = groups or ControlGroups()
     shares = [

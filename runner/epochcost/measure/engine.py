@@ -1,4 +1,4 @@
-"""Serve requests with onnxruntime-genai's engine; only this module imports that package.
+"""Serve requests with onnxruntime-genai's engine; only this module imports onnxruntime-genai.
 
 This module writes the folder that the engine reads (graph, weights and configuration), starts and
 ends the engine, and answers LoadGen. The thread that opened the engine gives it new requests after
@@ -48,7 +48,7 @@ class _Turn:
 
 
 class DecoderEngine:
-    """An engine that answers requests; a request states the number of its prompt.
+    """An engine that answers requests, each of which states the number of its prompt.
 
     Opening the engine loads the model. ``start_seconds`` is the time that the engine takes to read
     its files and become ready for requests. Raises CapabilityError if the engine's package is
@@ -84,7 +84,7 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Give a request to the engine; the answer's length comes from ``answer_tokens``."""
+        """Give a request to the engine; ``answer_tokens`` has the length of the answer."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()
@@ -100,8 +100,8 @@ class DecoderEngine:
     def step(self) -> tuple[list[_Turn], list[_Turn]]:
         """Let the engine take a step.
 
-        Returns two lists of requests: those that got their first token in this step, and those that
-        are finished. Raises TrialFailed if a request fails in the engine.
+        Returns two lists of requests: requests that got their first token in this step, and
+        finished requests. Raises TrialFailed if a request fails in the engine.
         """
         first, ended = [], []
         flags = self._genai.EngineEventFlags
@@ -136,7 +136,7 @@ def answer_while(
 ) -> LoadGenLog:
     """Run ``asking`` on another thread, answer its requests on this thread, and return its result.
 
-    Only the thread that opened the engine may call it. Raises the engine's errors.
+    Only the thread that opened the engine may call this function. Raises the engine's errors.
     """
     arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
 
@@ -155,7 +155,7 @@ def answer_while(
 def _serve(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """Answer requests from the queue until it yields None and all requests are answered."""
+    """Answer requests from ``arrived`` until it yields None and all requests are answered."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:
@@ -226,7 +226,7 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """The placement of the model's nodes: all on the CPU, since the engine does not report it.
+    """The placement of the model's nodes: all on the CPU, since the engine reports no placement.
 
     Raises CapabilityError if the engine's runtime has another provider than the CPU's.
     """
@@ -243,7 +243,7 @@ def _placement(model: onnx.ModelProto) -> Placement:
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
     """The content of the engine's settings file.
 
-    It declares no stop token, so that each answer has the requested length.
+    The file declares no stop token, so that each answer has the requested length.
     """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:

@@ -1,8 +1,8 @@
 """Describe the machine, its software and the revision of the code, as stored with every result.
 
 Other modules read most of the facts; this module combines them. A fact that cannot be read is None
-or absent, never zero; ``Environment.unknown`` has the reason if it is known. ``watch`` watches the
-machine while a trial runs.
+or absent, never zero. ``Environment.unknown`` has the reason if the reason is known. ``watch``
+watches the machine while a trial runs.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def detect_environment() -> Environment:
 def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float | None:
     """The smallest observed step between two readings of the timer, in seconds.
 
-    It is the timer's resolution, or the duration of a reading if that is longer.
+    The step is the timer's resolution, or the duration of a reading if that is longer.
     """
     readings = [clock() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
@@ -89,13 +89,13 @@ NOTE = "revision.txt"
 
 @dataclass(frozen=True)
 class Revision:
-    """The commit of a checkout, and whether files of epochcost or onnxstep differ from it."""
+    """The commit of a checkout, and whether files of epochcost or onnxstep are modified."""
 
     commit: str
     modified: bool
 
     def note(self) -> str:
-        """The text of the file that says which revision an installed package has."""
+        """The text of the file that states the revision of an installed package."""
         return f"{self.commit} {'modified' if self.modified else 'unmodified'}\n"
 
 

@@ -1,12 +1,12 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
 Only this module uses NVIDIA's management library NVML, any of whose calls may fail. CUDA counts the
-GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both count in the order of the PCI bus
-(``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA programming
-guide, "CUDA environment variables".
+GPUs in CUDA_VISIBLE_DEVICES from 0, and NVML counts all GPUs. CUDA and NVML count in the order of
+the PCI bus (``session.load_cuda_libraries`` sets this order). The rules for CUDA_VISIBLE_DEVICES
+are in the CUDA programming guide, "CUDA environment variables".
 
-Energy comes from the counter of the device (Volta and later). If it cannot be read, or does not
-count while the device computes, the energy is unknown and the reason is stored. ``watch`` decides
+Energy comes from the counter of the GPU (Volta and later). If the counter cannot be read, or does
+not count while the GPU computes, the energy is unknown and the reason is stored. ``watch`` decides
 when to read.
 """
 
@@ -30,10 +30,10 @@ Handle = Any
 
 @contextlib.contextmanager
 def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
-    """Open NVML and yield its handles of all GPUs, in the order of the PCI bus.
+    """Open NVML and yield NVML's handles of all GPUs, in the order of the PCI bus.
 
-    Raises ``library.NVMLError`` if there is no driver or it does not answer; lost devices are left
-    out.
+    Raises ``library.NVMLError`` if there is no driver or the driver does not answer. Lost GPUs are
+    left out.
     """
     library.nvmlInit()
     try:
@@ -46,7 +46,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """The result of a function of NVML; None if it raises an error of NVML."""
+    """The result of a function of NVML; None if the function raises an error of NVML."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -72,10 +72,10 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Reads the state of a trial's GPU repeatedly; create it before the worker starts.
+    """Reads the state of a trial's GPU repeatedly; create the reader before the worker starts.
 
-    ``number`` is CUDA's number of the GPU, and ``handle`` its handle of NVML. ``processes`` are the
-    process ids of the trial, set when the worker has started.
+    ``number`` is CUDA's number of the GPU, and ``handle`` is NVML's handle of the GPU.
+    ``processes`` are the process ids of the trial, set when the worker has started.
     """
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:
@@ -88,9 +88,9 @@ class DeviceWatch:
 
     @property
     def in_use(self) -> bool:
-        """Whether the trial uses the GPU: one of its processes does, or used memory has grown.
+        """Whether a process of the trial uses the GPU, or the GPU's used memory has grown.
 
-        Memory decides if the driver lists no process of the trial: in a container, the driver shows
+        Memory decides if the driver lists no process of the trial. In a container, the driver shows
         other process ids than the system.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
@@ -104,7 +104,7 @@ class DeviceWatch:
             self._reasons = (self._reasons or 0) | reasons
 
     def read_energy(self) -> None:
-        """Read the energy counter; called at the start and at the end of the sampling."""
+        """Read the energy counter; call it at the start and at the end of the sampling."""
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
@@ -125,7 +125,7 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The trial's peak memory on the GPU in bytes, and how it was measured; None if unknown."""
+        """The trial's peak GPU memory in bytes, with the method of measurement; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
@@ -150,7 +150,7 @@ class DeviceWatch:
     def _process_bytes(self) -> int:
         """Bytes of GPU memory that the trial's processes hold.
 
-        0 if the driver lists none of them.
+        0 if the driver lists none of the trial's processes.
         """
         running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
         return sum(
@@ -172,7 +172,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether the handle is a partition of a GPU (MIG), so that others may use the same GPU."""
+    """Whether the handle is of a part of a GPU (MIG), so that others may use the same GPU."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 
@@ -184,9 +184,9 @@ def visible_gpus(
 ) -> tuple[Handle, ...]:
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
-    ``visible_devices`` is CUDA_VISIBLE_DEVICES or None. An entry of it is a number, or the whole
-    UUID of a GPU or of a part of one (MIG). If an entry names no GPU, CUDA ignores it and all later
-    entries.
+    ``visible_devices`` is CUDA_VISIBLE_DEVICES or None. An entry in CUDA_VISIBLE_DEVICES is a
+    number, or the whole UUID of a GPU or of a part of a GPU (MIG). If an entry names no GPU, CUDA
+    ignores it and all later entries.
     """
     if visible_devices is None:
         return tuple(boards)
@@ -205,7 +205,7 @@ def visible_gpus(
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """Describe all GPUs of the machine.
 
-    Also returns the reason if a driver is installed but does not answer, else None.
+    The second result is the reason if a driver is installed but does not answer, else None.
     """
     try:
         with open_nvml(library) as boards:

@@ -32,9 +32,9 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters: CPU seconds, stops by a quota, and lowered clocks.
 
-    CPU seconds are those of the watched CPUs; only differences of two readings have a meaning.
-    ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs; the worker's parent,
-    which also runs on CPUs that are not watched, uses a negligible part. A counter that this system
+    CPU seconds are those of the watched CPUs. Only differences of two readings have a meaning.
+    ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs. The worker's parent
+    also runs on CPUs that are not watched, but uses a negligible part. A counter that this system
     lacks is None.
     """
 
@@ -64,7 +64,7 @@ def read_host(
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now; CPU times are those of ``cpus``, or of all CPUs if it is None."""
+    """Read all counters now; CPU times are those of ``cpus``, by default of all CPUs."""
     times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),
@@ -80,7 +80,7 @@ def read_host(
 def _system_times() -> Mapping[str, float]:
     """CPU seconds of the machine by kind, such as user and idle.
 
-    Empty if the system hides them, as in a hardened container.
+    Empty if the system hides these times, as in a hardened container.
     """
     try:
         return psutil.cpu_times()._asdict()
@@ -91,7 +91,7 @@ def _system_times() -> Mapping[str, float]:
 def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
     """CPU seconds of some CPUs by kind; empty if the system does not count each CPU separately.
 
-    Read from the kernel, because psutil lists online CPUs without their numbers.
+    The numbers of the online CPUs come from the kernel, because psutil does not state them.
     """
     try:
         every = psutil.cpu_times(percpu=True)
@@ -123,8 +123,8 @@ def frozen_seconds(groups: ControlGroups) -> float | None:
     """Seconds for which a CPU quota has stopped this process; None if unknown.
 
     The result is the longest time of all enclosing control groups, since a group stops all groups
-    below it. Version 2 of control groups has the counter ``throttled_usec`` in microseconds,
-    version 1 ``throttled_time`` in nanoseconds.
+    below it. Version 2 of control groups counts microseconds in ``throttled_usec``, version 1
+    counts nanoseconds in ``throttled_time``.
     """
     stopped = [_stopped(read_text(file) or "") for file in groups.files(*_STATISTICS)]
     return max((seconds for seconds in stopped if seconds is not None), default=None)
@@ -150,7 +150,7 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 def host_change(before: HostCounters, after: HostCounters) -> Conditions:
     """The disturbances between two readings of the counters.
 
-    If a reading lacks a counter, the field is None, and ``unknown`` has the reason.
+    If a reading lacks a counter, the field in the result is None, and ``unknown`` has the reason.
     """
     seconds = after.at - before.at
     counted = after.working + after.waiting - before.working - before.waiting

@@ -1,6 +1,6 @@
 """The job that a worker process receives, the messages that it sends, and its failures.
 
-A job names files; it contains no arrays. The module that writes the graph and the batches decides
+A job names files and contains no arrays. The module that writes the graph and the batches decides
 which work is timed. All messages are frozen records, written as JSON.
 """
 
@@ -30,7 +30,7 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Input and output have the same type and static shape. The value is a parameter, the state of an
-    optimizer, or the state of a recurrent layer. Without a first value it starts filled with
+    optimizer, or the state of a recurrent layer. A value without a first value starts filled with
     ``fill``. If ``in_place``, the step may overwrite the input with the output, since no later node
     reads the input.
     """
@@ -45,10 +45,10 @@ class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
     Sampling ends when the mean is precise: half of its 95 % interval, divided by the mean, is at
-    most ``relative_half_width``. For this, it needs at least ``minimum_samples`` samples,
-    ``minimum_seconds`` seconds and ``minimum_share`` of the budget, since a short series does not
-    show changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
-    samples, or when ``budget_seconds`` are spent; these include the warm-up.
+    most ``relative_half_width``. A precise mean needs at least ``minimum_samples`` samples,
+    ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A short series would not show
+    changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
+    samples, or when ``budget_seconds``, which include the warm-up, are spent.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -96,7 +96,7 @@ class ServingFiles(_Frozen):
 class AskedDecoder(_Frozen):
     """The sizes of a decoder that an engine serves, and the requests to the engine.
 
-    The job's graph takes prompts of any length, and its examples are prompts, see
+    The job's graph takes prompts of any length. The job's examples are prompts, see
     ``execute.requests``.
     """
 
@@ -105,10 +105,11 @@ class AskedDecoder(_Frozen):
 
 
 class Reference(_Frozen):
-    """Files for the same work in fp32, whose first step is compared with the trial's.
+    """Files for a trial's work in fp32, whose first step is compared with the trial's first step.
 
-    ``batches`` is an .npz as in a job; only its first batch is compared, and ``examples`` is the
-    number of examples in it. If ``provider`` is None, the reference runs on the trial's provider.
+    ``batches`` is an .npz as in a job. Only its first batch is compared, and ``examples`` is the
+    number of examples in that batch. If ``provider`` is None, the reference runs on the trial's
+    provider.
     """
 
     graph: Path
@@ -126,13 +127,13 @@ class JobFiles(_Frozen):
     it to the device within the timed region. ``scalars`` are graph inputs with one value for the
     whole trial, such as a constant learning rate. ``series`` is an .npz with an array ``[steps,
     ...]`` for each graph input that follows a schedule, such as a learning rate. Each step takes
-    the next value; steps after the last value keep it. ``initial`` is an .npz with the values of
-    parameters. If the model has no weights, they are drawn as the metadata of ``graph`` says, with
-    the job's seed. A carried value that gets no value in either way starts at its ``fill``; for a
-    parameter in inference, this is an error. ``outputs`` are the names of other outputs to read,
-    such as the loss; the graph must have them. ``reference`` is None in fp32 only. ``evaluation``
-    is for training only. ``serving`` is None for trials in steps. For a trial under LoadGen,
-    ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
+    the next value; steps after the last value keep the last value. ``initial`` is an .npz with the
+    values of parameters. Other parameters are drawn as the metadata of ``graph`` says, with the
+    job's seed. A carried value without a stored or drawn value starts at its ``fill``; a parameter
+    without a value in inference is an error. ``outputs`` are the names of other outputs of the
+    graph to read, such as the loss. ``reference`` is None in fp32 only. ``evaluation`` is for
+    training only. ``serving`` is None for trials in steps. For a trial under LoadGen, ``batches``
+    has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
     """
 
     graph: Path
@@ -172,9 +173,9 @@ class Job(JobFiles):
 class Progress(_Frozen):
     """A worker's report of its progress.
 
-    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it is first
-    computed. ``elapsed_seconds`` counts from the start of the warm-up, like ``budget_seconds``, and
-    in the phase ``starting`` from the start of the worker.
+    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until the interval is
+    first computed. ``elapsed_seconds`` counts from the start of the warm-up, like
+    ``budget_seconds``, and in the phase ``starting`` from the start of the worker.
     """
 
     phase: Phase
@@ -185,14 +186,14 @@ class Progress(_Frozen):
 
 
 class Message(_Frozen):
-    """A line that a worker prints: its progress, or the reason why it cannot continue."""
+    """A line that a worker prints: its progress, or the reason why the worker cannot continue."""
 
     progress: Progress | None = None
     failure: str | None = None
 
 
 class TrialFailed(EpochcostError):  # noqa: N818 - the field's name for this outcome
-    """The worker died, stopped responding or could not continue; the message has its last lines."""
+    """The worker died, hung or could not continue; the message has the worker's last lines."""
 
     exit_code = CapabilityError.exit_code
 
@@ -212,4 +213,4 @@ class PlacementError(CapabilityError):
 
 
 class JobError(InputError):
-    """A job's files do not fit its graph: a name, a type or a shape."""
+    """A job's files do not fit the job's graph: a name, a type or a shape differs."""

@@ -1,11 +1,11 @@
-"""Run MLPerf's LoadGen, a library that sends queries; only this module imports it.
+"""Run MLPerf's LoadGen, a library that sends queries; only this module imports LoadGen.
 
-This module makes LoadGen's settings, runs it, and reads its files: values of the detail log, the
-summary, and latencies from the trace. It also searches for the highest rate of arrivals at which
-latencies stay within their bound. LoadGen logs a line ``:::MLLOG {json}`` for each value. A trace
-has an event for each sample; ``complete_ns`` of the event counts from the sample's scheduled time
-(mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide what a query
-means.
+The module makes LoadGen's settings, runs LoadGen, and reads its files: values of the detail log,
+the summary, and latencies from the trace. The module also searches for the highest rate of arrivals
+at which latencies stay within their bound. LoadGen logs a line ``:::MLLOG {json}`` for each value.
+A trace has an event for each sample; ``complete_ns`` of the event counts from the sample's
+scheduled time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide
+what a query means.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """Settings for a run of LoadGen.
 
-    ``queries_per_second`` is the rate of arrivals; in the scenario "offline", LoadGen prepares
-    enough samples for this rate. ``bound_seconds`` is the latency bound of a sample. With
-    ``token_bound_seconds``, which is the bound of every further token, ``bound_seconds`` is the
-    bound of the first token. If ``trace`` is set, LoadGen logs every sample. ``examples`` is the
-    number of examples to choose from.
+    ``queries_per_second`` is the rate of arrivals. In the scenario "offline", LoadGen prepares
+    enough samples for this rate. ``bound_seconds`` is the latency bound of a sample. If
+    ``token_bound_seconds`` is set, ``bound_seconds`` is the bound of the first token and
+    ``token_bound_seconds`` the bound of every further token. If ``trace`` is set, LoadGen logs
+    every sample. ``examples`` is the number of examples to choose from.
     """
 
     scenario: LoadScenario
@@ -84,7 +84,7 @@ class LoadGenRequest:
 
 
 def missing_loadgen() -> str | None:
-    """The reason why LoadGen cannot be used here; None if it can."""
+    """The reason why LoadGen cannot be used here; None if LoadGen works."""
     if importlib.util.find_spec(_MODULE) is not None:
         return None
     return (
@@ -95,10 +95,10 @@ def missing_loadgen() -> str | None:
 
 
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
-    """Let LoadGen send queries to ``issue``, and read the log that it writes into ``folder``.
+    """Let LoadGen send queries to ``issue``, and read LoadGen's log in ``folder``.
 
-    LoadGen calls ``issue`` on its own threads, so that ``issue`` must not raise. Each sample is
-    answered through ``Answers``. Raises CapabilityError if LoadGen is not installed.
+    LoadGen calls ``issue`` on its own threads, so ``issue`` must not raise. Each sample is answered
+    through ``Answers``. Raises CapabilityError if LoadGen is not installed.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(request.examples, request.examples, _nothing, _nothing)
@@ -121,8 +121,8 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
 class Answers:
     """Tells LoadGen which samples are answered, and stores the model's first error.
 
-    LoadGen cannot be stopped by the code that it calls, and no exception may pass through it. After
-    an error all further samples are reported as completed without an answer, and ``raise_fault``
+    Code that LoadGen calls cannot stop LoadGen, and no exception may pass through LoadGen. After an
+    error all further samples are reported as completed without an answer, and ``raise_fault``
     raises the error at the end of the run. ``answered`` is called with the number of samples
     answered so far.
     """
@@ -132,7 +132,7 @@ class Answers:
         self.fault: Exception | None = None
 
     def attempt(self, answer: Callable[[], None]) -> None:
-        """Call ``answer``, which computes answers, and store its error if it raises one.
+        """Call ``answer``, which computes answers, and store the error that it raises.
 
         After an error, further calls do nothing.
         """
@@ -241,7 +241,7 @@ class LoadGenLog:
 
 
 def read_logs(folder: Path, prefix: str) -> LoadGenLog:
-    """Read and remove LoadGen's files in ``folder``; raises TrialFailed if they have no result."""
+    """Read and remove LoadGen's files in ``folder``; raises TrialFailed without a result."""
     try:
         detail = (folder / f"{prefix}detail.txt").read_bytes()
         summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
@@ -289,7 +289,7 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
     """The statistics of a latency in LoadGen's log, as a record.
 
-    ``plain`` and ``percentile`` are patterns for the names of its keys in the log.
+    ``plain`` and ``percentile`` are patterns for the names of the latency's keys in the log.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -335,9 +335,9 @@ class LoadGenTrial(ABC):
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The rate of the first longer run is ``first`` times that rate. While a run exceeds the
-        bound, the next run has ``less`` times its rate. Returns whether a longer run kept the
-        bound.
+        The rate of the first longer run is ``first`` times the rate from the short runs. While a
+        run exceeds the bound, the next run has ``less`` times the previous rate. Returns whether a
+        longer run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
@@ -372,9 +372,9 @@ def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Search for the highest rate of arrivals that keeps the latency bound.
 
     The search begins with ``start`` and halves the rate (down to ``floor``) or raises it by a
-    quarter, until the highest rate lies between two tested rates. It then bisects on a logarithmic
-    scale. Returns the highest rate that kept the bound in a run, or None if ``floor`` did not keep
-    it.
+    quarter, until the highest rate lies between two tested rates. The search then bisects on a
+    logarithmic scale. Returns the highest rate that kept the bound in a run, or None if ``floor``
+    exceeds the bound.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

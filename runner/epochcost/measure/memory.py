@@ -1,4 +1,4 @@
-"""Read the memory of this process and its limits, and detect that a process ran out of memory."""
+"""Read this process's memory and its limits, and detect that a process ran out of memory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 
 
 def peak_memory_bytes() -> int | None:
-    """The largest resident memory of this process so far, in bytes; None if it cannot be read.
+    """The largest resident memory of this process so far, in bytes; None if unreadable.
 
-    ``ru_maxrss`` is not used, since on Linux a process inherits its parent's peak there.
+    Linux's ``ru_maxrss`` is not used, because a process inherits its parent's peak in it.
     """
     if platform.system() == "Linux":
         return _status_bytes("VmHWM") or None
@@ -34,16 +34,17 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """The most bytes of memory that the machine and the control groups allow this process."""
+    """Bytes of memory that the machine and the control groups allow this process at most."""
     return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
 def available_memory_bytes() -> int:
     """Bytes that a new process could allocate now without taking memory from others.
 
-    It is the least of the machine's available memory, the free memory of each control group, and
-    the caller's ``ulimit``. A sixteenth of ``memory_limit_bytes`` is left for other processes,
-    which may grow. The page cache of a group counts as free, since the kernel can drop it.
+    The result is the least of the machine's available memory, the free memory of each control
+    group, and the caller's ``ulimit``. A sixteenth of ``memory_limit_bytes`` is left for other
+    processes, which may grow. The page cache of a group counts as free, since the kernel can drop
+    the cache.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()
@@ -73,8 +74,9 @@ def _page_cache_bytes(group: Path) -> int:
 def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     """The memory limits, in bytes, of the control groups of this process.
 
-    Version 2 writes ``memory.max`` (``max``: no limit), version 1 ``memory.limit_in_bytes`` (about
-    2**63: no limit): the kernel's admin-guide, cgroup-v2 and cgroup-v1/memory.
+    Version 2 of control groups writes ``memory.max`` (``max``: no limit), version 1
+    ``memory.limit_in_bytes`` (about 2**63: no limit): the kernel's admin-guide, cgroup-v2 and
+    cgroup-v1/memory.
     """
     groups = groups or ControlGroups()
     files = groups.files(*_LIMIT)
@@ -115,8 +117,8 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process ran out of memory, judged by its last lines and its exit status.
 
-    A SIGKILL counts as lack of memory, since people rarely send it. It does not count if the
-    kernel's counter of such kills did not grow (``for_memory`` is False).
+    A SIGKILL counts as lack of memory, since people rarely send it. A SIGKILL does not count if the
+    kernel's counter of kills for lack of memory did not grow (``for_memory`` is False).
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None
@@ -125,9 +127,9 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
-    It is the count of this control group if the kernel has one (admin-guide: cgroup-v2,
-    ``memory.events``; cgroup-v1, ``memory.oom_control``), else that of the machine (since Linux
-    4.13).
+    The result is the count of this control group if the kernel has such a count (admin-guide:
+    cgroup-v2, ``memory.events``; cgroup-v1, ``memory.oom_control``), else the count of the machine
+    (since Linux 4.13).
     """
     files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)
     matches = (_KILLS.search(read_text(file) or "") for file in files)
@@ -140,7 +142,7 @@ def was_oom_killed(before: int | None, after: int | None) -> bool | None:
 
 
 def prefer_oom_kill() -> None:
-    """Make this process the first that the kernel kills when memory is short."""
+    """Make the kernel kill this process first when memory is short."""
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_GO)
 
@@ -164,6 +166,6 @@ def ulimit_bytes() -> int | None:
 
 
 def _status_bytes(name: str) -> int:
-    """A size in bytes from this process's status file; 0 if it is missing."""
+    """A size in bytes from this process's status file; 0 if the file lacks the size."""
     match = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else 0

@@ -23,25 +23,25 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """The NUMA node of each CPU, and all hardware threads of its core, itself included."""
+    """For each CPU, its NUMA node and all hardware threads of its core, the CPU itself included."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]
 
     def covers(self, cpus: Collection[int]) -> bool:
-        """Whether the core of each of these CPUs is known."""
+        """Whether the core of each of ``cpus`` is known."""
         return all(cpu in self.threads for cpu in cpus)
 
 
 def why_not_pinned() -> str | None:
-    """The reason why this platform cannot pin a process to CPUs; None if it can."""
+    """The reason why this platform cannot pin a process to CPUs; None if pinning works."""
     return None if hasattr(os, "sched_setaffinity") else NO_PINNING
 
 
 def pinnable_cpus() -> int:
     """The number of CPUs to which a trial can be pinned.
 
-    It is the number of CPUs that this process may use, or the CPU quota if that is less.
+    The result is the number of CPUs that this process may use, or the CPU quota if that is less.
     """
     quota = cpu_quota()
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
@@ -81,7 +81,7 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """Choose CPUs as a smaller instance has them: whole cores on the fewest NUMA nodes.
 
-    They are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
+    The CPUs are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
     come first if this process may use all their threads. If the topology is unknown, the first CPUs
     are chosen. Returns the CPUs in ascending order.
     """
@@ -98,9 +98,9 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
 
 
 def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
-    """Read the topology of these CPUs from the kernel: cores in ``topology/``, nodes in ``node*``.
+    """Read the topology of ``cpus`` from the kernel: cores in ``topology/``, nodes in ``node*``.
 
-    The threads of a core are listed in ``core_cpus_list``, before Linux 5.3 in
+    The threads of a core are listed in ``core_cpus_list``, or before Linux 5.3 in
     ``thread_siblings_list`` (the kernel's admin-guide, cputopology).
     """
     threads = {cpu: siblings for cpu in cpus if (siblings := _threads_of(cpu, system))}
@@ -123,8 +123,8 @@ def _threads_of(cpu: int, system: Path) -> frozenset[int]:
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
     """Within this context, pin all processes that this thread starts to the CPUs of ``pinning``.
 
-    A child inherits the CPUs of the thread that starts it, so that all threads of its libraries are
-    pinned, too. Raises CapabilityError if this process may no longer use the CPUs.
+    A child inherits the CPUs of the thread that starts it. So all threads of the child's libraries
+    are pinned, too. Raises CapabilityError if this process may no longer use the CPUs.
     """
     if pinning is None:
         yield

@@ -1,9 +1,10 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
-This module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
-CUDA, which nodes a CUDA graph may contain, and in which type nodes with many operations must
-compute. The proof is needed: if a provider has no kernel of a half type, ONNX Runtime silently puts
-casts around its fp32 kernel. It also computes products with weights that are not quantised in fp32.
+The module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
+CUDA, and which nodes a CUDA graph may contain. They also decide in which type nodes with many
+operations must compute. The proof is needed because ONNX Runtime changes precision silently. If a
+provider has no kernel of a half type, ONNX Runtime puts casts around its fp32 kernel. It also
+computes products in fp32 if their weights are not quantised.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost
 class ExecutedNode:
     """A node that ran, from a profile; ``size_bytes`` is the size of inputs, weights and outputs.
 
-    ``index`` is its position in ONNX Runtime's order, since names need not be unique.
+    ``index`` is the node's position in ONNX Runtime's order, since names need not be unique.
     ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
     """
 
@@ -179,10 +180,10 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, every heavy node and every node in ``declared`` must read a number of that
-    type. If a graph has no heavy nodes, every node that reads floats must read that type, except
-    casts. In int4, every matrix product with weights must have quantised weights. TF32 is not
-    checked: a profile shows it as fp32.
+    In half precision, every heavy node and every node in ``declared`` must read a number of the
+    half type. If a graph has no heavy nodes, every node that reads floats must read the half type,
+    except casts. In int4, every matrix product with weights must have quantised weights. TF32 is
+    not checked, because a profile shows it as fp32.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -193,7 +194,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """A context that replaces an error about a missing kernel by one that names the operator."""
+    """A context that adds the operator's name to an error about a missing kernel."""
     try:
         yield
     except JobError as error:
@@ -231,7 +232,7 @@ def _prove_half(
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
     """Raise CapabilityError unless all products with a decoder's weights are quantised.
 
-    Products of two activations are within the attention node, which is not checked.
+    Products of two activations are inside the attention node, which is not checked.
     """
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):

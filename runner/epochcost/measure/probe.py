@@ -1,8 +1,8 @@
 """Test the runtime in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` runs a session on the GPU and prints a JSON list of missing parts, empty on success. It is
-a separate process because a CUDA context holds GPU memory as long as its process lives, and because
-a broken driver may crash it. ``engine`` prints the software of an engine's environment.
+``cuda`` runs a session on the GPU and prints a JSON list of missing parts, empty on success. The
+process is separate because a CUDA context holds GPU memory as long as its process lives. A broken
+driver may also crash the process. ``engine`` prints the software of an engine's environment.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _run_on_cuda() -> None:
 def _probe_model() -> bytes:
     """A model whose output should be 16 everywhere if its input is a 4 × 4 matrix of ones.
 
-    It consists of a 1 × 1 convolution by 4 and a matrix product.
+    The model consists of a 1 × 1 convolution by 4 and a matrix product.
     """
     kind = TensorProto.FLOAT
     nodes = [

@@ -1,7 +1,7 @@
-"""Identify the runtime that executes graphs here: the package that contains the loaded module.
+"""Identify the runtime that executes graphs: the package with the loaded module onnxruntime.
 
-This module tests CUDA by running a graph, because ONNX Runtime lists CUDA as available even without
-a GPU if its package was built for CUDA. This module works without onnxruntime and does not read the
+The module tests CUDA by running a graph, because ONNX Runtime lists CUDA as available even without
+a GPU if its package was built for CUDA. The module works without onnxruntime and does not read the
 machine, because a worker in an engine's environment needs it. ``execute.engines`` makes such
 environments.
 """
@@ -45,7 +45,7 @@ _PACKAGES = (
 def runtime_name() -> str:
     """The installed package that provides onnxruntime, as ``package==version``.
 
-    Raises CapabilityError if there is none.
+    Raises CapabilityError if no such package is installed.
     """
     for name in RUNTIMES:
         try:
@@ -59,7 +59,7 @@ def runtime_name() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """The version of each installed package that may change a measured time, by package name."""
+    """Versions of installed packages that may change a measured time, by package name."""
     versions = {"epochcost": __version__}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -71,7 +71,7 @@ def software(module: ModuleType) -> Software:
     """The software of this process, which has loaded ``module`` as onnxruntime.
 
     The runtime is the package that contains the module's file. Raises CapabilityError if no package
-    contains it, or its version differs from the module's.
+    contains the file, or if the package's version differs from the module's version.
     """
     claims = tuple(_claims(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -109,7 +109,7 @@ def require_runtime(expected: str, actual: str) -> None:
 
 
 def _claims(file: Path) -> Iterator[tuple[str, str]]:
-    """Name and version of each installed runtime whose package contains a module's file."""
+    """Name and version of each installed runtime package that contains ``file``."""
     for name in RUNTIMES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             distribution = importlib.metadata.distribution(name)
@@ -128,7 +128,7 @@ _REMEDY = (
 
 
 def require_cuda() -> None:
-    """Raise CapabilityError with the missing parts unless CUDA runs a graph here.
+    """Raise CapabilityError with the missing parts unless CUDA runs a graph on this machine.
 
     A separate process runs a tiny graph on the GPU.
     """

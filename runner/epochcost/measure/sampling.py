@@ -1,8 +1,8 @@
 """Time the steps of a trial: warm up, then sample until the mean is precise.
 
-Both loops time a step from just before to just after the call and nothing else; preparing, deciding
-and reporting happen between steps. ``stepping`` takes a step, ``statistics`` computes the interval
-of the mean.
+Warm-up and sampling time a step from just before to just after the call. Preparing, deciding and
+reporting happen between steps. ``stepping`` takes a step, ``statistics`` computes the interval of
+the mean.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ class Samples:
 
 
 class _Looks:
-    """Decides after which numbers of samples to compute the interval; they grow geometrically."""
+    """Decides after how many samples to compute the interval; the numbers grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to compute the interval now; the next time is at ``_GROWTH`` times the count."""
+        """Whether to compute the interval after ``count`` samples.
+
+        If so, the next time is after ``_GROWTH`` times ``count`` samples.
+        """
         if count < self._next:
             return False
         self._next = max(count + 1, int(count * _GROWTH))
@@ -53,11 +56,11 @@ class _Looks:
 
 
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
-    """Whether the last third of the steps is as fast as the third before it.
+    """Whether the last third of the steps is as fast as the third before.
 
-    The medians of both must agree within ``tolerance``, so that a single slow step does not delay
-    the sampling. Since the thirds grow with the number of steps, they show slow drift (of clocks)
-    as well as a few slow steps at the beginning (allocation, kernel selection).
+    The medians of the two thirds must agree within ``tolerance``, so that a single slow step does
+    not delay the sampling. Since the thirds grow with the number of steps, they show slow drift (of
+    clocks) as well as a few slow steps at the beginning (allocation, kernel selection).
     """
     third = len(seconds) // 3
     if third == 0:
@@ -77,7 +80,7 @@ def warm_up(
 ) -> tuple[float, ...]:
     """Take steps until their times settle or the warm-up's share of the budget is spent.
 
-    Takes at least ``least_steps``; returns the time of each step in seconds.
+    The warm-up takes at least ``least_steps`` steps. Returns the time of each step in seconds.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
@@ -106,8 +109,8 @@ def sample(
 ) -> Samples:
     """Time steps until the mean is precise, ``deadline`` has passed or the maximum is reached.
 
-    The rule is the sequential fixed-width interval of Chow & Robbins (1965). The interval keeps its
-    coverage although the data decide when sampling ends, provided that there are never just a few
+    The stopping rule is the sequential fixed-width interval of Chow & Robbins (1965). Although the
+    data decide when sampling ends, the interval keeps its coverage if there are never just a few
     samples.
     """
     reporting = PacedReport(report, clock)
@@ -135,7 +138,7 @@ def sample(
 
 
 class PacedReport:
-    """Passes on at most one report every ``_REPORT_SECONDS``, since reports slow fast steps."""
+    """Passes on at most one report every ``_REPORT_SECONDS``, because reports slow fast steps."""
 
     def __init__(self, report: Report, clock: Clock) -> None:
         self._report = report
@@ -149,7 +152,7 @@ class PacedReport:
 
 
 class TrialProgress:
-    """Sends messages about a trial's progress: its phases, and the number of samples in each."""
+    """Sends messages about a trial's progress: its phase, and the samples of each phase."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
@@ -165,7 +168,7 @@ class TrialProgress:
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Report the number of samples in this phase, and the relative half width of their mean."""
+        """Report the phase's number of samples, and the relative half width of their mean."""
         progress = Progress(
             phase=self._phase,
             samples=samples,
@@ -181,5 +184,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round times to nanoseconds: further digits are noise and would double the size of a file."""
+    """Round times to nanoseconds; further digits are noise and would double the size of a file."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

@@ -1,11 +1,11 @@
-"""Measure a model under LoadGen: warm it up, then let LoadGen send queries by its scenario.
+"""Measure a model under LoadGen: warm the model up, then let LoadGen send queries by its scenario.
 
-This module decides durations, counts and rates, and serves the model with a session for each batch
+The module decides durations, counts and rates, and serves the model with a session for each batch
 size. Sessions have fixed shapes, as in trials with full batches. Fixed shapes let ONNX Runtime plan
 its memory, and are possible for graphs without a symbolic batch. A batch between two sizes is
-padded to the larger size. LoadGen gets its answers either on its own thread or, from a queue that
-collects waiting samples into batches, on another thread. ``loadgen`` searches for the highest rate
-of arrivals.
+padded to the larger size. LoadGen gets its answers on its own thread or on another thread. The
+other thread reads a queue that collects waiting samples into batches. ``loadgen`` searches for the
+highest rate of arrivals.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def measure_load(
 
 
 def _warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
-    """Run each batch size until its time settles.
+    """Run the model at each batch size until the time of a run settles.
 
     Returns the times of the runs in seconds by batch size.
     """
@@ -159,7 +159,7 @@ class _Scenario(LoadGenTrial):
         return True
 
     def _server(self) -> bool:
-        """Search for the highest rate at which latencies keep their bound.
+        """Search for the highest rate at which the latency percentile keeps its bound.
 
         Returns whether a rate was found. If even a single sample takes longer than the bound, the
         function tries only one rate.
@@ -172,9 +172,9 @@ class _Scenario(LoadGenTrial):
         return self._prove_highest(capacity, floor, 1.0, _LESS)
 
     def _capacity(self) -> float:
-        """Samples per second if all arrive at once, measured by a run of LoadGen.
+        """Samples per second if all samples arrive at once, measured by a run of LoadGen.
 
-        Unlike bare runs of the model, this includes the time of LoadGen and of our code.
+        Unlike bare runs of the model, this run includes the time of LoadGen and of our code.
         """
         bare = max(size / seconds for size, seconds in self._service.items())
         self._ask(_TRIED_OF_BARE * bare, "capacity")
@@ -220,11 +220,11 @@ class _Scenario(LoadGenTrial):
 
 
 class ServedModel:
-    """A model that runs the examples with the given indices and copies its outputs to the host.
+    """A model that runs examples by their indices and copies its outputs to the host.
 
-    ``placement`` is the proof of where the nodes of the largest batch size ran; ``first_outputs``
-    are the outputs of that batch size for the first examples. Carried state is reset at each call,
-    because requests come from different users. Raises JobError for a graph input without a value.
+    ``placement`` proves where the nodes ran for the largest batch size. ``first_outputs`` are the
+    outputs for the first examples at that batch size. Carried state is reset at each call, because
+    requests come from different users. Raises JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -258,7 +258,7 @@ class ServedModel:
         return tuple(self._sizes)
 
     def __call__(self, indices: Sequence[int]) -> None:
-        """Run the model on these examples, at most as many as the largest batch size."""
+        """Run the model on the examples ``indices``, at most as many as the largest batch size."""
         self._last = next(size for size in self._sizes if size >= len(indices))
         self._indices = indices
         self._sizes[self._last]()
@@ -271,7 +271,7 @@ class ServedModel:
     def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
         """Make a stepper with a fixed batch size.
 
-        It reads carried state as a constant, so that calls are independent.
+        The stepper reads carried state as a constant, so that calls are independent.
         """
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
         fills = {carried.input: carried.fill for carried in job.carried}
@@ -313,8 +313,8 @@ ItemT = TypeVar("ItemT")
 class BatchQueue(Generic[ItemT]):
     """A queue that groups items into batches of at most ``most``, in order of arrival.
 
-    A batch is complete when it is full, or when its oldest item has waited ``delay_seconds``;
-    without delay, all waiting items form a batch.
+    A batch is complete when it is full, or when its oldest item has waited ``delay_seconds``.
+    Without delay, all waiting items form a batch.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class BatchQueue(Generic[ItemT]):
         self._closed = False
 
     def put(self, items: Iterable[ItemT]) -> None:
-        """Add items to the queue; they arrive now."""
+        """Add items to the queue, with the current time as their arrival."""
         now = self._clock()
         for item in items:
             self._waiting.put((now, item))
@@ -357,7 +357,7 @@ Answer = Callable[[Sequence[int]], None]
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
-    """Make a function that answers a query when LoadGen issues it, ``most`` samples at a time."""
+    """Make a function that answers each query at once, ``most`` samples at a time."""
     answers = Answers(answered)
 
     def issue(samples: Sequence[Sample]) -> None:

@@ -1,8 +1,8 @@
 """Create ONNX Runtime sessions that run on the requested provider, or else fail.
 
-This module sets the options of sessions and providers, allocates tensors on a device and copies
-values into them. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` checks
-whether the machine can use CUDA.
+The module sets the options of sessions and providers, allocates tensors on a device and copies
+values into tensors. ``stepping`` binds the tensors, ``placement`` proves where nodes ran,
+``runtime`` checks whether the machine can use CUDA.
 
 ONNX Runtime's Python interface cannot copy bfloat16 from NumPy. Instead, a graph of a single Cast
 reads the values in fp32 and writes them into the tensor.
@@ -65,13 +65,13 @@ def open_session(
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` that runs on ``provider`` alone.
 
-    ``weights`` are values of graph inputs that never change: they become constants of the graph,
+    ``weights`` are values of graph inputs that never change. They become constants of the graph,
     which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
-    arrays without a copy, so that the caller must keep them. ``profile`` is the path prefix of a
-    profile of the session's runs. With ``strict``, no node may run on the CPU under CUDA. Otherwise
-    ONNX Runtime may compute shapes on the CPU, and ``placement`` checks that it computes nothing
-    else there. Raises CapabilityError if the session fell back to another provider, JobError if
-    ONNX Runtime refuses the graph.
+    arrays without a copy, so the caller must keep them. ``profile`` is the path prefix of a profile
+    of the session's runs. With ``strict``, no node may run on the CPU under CUDA. Otherwise ONNX
+    Runtime may compute shapes on the CPU, and ``placement`` checks that it computes nothing else
+    there. Raises CapabilityError if the session fell back to another provider, JobError if ONNX
+    Runtime refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -101,8 +101,8 @@ def open_session(
 def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
     """A copy of the model in which the inputs ``names`` are initializers without values.
 
-    The initializers refer to external data that does not exist: code that opens a session must pass
-    the values to it.
+    The initializers refer to external data that does not exist. Code that opens a session must pass
+    their values to it.
     """
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
@@ -119,7 +119,7 @@ def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.Mode
 
 
 def _on_host(array: NDArray[Any]) -> ort.OrtValue:
-    """Wrap an array as a value of ONNX Runtime, without a copy; NumPy has no type bfloat16."""
+    """Wrap an array, even of bfloat16, as a value of ONNX Runtime without a copy."""
     contiguous = np.ascontiguousarray(array)
     if array.dtype != BFLOAT16:
         return ort.OrtValue.ortvalue_from_numpy(contiguous)
@@ -140,7 +140,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 def load_cuda_libraries() -> None:
     """Load the CUDA libraries of installed packages, which the system's loader does not find.
 
-    Errors go to standard error; if a library is missing, opening a session fails later. The
+    Errors go to standard error. If a library is missing, opening a session fails later. The
     function also makes CUDA number the GPUs as NVML does, in the order of the PCI bus instead of by
     speed.
     """
@@ -154,8 +154,8 @@ def load_cuda_libraries() -> None:
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
     """Options for ONNX Runtime's execution provider.
 
-    All options that change times are set explicitly, see docs/explanation/measurement.md. TF32
-    keeps 10 of 23 bits of the mantissa; it is off unless requested.
+    All options that change times are set explicitly, see docs/explanation/measurement.md. TF32,
+    which keeps 10 of 23 bits of the mantissa, is off unless requested.
     """
     if provider == "cpu":
         return {}
@@ -205,7 +205,7 @@ def allocate(
 
 
 def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array into a tensor from ``allocate``; shape and type must be equal."""
+    """Copy an array into a tensor from ``allocate``; shapes and types must be equal."""
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

@@ -1,10 +1,10 @@
 """Start modules of this package in separate processes, with this or another interpreter.
 
-As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
-interpreter in which the package is not installed. It loads the package from this file's folder and
-onnxstep from the folder LIBRARY. No other package in these folders can be imported: in a
-site-packages folder, that would load the runtime of this environment. This file uses only the
-standard library, and imports modules of the package only after it has loaded the package.
+As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, this file starts a module under an
+interpreter in which the package is not installed. The script loads the package from this file's
+folder and onnxstep from the folder LIBRARY. No other package in these folders can be imported: in a
+site-packages folder, such an import would load the runtime of this environment. This file uses only
+the standard library, and imports modules of the package only after it has loaded the package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _load(folder: Path) -> None:
 def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
     """The command that runs a module of this package under ``python`` (None: this interpreter).
 
-    The environment of another interpreter must have all packages except this one.
+    The environment of another interpreter must have all other packages that the module imports.
     """
     if python is None:
         # -P, so that nothing is imported from the user's current folder.
@@ -55,7 +55,7 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
 def run_module(
     python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module in another process until it ends, and capture its output.
+    """Run a module in another process until the process ends, and capture its output.
 
     A failure of the module raises nothing; a time-out raises subprocess.TimeoutExpired.
     """

@@ -1,9 +1,9 @@
 """Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
-Carried values, which a step passes to the next, live in two sets on the device. A step reads one
-set and writes the other, and the next step swaps them, so carried values never leave the device.
-Values that a step may write in place are shared by both sets. This module reads a job's arrays,
-checks them against the graph, binds them and copies them to the device.
+Carried values, which a step passes to the next step, live in two sets on the device. A step reads
+one set and writes the other set, and the next step swaps the sets, so carried values never leave
+the device. Values that a step may write in place are shared by both sets. The module reads a job's
+arrays, checks them against the graph, binds them and copies them to the device.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _PLAIN = SessionSettings()
 
 
 def tensor_type(info: ort.NodeArg) -> TensorType:
-    """Shape and type of a graph input or output; raises JobError unless both are fixed."""
+    """Shape and type of a graph input or output.
+
+    Raises JobError unless the shape is static and the type is a number type.
+    """
     if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
         raise JobError(
             f"graph: expected a static shape and a number type of {info.name!r}, "
@@ -63,8 +66,8 @@ class StepInputs:
 
     ``batches`` has a pool ``[pool, batch, ...]`` for each input that changes; each step takes the
     next batch in turn. ``series`` has an array ``[steps, ...]`` for each input that follows a
-    schedule; each step takes the next value, and steps after the last value keep it. ``constants``
-    has a value for every other input, including the first value of carried inputs.
+    schedule. Each step takes the next value, and steps after the last value keep the last value.
+    ``constants`` has a value for every other input, including the first value of carried inputs.
     """
 
     batches: Mapping[str, Array]
@@ -73,7 +76,7 @@ class StepInputs:
 
 
 class Stepper:
-    """Each call runs a step: it copies the next batch to the device, runs, and waits for the end.
+    """Each call copies the next batch to the device, runs a step, and waits for the step's end.
 
     In inference the step copies every output to the host, as a server must; in training outputs
     stay on the device. Names, shapes and types of ``inputs`` must be those of the graph.
@@ -131,7 +134,7 @@ class Stepper:
         self._feeds = map(operator.add, feeds, self._values)
 
     def __call__(self) -> None:
-        """Run a step; returns when all its outputs are complete."""
+        """Run a step; returns when all outputs of the step are complete."""
         for update, array in next(self._feeds):
             update(array)
         if self._waits:
@@ -151,7 +154,7 @@ class Stepper:
         return {name: value.numpy() for name, value in current.items()}
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last step to the host; raises JobError if it is a carried value."""
+        """Copy an output of the last step to the host; raises JobError for a carried value."""
         if name not in self._outputs:
             raise JobError(
                 f"graph: expected an output {name!r} that is not carried, "
@@ -162,7 +165,7 @@ class Stepper:
     def _require_replayable(self, changing: Sequence[str]) -> None:
         """Raise PlacementError if the graph reads a changing input from host memory.
 
-        The replay of a CUDA graph would not see the change.
+        The replay of a CUDA graph would not see such a change.
         """
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:
@@ -207,7 +210,7 @@ class Stepper:
 def _graph_options(number: int) -> ort.RunOptions:
     """Run options that select the CUDA graph of a binding.
 
-    A CUDA graph has fixed addresses, so that each binding needs its own.
+    A CUDA graph has fixed addresses, so each binding needs its own graph.
     """
     options = ort.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
@@ -215,7 +218,7 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield, for each step, the function calls that copy its values of the series to the device.
+    """Yield the function calls that copy each step's values of ``series`` to the device.
 
     After the last value there are no calls. This is a generator, since a series may be long.
     """
@@ -232,7 +235,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """The function calls that copy each batch of the pools to the device, in a list by batch."""
+    """For each batch of the pools, the function calls that copy the batch to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
@@ -246,7 +249,7 @@ def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> li
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of an .npz file; raises JobError if it cannot be read."""
+    """Read the arrays of an .npz file; raises JobError if the file cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
@@ -257,7 +260,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
 def initial_parameters(job: Job) -> dict[str, Array]:
     """Values of the parameters before the first step.
 
-    They are stored values, or random values drawn as the model's metadata says.
+    Values are stored, or drawn at random as the model's metadata says.
     """
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
@@ -280,9 +283,9 @@ def graph_inputs(
 ) -> StepInputs:
     """Find a value for each graph input.
 
-    It is a pool of batches, a series, a scalar, a parameter, or the ``fill`` of carried state.
-    Raises JobError if an input has no value, if a pool belongs to no input, or if a shape or type
-    is not that of the graph.
+    The value is a pool of batches, a series, a scalar, a parameter, or the ``fill`` of carried
+    state. Raises JobError if an input has no value, if a pool belongs to no input, or if a shape or
+    type is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _pools(job, job.batches, types)
@@ -329,12 +332,12 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of equal numbers that takes the memory of one number, for large optimizer states."""
+    """An array of equal numbers in the memory of one number, for large optimizer states."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
 def require_type(path: Path, name: str, got: TensorType, expected: TensorType) -> None:
-    """Raise JobError if shape or type of an array in a file are not those of its graph input."""
+    """Raise JobError unless shape and type of an array in a file are those of the graph input."""
     if got != expected:
         raise JobError(
             f"{path}: {name!r}: expected {expected[1]} {list(expected[0])} for one step, "

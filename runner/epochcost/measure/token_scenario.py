@@ -1,9 +1,9 @@
-"""Measure a decoder in an engine to which requests come at random times.
+"""Measure a decoder in an engine that receives requests at random times.
 
-LoadGen runs its scenario "server" with latencies of tokens. The trial searches for the highest rate
-of requests at which the latencies of first and further tokens keep their bounds, confirms it in a
-longer run, and then measures at shares of that rate. This module decides counts and rates;
-``engine`` runs the engine, ``loadgen`` runs LoadGen and searches.
+LoadGen runs its scenario "server" and measures latencies of tokens. The trial searches for the
+highest rate of requests at which the latencies of first and further tokens keep their bounds. It
+confirms that rate in a longer run, and then measures at shares of that rate. This module decides
+counts and rates; ``engine`` runs the engine, ``loadgen`` runs LoadGen and searches.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIRST_SCORED, _LESS = 0.9, 0.95
 def measure_requests(
     job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Measure the highest rate of requests that keeps the latency bounds, and shares of that rate.
+    """Measure a decoder at the highest rate of requests within the latency bounds, and at shares.
 
     LoadGen's files are written to ``folder``.
     """
@@ -95,7 +95,7 @@ class _Requests(LoadGenTrial):
         return self._record(log, reported, start_seconds)
 
     def _count(self, rate: float) -> int:
-        """Number of requests in a run at this rate, chosen so that all runs fit in the budget."""
+        """Number of requests in a run at ``rate``, chosen so that all runs fit in the budget."""
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
         count = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
         return max(self._fewest, round(count))
@@ -143,8 +143,8 @@ def _token_run(
 ) -> TokenRun:
     """The record of tokens in a run of LoadGen; ``raw`` adds the latencies of each request.
 
-    ``prompts`` and ``answers`` are numbers of tokens, by the request's number. Raises TrialFailed
-    if LoadGen's trace lacks a request.
+    ``prompts`` and ``answers`` are numbers of tokens, indexed by the request's number. Raises
+    TrialFailed if LoadGen's trace lacks a request.
     """
     first = {
         arrival: int(delay) + int(duration)

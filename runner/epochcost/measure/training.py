@@ -1,13 +1,13 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. The only state that a session hides
-is that of the random generators of Dropout's masks. On the CPU provider, a node's generator starts
-at the node's seed and advances by one at each run. So a session that is opened after n steps gets
-seeds larger by n. ``train.loop`` decides the inputs, and when to evaluate and to stop.
+A training continues from any step as if it had never stopped. A session hides only the state of the
+random generators for Dropout's masks. On the CPU provider, a node's generator starts at the node's
+seed and advances by one at each run. So a session that is opened after n steps gets seeds that are
+larger by n. ``train.loop`` decides the inputs, and when to evaluate and to stop.
 
-While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU
-each batch is read when it is needed: a thread would slow the step by more than the reading takes.
-The time for which a step waits for data is counted.
+While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU a
+batch is read when a step needs it, because a thread would slow the step by more than the reading
+takes. The session counts the time for which a step waits for data.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from onnxstep.graphs.nodes import copied, is_standard
 class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
-    ``fed`` are the inputs that change with each step. ``evaluations`` are graphs with the outputs
-    ``loss`` and ``scores``, by number of examples in a batch.
+    ``fed`` are the inputs that change with each step. ``evaluations`` has a graph with the outputs
+    ``loss`` and ``scores`` for each number of examples in a batch.
     """
 
     step: onnx.ModelProto
@@ -52,7 +52,7 @@ class TrainingGraphs:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A batch of held-out data, with the model's loss and scores on it."""
+    """A batch of held-out data, with the model's loss and scores for the batch."""
 
     batch: Mapping[str, Array]
     loss: float
@@ -62,9 +62,9 @@ class Evaluated:
 class TrainingSession:
     """A training that continues after ``steps_taken`` steps.
 
-    ``values`` are the parameters and all other carried state at that step; a carried value that is
-    not in ``values`` starts at its fill. A profile of the first step on a GPU, which proves where
-    it ran, is written to ``folder``. Raises JobError for an input without a value.
+    ``values`` are the parameters and all other carried state at that step. A carried value that is
+    not in ``values`` starts at its fill. On a GPU, a profile of the first step, written to
+    ``folder``, proves where the step ran. Raises JobError for an input without a value.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TrainingSession:
         }
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
-        """Run a step on each batch; yields its loss and the seconds that it waited for data."""
+        """Run a step on each batch; yields the step's loss and its seconds of waiting for data."""
         reader = TimedReader(batches, _READ_AHEAD if self._ahead else 0)
         waited_before = 0.0
         self._stepper.feed_from(reader)
@@ -103,7 +103,7 @@ class TrainingSession:
             waited_before = reader.waited_seconds
 
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the current weights on each batch; yields its loss and scores.
+        """Evaluate the current weights on each batch; yields the batch's loss and scores.
 
         The training must have a graph for the batch's size.
         """
@@ -128,7 +128,7 @@ class TrainingSession:
 def _first_inputs(
     graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
 ) -> StepInputs:
-    """Values of the step's inputs before the first step; raises JobError if an input has none."""
+    """Values of the step's inputs before the first step; raises JobError without a value."""
     types = {info.name: tensor_type(info) for info in session.get_inputs()}
     fills = {carried.input: carried.fill for carried in graphs.carried}
     constants = {}
@@ -158,7 +158,7 @@ _READ_AHEAD = 4
 
 
 class Batches(Protocol):
-    """The batches of a training, each read by its number, in any order."""
+    """The batches of a training, which can be read by number in any order."""
 
     @property
     def steps(self) -> int:
@@ -166,15 +166,15 @@ class Batches(Protocol):
         ...
 
     def gather(self, number: int) -> dict[str, Array]:
-        """The batch with this number, as arrays by graph input."""
+        """The batch with the number ``number``, as arrays by graph input."""
         ...
 
 
 class TimedReader(Iterator[Mapping[str, Array]]):
     """Reads batches in order, and counts the seconds for which a step waits for its batch.
 
-    A thread reads up to ``ahead`` batches before they are needed; with 0, each is read when it is
-    needed.
+    A thread reads up to ``ahead`` batches before a step needs them. With 0, a batch is read when a
+    step needs it.
     """
 
     def __init__(self, batches: Batches, ahead: int) -> None:

@@ -1,7 +1,7 @@
 """Run a trial in a new process: start the worker, report its progress, and read its measurement.
 
-If the worker crashes, is killed or runs out of memory, this program goes on. The process executes
-the module ``worker``.
+If the worker crashes, is killed or runs out of memory, this program goes on. The new process
+executes the module ``worker``.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def start_worker(
 ) -> Iterator[Worker]:
     """Start a worker under ``python`` (None: this interpreter), on the CPUs of ``pinning``.
 
-    The caller may write the job while the worker starts. The worker ends with the context and with
-    this process, even after a crash.
+    The caller may write the job while the worker starts. The worker ends when the context or this
+    process ends, even after a crash.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
@@ -105,7 +105,10 @@ def start_worker(
 
 
 def _release(process: subprocess.Popen[str]) -> None:
-    """Tell the worker that its job is written; if the worker has ended, ``_follow`` reports it."""
+    """Tell the worker that its job is written.
+
+    If the worker has ended, ``_follow`` reports the end.
+    """
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         # Not through the text stream, which would repeat a failed write when it closes.
@@ -162,10 +165,10 @@ def _follow(
 
 
 def _next(lines: Lines, silence_seconds: float) -> str | None:
-    """The worker's next line; raises queue.Empty if none comes for ``silence_seconds``.
+    """The worker's next line; raises queue.Empty after ``silence_seconds`` without a line.
 
-    If this process was suspended, it first waits a moment for lines that the worker has written
-    meanwhile.
+    If this process was suspended, the function first waits a moment for lines that the worker has
+    written meanwhile.
     """
     try:
         return lines.get(timeout=silence_seconds)
@@ -174,7 +177,7 @@ def _next(lines: Lines, silence_seconds: float) -> str | None:
 
 
 def _wait(process: subprocess.Popen[str]) -> int:
-    """Wait until a worker that has closed its output ends; kill it if this takes too long."""
+    """Wait until a worker that has closed its output ends; kill it after ``_ENDING_SECONDS``."""
     try:
         return process.wait(timeout=_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
@@ -185,7 +188,7 @@ def _wait(process: subprocess.Popen[str]) -> int:
 def _read_lines(output: IO[str], lines: Lines) -> None:
     """Put each line of the worker into a queue, and None at the end of its output.
 
-    This runs in a thread, because pipes have no portable timeout.
+    The function runs in a thread, because pipes have no portable timeout.
     """
     with contextlib.suppress(ValueError):  # this process killed the worker and closed the pipe
         for line in output:
@@ -211,7 +214,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Describe how the worker ended, with the last lines of its log."""
+    """Describe how the worker ended, with the last lines of the worker's log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))

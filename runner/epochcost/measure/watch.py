@@ -1,7 +1,7 @@
 """Watch the machine from the parent's process while a worker takes its samples.
 
-This adds no work to the worker's timed steps. The parent reads the counters of the host at the
-start and at the end of the sampling, and the state of a GPU ten times a second. The worker's
+Watching adds no work to the worker's timed steps. The parent reads the counters of the host at the
+start and at the end of the sampling. It reads the state of a GPU ten times a second. The worker's
 progress says when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 
@@ -40,9 +40,9 @@ _GPU_PERIOD_SECONDS = 0.1
 class Watch:
     """Watches the machine while a trial is sampled; enter it before the worker gets its job.
 
-    ``follow`` learns from the worker's progress when sampling begins and ends; ``completed`` adds
-    conditions and energy to the measurement. ``pinning`` has the CPUs of the worker; ``device`` is
-    CUDA's number of its GPU.
+    ``follow`` learns from the worker's progress when sampling begins and ends. ``completed`` adds
+    conditions and energy to the measurement. ``pinning`` has the worker's CPUs, and ``device`` is
+    CUDA's number of the worker's GPU.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Watch:
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """A function that passes on progress to ``on_progress`` and to this watch."""
+        """Make a function that passes on progress to ``on_progress`` and to this watch."""
 
         def on_both(progress: Progress) -> None:
             self._heed(progress)
@@ -96,7 +96,7 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """The measurement with conditions and energy added, if the whole sampling was watched."""
+        """Add conditions and energy to the measurement if the whole sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen
@@ -105,7 +105,7 @@ class Watch:
     def _heed(self, progress: Progress) -> None:
         """Start or stop reading when the worker's progress says that sampling begins or ends.
 
-        Processes and devices are found during the warm-up, so that this disturbs no sample.
+        Processes and devices are found during the warm-up, so that the search disturbs no sample.
         """
         if progress.phase in ("warm-up", "sampling") and self._own is None:
             self._own = own_processes()
@@ -144,7 +144,7 @@ class Watch:
     def _changed(
         self, host: Conditions, sampled_seconds: float
     ) -> tuple[Conditions, Energy | None]:
-        """Conditions and energy during the sampling: the host's conditions and those of the GPU."""
+        """The machine's conditions during the sampling, and the energy that the GPU used."""
         device, unknown, energy = self._device, dict(host.unknown), None
         update: dict[str, Any] = {"seconds": sampled_seconds}
         if device is not None:

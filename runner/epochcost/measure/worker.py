@@ -1,9 +1,9 @@
 """The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-It loads its libraries and waits for a byte on standard input, which says that the job is written.
-Then it reads the job, times it and writes the measurement. Standard output has only lines of
-``job.Message``; the output of libraries goes to standard error. The worker ends when its standard
-input is closed, so that it never outlives its parent.
+The worker loads its libraries and waits for a byte on standard input, which says that the job is
+written. Then the worker reads the job, times it and writes the measurement. Standard output has
+only lines of ``job.Message``; the output of libraries goes to standard error. The worker ends when
+its standard input is closed, so that it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -103,10 +103,11 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 def _prove(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """Run a first step that proves where nodes ran and in which precision.
+    """Run a first step, and prove from its profile where nodes ran and in which precision.
 
-    Returns the stepper, the proof and the outputs of that step. If the trial uses a CUDA graph,
-    another session without a CUDA graph takes this step, since a replayed graph leaves no profile.
+    Returns the stepper, the proof and the outputs of the first step. If the trial uses a CUDA
+    graph, another session without a CUDA graph takes this step, since a replayed graph leaves no
+    profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
@@ -131,7 +132,7 @@ def _prove(
 
 
 def main(job_file: str, measurement_file: str) -> int:
-    """Run the job in a file, write its measurement to another file, and return the exit status."""
+    """Run the job in ``job_file``, write ``measurement_file``, and return the exit status."""
     emit = _claim_standard_output()
     if not os.read(0, 1):
         return 1  # the parent ended before it wrote the job
@@ -196,8 +197,8 @@ def _end_with_standard_input() -> None:
 def _end(status: int) -> NoReturn:
     """End this process: immediately after a success, in order after a failure.
 
-    To end sessions, threads and libraries in order takes a tenth of a second or more. After a
-    success the measurement is already in its file; after a failure, a library may still have last
+    An orderly end of sessions, threads and libraries takes a tenth of a second or more. After a
+    success the measurement is already in its file. After a failure, a library may still have last
     lines in a buffer.
     """
     if status == 0:

@@ -1,9 +1,9 @@
-"""Fit a graph to a trial: give sizes to its dimensions, and find its carried state.
+"""Fit a graph to a trial: give sizes to the graph's dimensions, and find its carried state.
 
 Carried state consists of inputs whose value is an output of the previous step. A decoder's graph is
-also checked against the sizes in its spec's ``[decoder]``. Sizes and names are those of
-onnxruntime-genai's model builder. The check reads no weights, so that it works without an ONNX
-file's external data.
+also checked against the sizes in its spec's ``[decoder]``. Sizes and names are as in
+onnxruntime-genai's model builder. The check reads no weights, so it works without an ONNX file's
+external data.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ _AT_MOST = ("vocabulary", "context")
 def bind_model(
     graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
-    """The model's graph with fixed shapes for a batch size; for a decoder, also for a phase.
+    """The model's graph with fixed shapes for a batch size and, for a decoder, for a phase.
 
     The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
-    no size there, it is the batch, whatever its name. Tensors that an exporter merged are separated
-    again, see ``exported.separated``. Raises ModelError if a dimension of the graph has no size, if
-    the spec has a size for a dimension that the graph lacks, or if a size contradicts the graph.
+    no size in ``[dimensions]``, it is the batch, whatever its name. Tensors that an exporter merged
+    are separated again, see ``exported.separated``. Raises ModelError if a dimension of the graph
+    has no size, or if a size contradicts the graph. Also raises ModelError if the spec has a size
+    for a dimension that the graph lacks.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -122,7 +123,7 @@ class Misfit(NamedTuple):
 def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
     """Contradictions between a graph and the spec's ``[decoder]``.
 
-    The first contradiction may cause the others.
+    The first contradiction may cause later contradictions.
     """
     inputs = _fed(graph)
     outputs = {value.name: value for value in graph.graph.output}
@@ -135,7 +136,7 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
     """Yield the contradictions between an ONNX file and a spec's table ``[decoder]``.
 
-    Yields nothing if the table itself has faults. Raises ModelError for a malformed list of
+    The result is empty if the table itself has faults. Raises ModelError for a malformed list of
     parameters.
     """
     try:
@@ -219,7 +220,7 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
 
 
 class _Size(NamedTuple):
-    """A size that the graph implies for a key of ``[decoder]``, and the tensor that shows it."""
+    """A size that the graph implies for a key of ``[decoder]``, and the tensor that implies it."""
 
     key: str
     size: int
@@ -245,7 +246,7 @@ def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
 
 
 def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
-    """Sizes that the attention nodes imply: numbers of heads, size of a head, and longest context.
+    """Sizes that attention nodes imply: numbers of heads, size of a head, and longest context.
 
     The longest context is the length of the table of rotary angles.
     """

@@ -1,6 +1,6 @@
 """Digests that identify a trial's work: of the ONNX file, and of part of the model's spec.
 
-``plan.make`` reads no files; it gets the digests of files that this module has computed.
+``plan.make`` reads no files, but gets the digests of files from this module.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
     Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data do
-    not count: measurements stay valid if someone edits them. Neither the order of unordered entries
-    nor 1 instead of 1.0 changes the digest.
+    not count. So measurements stay valid if someone edits these keys. Neither the order of
+    unordered entries nor 1 instead of 1.0 changes the digest.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

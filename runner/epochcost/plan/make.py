@@ -1,7 +1,7 @@
 """Make the plan of a study: its trials in order, and the omitted work, each with the reason.
 
-A study states its models, modes, providers, batch sizes and variants; the plan combines them. The
-functions are pure: digests of files and abilities of the machine are arguments.
+A study states its models, modes, providers, batch sizes and variants, and the plan combines them.
+The functions are pure: digests of files and abilities of the machine are arguments.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class HostCapabilities:
 
     ``runtime`` is the installed runtime. ``missing_engines`` has a message for each engine that the
     studies name and that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the
-    reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
-    ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number of GPUs that CUDA
-    finds; None if unknown.
+    reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None without a
+    reason. ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number of GPUs that
+    CUDA finds; None if unknown.
     """
 
     hardware: str
@@ -61,8 +61,8 @@ class RunRequest:
 
     With ``as_is``, the run measures even if this machine contradicts the spec of ``hardware``.
     ``device`` is the index of the GPU for all studies; None if each study states its own.
-    ``vcpus``, ``batch_size`` and ``rounds`` replace those of the studies. ``trials`` are ids of
-    trials or sweeps.
+    ``vcpus``, ``batch_size`` and ``rounds`` replace the values in the studies. ``trials`` are ids
+    of trials or sweeps.
     """
 
     studies: tuple[str, ...] = ()
@@ -90,8 +90,8 @@ class LeftOut:
 class Plan:
     """The trials and sweeps to measure, cheapest first, and the work that is omitted.
 
-    ``rounds`` is the number of rounds by the trial's id; trials without an entry have a single
-    round. A sweep states its number of rounds itself.
+    ``rounds`` maps the id of a trial to its number of rounds; trials without an entry have a single
+    round. Each sweep has its own number of rounds.
     """
 
     trials: tuple[Trial, ...]
@@ -128,8 +128,8 @@ def plan_study(
 def merge_plans(plans: Iterable[Plan]) -> Plan:
     """Merge the plans of several studies into one plan, cheapest work first.
 
-    Work that several studies name is done once, in the largest number of rounds that a study
-    demands.
+    Work that several studies name is done once, in the largest number of rounds that any of the
+    studies demands.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
@@ -143,10 +143,9 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 
 
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """The sweeps of all plans; equal sweeps become a single sweep.
+    """The sweeps of all plans, in which equal sweeps become a single sweep.
 
-    It starts at the smallest of their first batch sizes, with the largest of their numbers of
-    rounds.
+    A merged sweep starts at the smallest first batch size and has the largest number of rounds.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
@@ -163,7 +162,7 @@ def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
 
 
 def select(plan: Plan, ids: Collection[str]) -> Plan:
-    """The plan reduced to these trials and sweeps; raises InputError for an id that it lacks."""
+    """The plan reduced to the trials and sweeps ``ids``; raises InputError for an unplanned id."""
     trials = tuple(trial for trial in plan.trials if trial.id in ids)
     sweeps = tuple(sweep for sweep in plan.sweeps if sweep.id in ids)
     planned = {trial.id for trial in trials} | {sweep.id for sweep in sweeps}
@@ -181,7 +180,7 @@ def select(plan: Plan, ids: Collection[str]) -> Plan:
 def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:
     """The plan without each trial or sweep for which ``reason_of`` returns a reason.
 
-    A sweep is judged by its first trial.
+    The first trial of a sweep decides for the whole sweep.
     """
     every = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     reasons = {trial.id: reason for trial in every if (reason := reason_of(trial))}
@@ -198,8 +197,8 @@ def leave_out_oversized(
 ) -> Plan:
     """The plan without the trials that need more memory than the machine has.
 
-    ``needed_bytes`` is the memory that a trial needs, by its id; ``room_bytes`` is the memory for
-    trials, by provider. A trial stays in the plan if either is unknown.
+    ``needed_bytes`` is the memory that a trial needs, by the trial's id. ``room_bytes`` is the
+    memory for trials, by provider. A trial stays in the plan if one of these numbers is unknown.
     """
 
     def reason(trial: Trial) -> LeftOut | None:
@@ -229,7 +228,7 @@ def _drafts(
     graphs: Mapping[str, str],
     request: RunRequest,
 ) -> Iterator[Trial | Sweep | LeftOut]:
-    """Yield a trial or sweep for each combination that the study names, or why it is omitted."""
+    """Yield a trial or sweep for each combination that a study names, or the reason to omit it."""
     models, providers = request.models, request.providers
     for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
         if (models and name not in models) or (providers and provider not in providers):
@@ -286,7 +285,7 @@ def _trials(
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """Batch sizes that the study or else the model declares; for a sweep only the smallest.
+    """Batch sizes of the study or else of the model; for a sweep only the smallest size.
 
     Empty for a decoder, which is timed in phases, and for inference that is measured only under
     LoadGen.
@@ -317,7 +316,7 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
 def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
     """Reasons why this machine cannot run a trial, the most general first.
 
-    The generator yields a reason or None for each condition; None means that the condition is met.
+    For each condition, the generator yields a reason, or None if the condition is met.
     """
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:

@@ -1,9 +1,9 @@
 """Decide the order in which a run measures its trials, each in several rounds.
 
 A machine's speed drifts: it warms up, other programs come and go, clocks change. So a run measures
-all trials in several rounds, each in a different random order: then all these conditions affect
-every trial. A single round keeps the plan's order. Two trials that differ only in their number of
-rounds are the same trial.
+all trials in several rounds, each in a different random order, and these changes affect every
+trial. A run with a single round follows the plan's order. Two trials that differ only in their
+number of rounds are the same trial.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """The least number of samples in this round: its share of the trial's, but at least ten."""
+        """Least number of samples in this round: a share of the trial's, at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
@@ -55,8 +55,8 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        It is √rounds times that of the trial: if n equal rounds agree, the interval of all rounds
-        together is narrower than that of one round by the factor √n.
+        The half width for a round is √rounds times the trial's. If n equal rounds agree, the
+        interval of all rounds together is narrower than the interval of one round by the factor √n.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
@@ -66,7 +66,7 @@ def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
     """The number of rounds of a trial; 1 by default and for trials under LoadGen.
 
     ``rounds`` maps ids of trials to numbers of rounds. LoadGen refuses runs that are too short, so
-    that its trials cannot be divided into rounds.
+    trials under LoadGen cannot be divided into rounds.
     """
     return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 
@@ -77,8 +77,8 @@ def visits(
     """Yield the measurements of a run, round by round, in the order in which they are taken.
 
     ``rounds_asked`` maps ids of trials to numbers of rounds. ``rounds_stored`` returns how many
-    rounds of a trial are stored and need not be measured again; it is called in the first round. If
-    all rounds of a trial are stored, the function yields only its last round, so that the run can
+    rounds of a trial are stored and need not be measured again. It is called in the first round. If
+    all rounds of a trial are stored, only the trial's last round is yielded, so that the run can
     report the trial.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}

@@ -1,6 +1,6 @@
 """The size of a model: the memory of a run at each batch size.
 
-``execute.sizing`` computes it; ``plan.make`` compares it with the memory of a machine.
+``execute.sizing`` computes the size, and ``plan.make`` compares it with the memory of a machine.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ PROCESS_BYTES = 104 * 2**20
 class Footprint:
     """Memory of a run of a graph at a batch size; each tensor counts once.
 
-    ``weight_bytes`` is the size of parameters and running statistics, ``fixed_bytes`` the size of
-    those that never change. ``carried_bytes`` is the size of the values that a step changes:
+    ``weight_bytes`` is the size of parameters and running statistics, and ``fixed_bytes`` the part
+    of it that never changes. ``carried_bytes`` is the size of the values that a step changes:
     trained parameters, running statistics, states of the optimizer and of recurrent layers. The
-    step overwrites ``in_place_bytes`` of them. ``activation_bytes``: intermediate tensors in the
-    arena, gradients included. ``exchanged_bytes``: inputs, targets and outputs of a batch.
-    ``pool_bytes``: batches that wait on the host. ``folded_bytes``: constants that a session
+    step overwrites ``in_place_bytes`` of the carried bytes. ``activation_bytes``: intermediate
+    tensors in the arena, gradients included. ``exchanged_bytes``: inputs, targets and outputs of a
+    batch. ``pool_bytes``: batches that wait on the host. ``folded_bytes``: constants that a session
     computes beforehand.
     """
 
@@ -40,7 +40,7 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """Bytes of changed values that a step cannot overwrite and so writes to new memory."""
+        """Bytes of changed values that a step writes to new memory, not over the old values."""
         return self.carried_bytes - self.in_place_bytes
 
     @property
@@ -53,7 +53,8 @@ class Footprint:
     def host_bytes(self) -> int:
         """Bytes of memory on the host that the run needs besides ``device_bytes``.
 
-        They hold the first values of the weights, the waiting batches, and the process itself.
+        This memory is for the first values of the weights, the waiting batches, and the process
+        itself.
         """
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
@@ -78,6 +79,6 @@ class ModelSize:
     uncounted: tuple[Uncounted, ...] = ()
 
     def footprint(self, mode: Mode, batch_size: int) -> Footprint | None:
-        """The memory at a batch size; None if it was not requested or cannot be estimated."""
+        """The memory at a batch size; None if the size was not requested or has no estimate."""
         key = (mode, batch_size)
         return next((f for f in self.footprints if (f.mode, f.batch_size) == key), None)

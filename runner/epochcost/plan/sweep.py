@@ -1,8 +1,8 @@
-"""Search over batch sizes (a sweep): the next size to try, or the reason to stop.
+"""Search over batch sizes (a sweep): the next batch size to try, or the reason to stop.
 
-The size doubles until memory runs out, throughput falls, a step takes too long, or no larger batch
-exists. Bisection then finds the largest size that fits in memory. ``execute.sweep`` reports the
-outcome of each size.
+The batch size doubles until memory runs out, throughput falls, a step takes too long, or no larger
+batch exists. Bisection then finds the largest batch size that fits in memory. ``execute.sweep``
+reports the outcome of each size.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LONGEST_STEP_BUDGETS = 3
 class Sweep:
     """A series of trials that differ only in their batch size.
 
-    ``trial`` has the smallest size. ``largest`` is the largest size to try, and ``bound`` says why
-    no larger size is tried. ``rounds`` is the number of rounds of each trial.
+    ``trial`` has the smallest batch size. ``largest`` is the largest batch size to try, and
+    ``bound`` says why no larger size is tried. ``rounds`` is the number of rounds of each trial.
     """
 
     trial: Trial
@@ -43,7 +43,7 @@ class Sweep:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that identify the sweep; its batch sizes do not matter."""
+        """Sixteen hexadecimal digits that identify the sweep, whatever its batch sizes."""
         return self.at(0).id
 
     @property
@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The sweep's trial with this batch size; it is the same as in a plan without a sweep."""
+        """The sweep's trial with this batch size, as in a plan without a sweep."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
@@ -127,9 +127,9 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """All sizes of a sweep that runs to its end.
+    """All batch sizes of a sweep that runs to its end.
 
-    Sizes double from the smallest; the last is the largest size of the sweep.
+    Sizes double from the smallest. The last size is the largest size of the sweep.
     """
     size = sweep.trial.batch_size
     while size < sweep.largest:

@@ -99,12 +99,12 @@ class Trial(BaseModel):
 
     ``graph_sha256`` is the digest of the ONNX file. ``spec_sha256`` is the digest of the part of
     the spec that decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and
-    version that executes the work; for requests it is an engine. ``producer`` is the version of
-    epochcost, whose gradients are part of the work. ``batch_size`` is the number of examples of a
-    step, the most examples of a run under LoadGen, or the number of sequences in a decoder's phase.
-    ``vcpus`` is the number of CPUs that the worker is pinned to, None for all. With
-    ``stored_weights``, parameters are constants of the graph, as in a server; in training, and in
-    inference by older versions, they are inputs of the graph. ``former`` has settings that only
+    version that executes the work; for requests, the package is an engine. ``producer`` is the
+    version of epochcost, whose gradients are part of the work. ``batch_size`` is the number of
+    examples of a step, the most examples of a run under LoadGen, or the number of sequences in a
+    decoder's phase. ``vcpus`` is the number of CPUs that the worker is pinned to, None for all.
+    With ``stored_weights``, parameters are constants of the graph, as in a server; in training, and
+    in inference by older versions, they are inputs of the graph. ``former`` has settings that only
     older versions had. As JSON, a trial is a flat table: the settings of ``session``, ``work`` and
     ``former`` are keys of the trial.
     """
@@ -164,12 +164,12 @@ class Trial(BaseModel):
     def expected_seconds(self) -> Decimal:
         """Expected duration of the measurement in seconds.
 
-        It is the time budget, or the usual duration of such work if that is longer.
+        The duration is the time budget, or the usual duration of such work if that is longer.
         """
         return max(self.budget_seconds, self.work.usual_seconds)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values; the cached id and variant of this trial are not copied."""
+        """A copy with other values, which computes its id and variant anew."""
         copied = super().model_copy(update=update, deep=deep)
         for name in ("id", "variant"):
             copied.__dict__.pop(name, None)
@@ -177,7 +177,7 @@ class Trial(BaseModel):
 
     @cached_property
     def id(self) -> str:
-        """Sixteen hexadecimal digits; equal for equal work, on any machine and day."""
+        """Sixteen hexadecimal digits that are equal for equal work, on any machine and day."""
         fields = self.model_dump(mode="json")
         usual = {name for name, default in _ADDED.items() if fields.get(name) == default}
         counted = {name: value for name, value in fields.items() if name not in usual}
@@ -186,9 +186,9 @@ class Trial(BaseModel):
 
     @cached_property
     def variant(self) -> str:
-        """The settings in which the trial differs from the default, as text; may be empty.
+        """The settings in which the trial differs from the default, as text that may be empty.
 
-        The version of the runtime is not part of it, since a newer version replaces the older.
+        The text omits the version of the runtime, since a newer version replaces an older version.
         """
         session = self.session
         parts = {

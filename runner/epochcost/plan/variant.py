@@ -1,9 +1,9 @@
 """Variants of trials that a study names: numbers of CPUs and precisions.
 
 Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
-not support a variant; ``plan.make`` excludes variants that the machine does not support. For each
+not support a variant. ``plan.make`` excludes variants that the machine does not support. For each
 onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability, see
-docs/how-to/measure-a-rented-gpu.md, "On older GPUs". They were read from the kernels' headers in
+docs/how-to/measure-a-rented-gpu.md, "On older GPUs". The lists come from the kernels' headers in
 the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release since.
 """
 
@@ -30,8 +30,8 @@ NO_BF16_ON_CPUS = (
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
     """The numbers of CPUs to which a study's trials are pinned; None for trials without pinning.
 
-    Only trials of the CPU provider are pinned, and only to fewer CPUs than the machine's ``cpus``,
-    since pinning emulates a smaller machine.
+    Only trials of the CPU provider are pinned, and only to fewer CPUs than ``cpus``, the machine's
+    number, since pinning emulates a smaller machine.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)
@@ -39,7 +39,7 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """The reason why a trial's mode, provider and precision cannot be combined; None if they can.
+    """Why a trial's mode, provider and precision cannot be combined; None if they can.
 
     ``gpus`` is the number of GPUs, None if unknown.
     """
@@ -74,7 +74,7 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """ONNX Runtime's settings for a trial of a study; a CPU trial has no settings of GPUs.
+    """ONNX Runtime's settings for a trial of a study, without GPU settings for a CPU trial.
 
     By default, a pinned trial has a thread for each CPU to which it is pinned.
     """
@@ -115,7 +115,7 @@ CUDA_NEEDS_X86 = "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged 
 def declared_obstacle(runtime: str, machine: Hardware) -> str | None:
     """The reason why an ONNX Runtime package cannot compute on the GPUs that a spec declares.
 
-    None if the package can compute there, or if that is unknown.
+    None if the package can compute on these GPUs, or if that is unknown.
     """
     if machine.is_module_with_arm:
         return f"{machine.id} cannot use CUDA: {CUDA_NEEDS_X86}; use `--provider cpu` there"
@@ -125,7 +125,7 @@ def declared_obstacle(runtime: str, machine: Hardware) -> str | None:
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
     """The reason why an ONNX Runtime package cannot compute on a GPU of this compute capability.
 
-    None if the package can compute there, or if that is unknown.
+    None if the package can compute on such a GPU, or if that is unknown.
     """
     ranges = _ranges(runtime)
     if not ranges or capability is None or _serves(ranges, capability):
@@ -152,7 +152,7 @@ def _remedy(capability: str) -> str:
 def _ranges(runtime: str) -> _Ranges:
     """Ranges of compute capabilities that an ONNX Runtime package supports.
 
-    Empty if the package is not for CUDA or its kernels are unknown.
+    Empty if the package is not for CUDA or the compute capabilities of its kernels are unknown.
     """
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:

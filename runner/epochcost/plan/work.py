@@ -1,7 +1,7 @@
 """The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, requests.
 
-Each kind defines how it is planned from a study, its title and its stored form. ``execute`` writes
-its files and estimates its memory, ``measure`` measures it.
+Each kind of work defines how it is planned from a study, its title and its stored form. ``execute``
+writes the work's files and estimates its memory, and ``measure`` measures the work.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ STEPS = Steps()
 
 
 class Load(_Kind):
-    """Inference under a scenario of MLPerf's LoadGen; settings of other scenarios are None.
+    """Inference under a scenario of MLPerf's LoadGen.
 
-    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``.
+    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``. Settings of
+    other scenarios are None.
     """
 
     kind: Literal["load"] = "load"
@@ -88,7 +89,7 @@ class Load(_Kind):
     def bound_seconds(self) -> float | None:
         """Latency bound of the server scenario, in seconds.
 
-        None in other scenarios or if undeclared.
+        None in other scenarios or without a declared bound.
         """
         return None if self.server_latency_ms is None else float(self.server_latency_ms) / 1e3
 
@@ -96,7 +97,7 @@ class Load(_Kind):
 class Phase(_Kind):
     """A phase of a decoder: reading a prompt of ``tokens`` tokens, or decoding the next token.
 
-    In decoding, the cache already holds ``tokens`` tokens.
+    In decoding, the cache already contains ``tokens`` tokens.
     """
 
     scenario: ClassVar[Scenario] = "batch"
@@ -149,7 +150,7 @@ class Requests(spec.Requests):
 
     @property
     def load(self) -> Load:
-        """The LoadGen scenario of these requests; its latency bound is that of the first token."""
+        """The LoadGen scenario of these requests, with the latency bound of the first token."""
         return Load(
             scenario="server",
             server_latency_ms=Decimal(self.first_token_ms),
@@ -163,9 +164,9 @@ class Requests(spec.Requests):
 
     @property
     def usual_seconds(self) -> Decimal:
-        """Usual duration of all runs at their different rates, in seconds.
+        """Usual duration in seconds of all runs at their different rates of requests.
 
-        At low rates, the runs take longer.
+        Runs at low rates take longer.
         """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
@@ -187,7 +188,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """Pairs of work and batch size that a study plans for a model in a mode; steps are omitted."""
+    """The pairs of work and batch size, except steps, that a study plans for a model in a mode."""
     if mode == "training":
         return
     if model.decoder is not None:

@@ -1,8 +1,8 @@
 """The measured peak rates ("ceilings") of a machine: multiplying matrices and copying memory.
 
 This module defines the record, its versioned JSON form and its file. There is a file for each host
-and provider, ``<hardware>/ceilings/<provider>-<host>.json``, and the next measurement replaces it.
-Only raw times are stored; readers compute the rates from them.
+and provider, ``<hardware>/ceilings/<provider>-<host>.json``, and a new measurement replaces the
+file. Only raw times are stored; readers compute the rates from them.
 
 History of CEILINGS_VERSION:
 1  first form.
@@ -40,8 +40,8 @@ class MeasuredRate(Record):
 class Ceiling(Record):
     """Measured peak rates for a number of threads and a precision.
 
-    ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``;
-    ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU ``threads`` is 1,
+    ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``.
+    ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU, ``threads`` is 1,
     the thread on the host.
     """
 
@@ -80,18 +80,18 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The provider: the part of the file's name before the host."""
+        """The provider, which is the part of the file's name before the host."""
         return self.provider
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s in fp32 with the fastest number of threads."""
+        """FLOP/s in fp32 with the number of threads that is fastest."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """Bytes per second of the memory copy with the fastest number of threads."""
+        """Bytes per second of the memory copy with the number of threads that is fastest."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ class Ceilings(HostSidecar):
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """The stored peak rates of this host with this runtime; None if missing or damaged."""
+    """The stored peak rates of a host with its runtime; None if missing or damaged."""
     key = (hardware, provider, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment

@@ -1,8 +1,8 @@
-"""Checks that refuse an implausible result; each detects one kind of mistake.
+"""Checks that refuse implausible results; each check detects one kind of mistake.
 
-They detect honest mistakes: a file under another machine's name, an edited number, a wrong unit or
-a wrong clock. A careful forgery passes; only measuring again reveals it. ``records`` and
-``submissions`` check the form of a file; ``sidecar_faults`` checks other records.
+The checks detect honest mistakes: a file under another machine's name, an edited number, a wrong
+unit or a wrong clock. A careful forgery passes; only measuring again reveals it. ``records`` and
+``submissions`` check the form of a file, and ``sidecar_faults`` checks other records.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of results: its name, the mistake that it detects, and a function that tests a claim.
+    """A check of results: its name, the mistake that it detects, and a testing function.
 
-    ``fault`` returns a message, or None if the claim passes.
+    ``fault`` returns a message, or None if the result in the claim is plausible.
     """
 
     name: str
@@ -95,9 +95,9 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """A message if the host differs from the machine that its result names, else None.
+    """A message if a host differs from the machine in its result, else None.
 
-    The differences that the result itself states (``stated``) are accepted.
+    Differences that the result itself states (``stated``) are accepted.
     """
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
@@ -108,7 +108,10 @@ def _fingerprint(claim: Claim) -> str | None:
 
 
 def edited_environment(environment: Environment) -> str | None:
-    """A message if the fingerprint is not the hash of CPU, memory and GPUs, else None."""
+    """A message if the fingerprint is not the hash of the host's parts, else None.
+
+    The parts are CPU, memory and GPUs.
+    """
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
         return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
@@ -133,7 +136,7 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message if these times show a wrong clock, else None; the message names them as ``key``."""
+    """A message, which names the key ``key``, if these times show a wrong clock; else None."""
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
@@ -271,7 +274,7 @@ CHECKS = (
 def why_unwatched(result: Result) -> str | None:
     """The reason why the duration of the sampling is unknown; None if it is known.
 
-    Samples can only be compared with the duration if it is known.
+    Samples can only be compared with a known duration.
     """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
@@ -281,7 +284,7 @@ def why_unwatched(result: Result) -> str | None:
 
 
 def review_remarks(result: Result) -> Iterator[str]:
-    """Remarks for a reviewer about unusual facts of a result that may still be true."""
+    """Remarks for a reviewer about facts of a result that are unusual but may be true."""
     yield from (f"differs from the spec: {each}" for each in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):

@@ -1,7 +1,7 @@
 """Records of the machine and the software that ran a trial, and of the conditions during sampling.
 
-Conditions are the load by other programs, lowered clocks, and energy. ``measure.watch`` reads them;
-``results.stability`` derives warnings from them.
+Conditions are the load by other programs, lowered clocks, and energy. ``measure.watch`` reads the
+conditions, and ``results.stability`` derives warnings from them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 class Gpu(Record):
     """A GPU as its driver describes it; values that the driver does not state are None.
 
-    ``mig`` says whether the device is partitioned. ``pci_address`` is the address that
-    ``Conditions.devices`` uses; ``compute_capability`` is NVIDIA's, such as 8.9.
+    ``mig`` says whether the GPU is partitioned. ``pci_address`` is the address in
+    ``Conditions.devices``. ``compute_capability`` is NVIDIA's version number, such as 8.9.
     """
 
     name: str | None
@@ -71,10 +71,10 @@ class Instance(Record):
 class Environment(Record):
     """The machine and its software during a measurement; unknown values are None, never zero.
 
-    ``fingerprint`` is a hash of CPU, cores, memory and GPUs: results with different fingerprints
+    ``fingerprint`` is a hash of CPU, cores, memory and GPUs. Results with different fingerprints
     are never combined. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits that the
-    control groups set, None without a limit. ``revision`` is the commit of the code that measured;
-    ``modified`` says whether that code had uncommitted changes. ``timer_step_seconds`` is the
+    control groups set, None without a limit. ``revision`` is the commit of the code that measured,
+    and ``modified`` says whether that code had uncommitted changes. ``timer_step_seconds`` is the
     smallest observed step of the timer. ``unknown`` gives the reason for each field that is None.
     """
 
@@ -138,11 +138,12 @@ class Conditions(Record):
 
     ``others_cpus`` is the number of CPUs that other programs kept busy on average. ``steal_share``
     is the share of all CPU time that the hypervisor gave to other machines. For a pinned trial,
-    both cover only its CPUs and their hardware siblings. ``frozen_seconds`` is the time for which a
-    CPU quota stopped this control group. ``throttles`` are the reasons why the CPU or the GPU
-    lowered its clocks; empty if they did not. ``devices`` are the PCI bus addresses of the GPUs
-    used. ``device_memory_bytes`` is the worker's peak memory on these GPUs, as
-    ``device_memory_meter`` measured it. ``unknown`` has the reason for each field that is None.
+    both numbers cover only the trial's CPUs and their hardware siblings. ``frozen_seconds`` is the
+    time for which a CPU quota stopped this control group. ``throttles`` are the reasons why the CPU
+    or the GPU lowered its clocks; empty if no clock was lowered. ``devices`` are the PCI bus
+    addresses of the GPUs that the trial used. ``device_memory_bytes`` is the worker's peak memory
+    on these GPUs, as ``device_memory_meter`` measured it. ``unknown`` has the reason for each field
+    that is None.
     """
 
     seconds: FiniteSeconds
@@ -184,7 +185,7 @@ class Energy(Record):
 
     @property
     def watts(self) -> float | None:
-        """The mean power in watts of all parts with a meter together; None without a reading."""
+        """The total mean power in watts of all parts with a meter; None without a reading."""
         return sum(reading.watts for reading in self.readings) if self.readings else None
 
     @property

@@ -1,6 +1,6 @@
 """Types for the values of stored records, with bounds that no real machine or clock exceeds.
 
-The bounds keep later sums, products and dates from overflowing. ``checks`` compares the values of a
+The bounds keep later sums, products and dates from overflowing. ``checks`` compares values of a
 record with each other.
 """
 
@@ -55,7 +55,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 
 
 class Record(BaseModel):
-    """A read-only table of a result file; unknown keys are refused."""
+    """A read-only table of a result file, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,7 @@ _FLAT = {("trial", "session"), ("trial", "work")}
 
 
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
-    """Parse the bytes of a file into a record, strictly: the text "2" or 2.0 is no integer.
+    """Parse the bytes of a file into a record strictly: neither "2" nor 2.0 is an integer.
 
     Raises pydantic's ValidationError.
     """

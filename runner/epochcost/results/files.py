@@ -27,10 +27,10 @@ def write_atomically(
 ) -> None:
     """Write ``data`` to ``path`` so that a reader sees either the old file or the whole new file.
 
-    The function writes and syncs a temporary file in the same folder and then renames it. The new
-    file gets the permissions of the file that it replaces. If the disk is full or the folder cannot
-    be written, it raises CapabilityError, or the error that ``refusal`` makes, and leaves an
-    existing file unchanged.
+    The function writes and syncs a temporary file in the folder of ``path`` and then renames it.
+    The new file gets the permissions of the file that it replaces. If the disk is full or the
+    folder cannot be written, the function raises CapabilityError, or the error that ``refusal``
+    makes. An existing file then stays unchanged.
     """
     try:
         _write_and_replace(path, data)
@@ -49,7 +49,7 @@ def require_writable(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files of a killed process; the caller must hold the folder's lock."""
+    """Remove a killed process's temporary files; the caller must hold the folder's lock."""
     for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
         with contextlib.suppress(OSError):
             leftover.unlink()
@@ -61,7 +61,7 @@ def is_full(error: Exception) -> bool:
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder in which no file can be written; its message says what to do."""
+    """The error for a folder in which no file can be written, with advice what to do."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
@@ -111,9 +111,9 @@ def _sync_folder(folder: Path) -> None:
 def exclusive_lock(folder: Path) -> Iterator[None]:
     """Lock ``folder``, which must exist, for this process.
 
-    The kernel unlocks it when the process ends. The lock is on the folder itself, so that no lock
-    file is left behind. Raises CapabilityError if another process has the lock or the file system
-    has no locks.
+    The kernel unlocks the folder when the process ends. The lock is on the folder itself, so that
+    no lock file is left behind. Raises CapabilityError if another process has the lock or the file
+    system has no locks.
     """
     with contextlib.ExitStack() as resources:
         try:
@@ -136,8 +136,8 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 def workplace(root: Path, prefix: str) -> Iterator[Path]:
     """Create an empty folder below ``root`` for this process, and remove it at the end.
 
-    Its name begins with ``prefix``. Other folders with this prefix are removed if their process has
-    ended.
+    The folder's name begins with ``prefix``. Other folders with this prefix are removed if the
+    processes that created them have ended.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as resources:
@@ -161,7 +161,7 @@ def _remove_remains(root: Path, prefix: str) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Lock a folder for this process; the kernel unlocks it when the process ends."""
+    """Lock a folder for this process; the kernel unlocks the folder when the process ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, how)

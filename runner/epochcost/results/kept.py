@@ -1,8 +1,8 @@
 """A cache of computed values, with a file for each value.
 
-A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx, so
-that a value is never reused after the inputs or the code have changed. The cache ignores damaged
-files, stores nothing in a folder that cannot be written, and may be deleted at any time.
+A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx. So
+a value is never reused after the inputs or the code have changed. The cache ignores damaged files,
+stores nothing in a folder that cannot be written, and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 class Keep(Generic[ValueT]):
     """A cache of values of one kind.
 
-    A file contains a pair of digest and value; ``form`` is the type of this pair. ``code`` names
-    the modules and folders that compute the value, relative to this package or absolute.
+    A file contains a pair of digest and value, whose type is ``form``. ``code`` names the modules
+    and folders that compute the value, relative to this package or absolute.
     """
 
     kind: str
@@ -53,9 +53,9 @@ class Keep(Generic[ValueT]):
     code: tuple[str, ...]
 
     def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
-        """The value for a key: read from ``folder``, or else computed and stored there.
+        """The value for a key: read from ``folder``, or else computed and stored in ``folder``.
 
-        Keys are equal if their ``repr`` is.
+        Two keys are equal if their ``repr`` is equal.
         """
         value = self.read(folder, key)
         if value is None:
@@ -64,7 +64,7 @@ class Keep(Generic[ValueT]):
         return value
 
     def read(self, folder: Path | None, key: object) -> ValueT | None:
-        """The stored value for a key; None if it is not stored or ``folder`` is None."""
+        """The stored value for a key; None if no value is stored or ``folder`` is None."""
         if folder is None:
             return None
         digest = self._digest(key)
@@ -90,7 +90,7 @@ class Keep(Generic[ValueT]):
 
 
 def _write(file: Path, data: str) -> None:
-    """Write a file atomically, without syncing: the file need not survive a power cut."""
+    """Write a file atomically, without syncing, because the file need not survive a power cut."""
     file.parent.mkdir(parents=True, exist_ok=True)
     _make_room(file.parent)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
@@ -103,9 +103,9 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """Delete the oldest files if there are too many.
+    """Delete the oldest files if there are too many files.
 
-    Each process does so at most once.
+    Each process deletes files at most once.
     """
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:

@@ -1,14 +1,14 @@
-"""Check whether this machine can be the declared machine, and how fast it can be at most.
+"""Check whether this machine can be the declared machine, and compute its highest possible speed.
 
 A result that is stored under another machine's name would always get a wrong price. So before
 measuring, this module compares the spec with facts from the kernel, drivers and the cloud's
-metadata service. It compares a fact only if both the spec and the machine state it.
+metadata service. A fact is compared only if both the spec and the machine state it.
 
 An upper bound of a machine's FLOP/s detects measured times that are too short to be true. The
 operations are counted from the model's graph, never taken from the result. Only unavoidable
 operations count: even for training, only those of the forward pass. The bound comes from the
-machine's spec, or else from the fastest chip on the market; facts of the host in a result can only
-lower it.
+machine's spec, or else from the fastest chip on the market. Facts of the host in a result can only
+lower the bound.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FlopsByModel = dict[str, float | None]
 
 
 def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bool = False) -> None:
-    """Raise InputError if spec and machine contradict each other, unless ``as_is``."""
+    """Raise InputError if the spec and the machine contradict each other, unless ``as_is``."""
     differences = contradictions(hardware, environment)
     if differences and not as_is:
         raise InputError(
@@ -88,7 +88,7 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 
 
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences of the CPU's maker, family and model, if both spec and machine state them."""
+    """Differences of the CPU's maker, family and model that both spec and machine state."""
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
@@ -124,7 +124,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences in the number of GPUs; if it is equal, differences of each kind of GPU."""
+    """Differences in the number of GPUs or, for equal numbers, in each kind of GPU."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -136,7 +136,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Differences of a GPU's name and memory; GPUs with the same name may differ in memory."""
+    """Differences of a GPU's name or memory, since GPUs of one name may differ in memory."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -146,11 +146,11 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 
 
 def same_chip(driver_name: str, spec_name: str) -> bool:
-    """Whether the name of a GPU in its driver and a name in a spec mean the same chip.
+    """Whether a GPU's name in its driver and a name in a spec mean the same chip.
 
-    They do if the model number is a word in both names. Form factors and memory sizes are not
-    compared, since they are spelled in many ways: ``NVIDIA A100-SXM4-40GB`` is an ``A100 SXM4 (40
-    GB)``, and an ``NVIDIA L40S`` is no ``L4``.
+    The names mean the same chip if the model number is a word in both. Form factors and memory
+    sizes are not compared, since they are spelled in many ways: ``NVIDIA A100-SXM4-40GB`` is an
+    ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
     """
     numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
     return not numbers or numbers[0] in _parts(driver_name)
@@ -171,10 +171,10 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _of_type(identifier: str, instance_type: str) -> bool:
-    """Whether a machine's id means this instance type of a cloud.
+    """Whether a machine's id means a cloud's ``instance_type``.
 
-    Such an id is the instance type in lower case. For Azure it lacks ``Standard_``; for GCE the
-    GPUs are appended.
+    Such an id is the instance type in lower case. The id lacks ``Standard_`` for Azure, and has the
+    GPUs appended for GCE.
     """
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
     return identifier == spelled or identifier.startswith(f"{spelled}-")
@@ -183,7 +183,7 @@ def _of_type(identifier: str, instance_type: str) -> bool:
 def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> float | None:
     """Operations of the forward pass of one example; None if the graph cannot be read or counted.
 
-    ``counted`` caches the result by model.
+    ``counted`` caches the number of operations by model.
     """
     if model.id not in counted:
         counted[model.id] = None
@@ -197,7 +197,7 @@ def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> 
 
 
 def peak_flops(catalogue: Catalogue, result: Result) -> float:
-    """Upper bound of the FLOP/s that the trial of a result can reach on its machine."""
+    """Upper bound of the FLOP/s that a result's trial can reach on its machine."""
     hardware, trial = catalogue.hardware[result.hardware], result.trial
     environment = result.environment
     if trial.provider == "cuda":
@@ -216,24 +216,24 @@ def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
 
 
 def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
-    """Upper bound of the FLOP/s of a matrix product on the fastest of these GPUs."""
+    """Upper bound of the FLOP/s of a matrix product on the fastest of ``chips``."""
     single = precision == "fp32"
     peaks = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
     return _fastest(peaks, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
-    """Upper bound of the bytes per second, reads plus writes, on the fastest of these GPUs."""
+    """Upper bound of the bytes per second, reads plus writes, on the fastest of ``chips``."""
     return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
 
 
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The GPUs that a machine may have, by its spec.
+    """The GPUs that a machine may have, according to its spec.
 
-    If the spec states none, these are all accelerators of the catalogue whose name fits the name in
-    the host's driver.
+    If the spec states no GPUs, the result has all accelerators in the catalogue whose name fits the
+    name in the host's driver.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
@@ -243,6 +243,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest of some peak rates; if one is unknown, the highest of all GPUs on the market."""
+    """The highest of the rates ``peaks``, or ``any_gpu`` if a rate is unknown."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

@@ -1,7 +1,7 @@
 """Records of a measurement: raw samples, the reason why sampling ended, and conditions.
 
 Statistics are never stored; readers compute them from the samples. ``environment`` has the records
-of the machine, ``served`` those of LoadGen. ``parse_result`` and ``serialise_result`` convert
+of the machine, ``served`` the records of LoadGen. ``parse_result`` and ``serialise_result`` convert
 results from and to the bytes of their files.
 
 History of FORMAT_VERSION:
@@ -71,7 +71,7 @@ Emulated = Literal["a smaller instance of the same family"]
 
 
 class Placement(Record):
-    """The number of executed nodes by provider and operator type: proof of where the graph ran."""
+    """Number of executed nodes by provider and operator type, as proof of where a graph ran."""
 
     provider: str
     nodes_by_provider: dict[Name, dict[Name, Count]]
@@ -80,10 +80,10 @@ class Placement(Record):
 class Pinning(Record):
     """The logical CPUs, by the kernel's numbers, to which all threads of the worker were pinned.
 
-    ``siblings`` are the other hardware threads of the same cores, which the worker did not use.
+    ``siblings`` are the hardware threads of these CPUs' cores that the worker did not use.
     ``cores`` and ``numa_nodes`` are the numbers of cores and NUMA nodes of these CPUs. Values that
     the kernel does not state are None or empty. ``threads`` is the number of ONNX Runtime's
-    threads. Memory, caches and clock are still those of the whole machine.
+    threads. Pinning does not limit memory, caches and clock.
     """
 
     emulates: Emulated = "a smaller instance of the same family"
@@ -95,17 +95,17 @@ class Pinning(Record):
 
     @property
     def affected_cpus(self) -> frozenset[int]:
-        """The worker's CPUs and their hardware siblings; other programs there slow the trial."""
+        """The worker's CPUs and their hardware siblings, where other programs slow the trial."""
         return frozenset((*self.cpus, *self.siblings))
 
 
 class OutputDifference(Record):
-    """The difference between an output of a trial and the same output computed in fp32.
+    """The difference between an output in the trial's precision and the output in fp32.
 
     ``maximum_absolute`` is the largest difference of an element. ``relative_to_norm`` is the
-    Euclidean norm of the differences divided by the norm of the output in fp32; None if the latter
-    is zero. ``largest_changed`` is the share of rows along the last axis whose largest element is
-    at another position than in fp32; None for rows of one element.
+    Euclidean norm of the differences divided by the norm of the output in fp32; None if the norm in
+    fp32 is zero. ``largest_changed`` is the share of rows along the last axis whose largest element
+    is at another position than in fp32; None for rows of one element.
     """
 
     output: str
@@ -117,8 +117,8 @@ class OutputDifference(Record):
 class Agreement(Record):
     """Comparison of outputs in the trial's precision with outputs in fp32, for equal inputs.
 
-    ``examples`` is the number of examples compared, from the trial's first batch. The comparison
-    says nothing about accuracy, since the parameters are drawn at random.
+    ``examples`` is the number of compared examples, all from the trial's first batch. The
+    comparison says nothing about accuracy, since the parameters are drawn at random.
     """
 
     examples: Count
@@ -141,9 +141,9 @@ class Agreement(Record):
 class Round(Record):
     """The record of a round of a trial; each round runs in a new process.
 
-    ``warmup_steps`` and ``samples`` are counts: the measurement lists the times of all rounds one
-    after the other, and these counts divide them. All other fields are those of a measurement, for
-    this round alone.
+    The measurement lists the times of all rounds one after the other. The counts ``warmup_steps``
+    and ``samples`` divide these lists. All other fields are as in `Measurement`, for this round
+    alone.
     """
 
     started_at: Timestamp
@@ -162,14 +162,15 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of a trial's steps, in order; the times of the warm-up are in a separate list.
 
-    There are at least two samples, because a single sample has no spread. There are none if LoadGen
-    measured latencies instead, which are in ``served``. ``held_out_loss_before`` and ``_after`` are
+    There are at least two samples, because a single sample has no spread. There are no samples if
+    LoadGen measured latencies, which are in ``served``. ``held_out_loss_before`` and ``_after`` are
     the losses before and after the steps of a training. ``peak_memory_bytes`` is the peak memory of
-    the worker's process. ``conditions`` and ``energy`` cover only the sampling phase; None if they
-    were not read. ``agreement`` compares the outputs with fp32 if the trial has another precision.
-    ``rounds`` is empty if one process took all samples; else times and sums are of all rounds,
-    losses and placement of the last. ``pinning`` is None if the worker could run on every CPU.
-    ``software`` is that of the worker; a result stores it in its environment.
+    the worker's process. ``conditions`` and ``energy`` cover only the sampling phase, and are None
+    if they were not read. ``agreement`` compares the outputs with fp32 if the trial has another
+    precision. ``rounds`` is empty if one process took all samples. Otherwise times and sums cover
+    all rounds, while losses and placement are from the last round. ``pinning`` is None if the
+    worker could run on every CPU. ``software`` is the worker's; a result stores it in its
+    environment.
     """
 
     started_at: Timestamp
@@ -224,7 +225,7 @@ class Result(Record):
 
     ``contradictions`` are differences between the machine and the spec of ``hardware`` that the
     user accepted. ``spec_files`` maps ``kind/id`` of the model and the machine to the SHA-256 of
-    their TOML files at the time of the measurement; the trial has the SHA-256 of the ONNX file.
+    their TOML files at the time of the measurement. The trial has the SHA-256 of the ONNX file.
     """
 
     format_version: Count
@@ -260,7 +261,7 @@ class Result(Record):
 
 
 class DamagedResultError(ResultError):
-    """A file that is not a valid result; ``fault`` says where and why."""
+    """A file that is not a valid result; ``fault`` says where and why the file is wrong."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -268,11 +269,11 @@ class DamagedResultError(ResultError):
 
 
 class NewerResultError(DamagedResultError):
-    """A file from a newer version of epochcost; it is intact and must not be replaced."""
+    """A valid file from a newer version of epochcost, which must not be replaced."""
 
 
 def serialise_result(result: Result) -> bytes:
-    """The bytes of a result's file, with a line for each key, so that people can review changes.
+    """The bytes of a result's file, with a line for each key so that changes are readable.
 
     All samples are on one line.
     """

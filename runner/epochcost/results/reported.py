@@ -1,8 +1,8 @@
 """A run that a person measured with another tool: its record and its file.
 
 There is a file for each run: ``<hardware>/reported/<model>-<digest>-<position>.json``. The digest
-is that of the tool's file, so that a second import of the file, for instance with another price,
-replaces the runs of the first.
+is the digest of the tool's file. So a second import of that file, for instance with another price,
+replaces the runs of the first import.
 
 History of ``reported_version``:
 1  first form.
@@ -50,7 +50,10 @@ class Terms(Record):
 
 
 class ReportedRun(Sidecar):
-    """A run of a model, read from a tool's file with this digest, and its reporter's statements."""
+    """A run of a model from a tool's file, and the statements of the run's reporter.
+
+    ``source_digest`` identifies the tool's file, and ``position`` the run in that file.
+    """
 
     folder: ClassVar[str] = "reported"
     described: ClassVar[str] = "a reported run of a model"
@@ -72,8 +75,8 @@ def reported_runs(
 ) -> tuple[ReportedRun, ...]:
     """The runs in a tool's file, each with the reporter's statements ``terms``.
 
-    Raises InputError if these statements contradict the catalogue or the file, and ResultError if
-    no supported tool wrote the file.
+    Raises InputError if ``terms`` contradict the catalogue or the file, and ResultError if no
+    supported tool wrote the file.
     """
     catalogue.decoder(model)
     machine = catalogue.machine(hardware)
@@ -98,8 +101,8 @@ def reported_runs(
 def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
     """Fill in missing numbers of GPUs and machines; raises InputError if the numbers contradict.
 
-    The number of GPUs comes from the first of these that states it: the reporter, the file, the
-    file's name (``…_gpus_16_…`` of InferenceX), the specs of the machines.
+    The number of GPUs comes from the first of these sources that states it: the reporter, the file,
+    the file's name (``…_gpus_16_…`` of InferenceX), the specs of the machines.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:

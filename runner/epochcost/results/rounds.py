@@ -1,7 +1,7 @@
-"""Join the rounds of a trial into one measurement, and summarise it.
+"""Join the rounds of a trial into one measurement, and summarise that measurement.
 
 The top-level fields of a measurement cover all its rounds, so that readers need not consider
-rounds; ``Round`` keeps the details of each. All pages take mean, interval and percentiles from
+rounds. ``Round`` has the details of each round. All pages take mean, interval and percentiles from
 ``summary_of``, so that all intervals include the variance between rounds.
 """
 
@@ -20,7 +20,7 @@ Joined = Callable[[Sequence[ValueT]], ValueT]
 
 
 def round_count(measurement: Measurement) -> int:
-    """The number of rounds of a measurement; each ran in a new process."""
+    """The number of a measurement's rounds, each of which ran in a new process."""
     return max(1, len(measurement.rounds))
 
 
@@ -28,8 +28,8 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
     ``demanded`` is the relative half width at which the measurement counts as precise. The result
-    keeps the first round's differences from fp32. Fields that cannot be summed, such as losses and
-    placement, come from the new round.
+    contains the first round's differences from fp32. Fields that cannot be summed, such as losses
+    and placement, come from the new round.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
     parts = [new] if earlier is None else [earlier, new]

@@ -37,7 +37,7 @@ class Latency(Record):
         return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
-        """Raise ValueError if these raw latencies contradict the stored percentiles.
+        """Raise ValueError if the raw ``latencies`` contradict the stored percentiles.
 
         An empty list is accepted.
         """
@@ -55,7 +55,8 @@ class TokenRun(Record):
 
     ``first`` is the time from a request's arrival to its first token, ``further`` the mean time of
     each later token of an answer. ``read`` and ``written`` are the numbers of tokens in prompts and
-    answers. The run that gives the result also has raw times, in the order of arrival.
+    answers. Raw times, in the order of arrival, are stored for every run except those of the
+    search.
     """
 
     first: Latency
@@ -76,7 +77,7 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """The share of requests whose latencies were both within their bounds.
+        """The share of requests with both latencies within the bounds of ``requests``.
 
         None if the run has no raw times.
         """
@@ -102,7 +103,7 @@ class LoadGenRun(Record):
 
     A run that measures the capacity sends all samples at once, as the scenario "offline" does.
     ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether latencies
-    stayed within their bound; both are None in scenarios other than "server".
+    stayed within their bound; both fields are None in scenarios other than "server".
     ``samples_per_second`` is the rate at which samples were completed. ``valid`` says whether
     LoadGen accepts the run; ``summary`` is the text of LoadGen's summary.
     """
@@ -124,10 +125,10 @@ class ServingRecord(Record):
     """All runs of a trial under LoadGen, in order.
 
     ``reported`` is the index of the run that gives the result; None if latencies exceeded their
-    bound at every rate. ``latencies_nanoseconds`` are the latencies of that run in LoadGen's order;
-    the list is empty if they are too many for a result file. ``detail_log`` is LoadGen's log of
-    that run, or else of the last run, compressed with gzip and encoded in base64. ``start_seconds``
-    is the time that an engine took to load its model and become ready.
+    bound at every rate. ``latencies_nanoseconds`` are the latencies of the reported run in
+    LoadGen's order, or empty if they are too many for a result file. ``detail_log`` is LoadGen's
+    log of the reported run, or else of the last run, compressed with gzip and encoded in base64.
+    ``start_seconds`` is the time that an engine took to load its model and become ready.
     """
 
     loadgen: str
@@ -152,5 +153,5 @@ class ServingRecord(Record):
 
 
 def latency_percentile(ordered: Sequence[int], share: float) -> int:
-    """A percentile of sorted latencies by LoadGen's definition; ``share`` is below 1."""
+    """The percentile ``share``, below 1, of sorted latencies by LoadGen's definition."""
     return ordered[int(len(ordered) * share)]

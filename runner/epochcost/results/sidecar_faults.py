@@ -1,7 +1,7 @@
 """Check stored records that are not results, such as sweeps, peak rates, trainings and payments.
 
 If a stored peak rate were too high, every result of its machine would look slow. ``results.checks``
-checks the results.
+checks results.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages if a record was measured on another machine than the machine that it names.
+    """Messages if a record was not measured on the machine that the record names.
 
-    A wrong clock is reported, too.
+    The messages also report a wrong clock.
     """
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):

@@ -25,9 +25,9 @@ Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
 
 
 class FailedSize(Record):
-    """A batch size that failed, and the last lines of output of its worker.
+    """A batch size that failed, and the last lines of its worker's output.
 
-    ``of_memory`` says whether it failed for lack of memory.
+    ``of_memory`` says whether the batch size failed for lack of memory.
     """
 
     batch_size: Count
@@ -39,7 +39,7 @@ class BatchLimit(HostSidecar):
     """The end of a sweep on one machine; ``trial`` is the trial of the smallest batch size.
 
     ``sizes`` are the batch sizes that ran, in ascending order. ``reason`` tells people why the
-    sweep ended, and which memory was full.
+    sweep ended and, if memory was full, which memory.
     """
 
     folder: ClassVar[str] = "limits"
@@ -57,7 +57,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name about the sweep: model, mode, provider, digits of its id."""
+        """Part of the file's name about the sweep: model, mode, provider, digits of its id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 
@@ -80,9 +80,9 @@ class BatchLimit(HostSidecar):
 class Payment(Sidecar):
     """The hourly price of a machine while a trial or sweep ran on it.
 
-    ``engine_price`` says whether the engine quoted the price; else it comes from the spec
-    ``price``. ``seconds`` is the paid time of the job; ``startup_seconds`` is the time from the
-    request of the machine to the first step, None if the machine was running already.
+    ``engine_price`` says whether the launch engine quoted the price; else the price comes from the
+    spec ``price``. ``seconds`` is the paid time of the job. ``startup_seconds`` is the time from
+    the request of the machine to the first step, None if the machine was running already.
     """
 
     folder: ClassVar[str] = "payments"

@@ -1,7 +1,7 @@
 """Warnings that a repeated measurement may differ, each with its reason and a remedy.
 
 The functions are pure: warnings follow from a measurement and its environment. A condition that was
-not read gives no warning; the record says why it is unknown. Warnings change no number.
+not read gives no warning; the record says why the condition is unknown. Warnings change no number.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
 
 
 def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
-    """Warn if there are more threads than CPUs: threads that wait in a busy loop slow others."""
+    """Warn if there are more threads than CPUs: threads waiting in a busy loop slow others."""
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",

@@ -1,7 +1,7 @@
 """The folder of results: ``<hardware>/<model>-<mode>-<provider>-b<batch>-<trial>-<host>.json``.
 
-``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. So if
-a trial is measured again on a host, the new file atomically replaces the old one; results of other
+``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. If a
+trial is measured again on a host, the new file atomically replaces the old file. Results of other
 hosts stay. Other records of a machine, called sidecars, are in subfolders: ``ceilings``,
 ``limits``, ``trainings`` and ``reported``. A process that writes holds the lock of
 ``results.files``.
@@ -46,8 +46,8 @@ _HOST_DIGITS = 4
 class Loaded:
     """The results in a folder.
 
-    ``files`` has the path of each result, in the same order. ``faults`` has a fault for each file
-    that is no valid result.
+    ``files`` has the path of each result, in the order of ``results``. ``faults`` has a fault for
+    each file that is not a valid result.
     """
 
     results: tuple[Result, ...]
@@ -66,13 +66,13 @@ class ResultStore:
         return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:
-        """Store a result and return its path; raises CapabilityError if it cannot be written."""
+        """Store a result and return its path; raises CapabilityError if this is impossible."""
         path = self.path_of(result.trial, result.hardware, result.environment.fingerprint)
         write_atomically(path, serialise_result(result))
         return path
 
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
-        """The stored result of a trial on a host; None if it is missing or damaged.
+        """The stored result of a trial on a host; None if the result is missing or damaged.
 
         Raises NewerResultError if a newer version of epochcost wrote the file.
         """
@@ -94,7 +94,7 @@ def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
 
 
 def load_all(folder: Path) -> Loaded:
-    """Load all results below ``folder``, ordered by file name; a missing folder has none."""
+    """Load all results below ``folder``, ordered by file name; none if the folder is missing."""
     read = dict(load_each(folder))
     results = {path: content for path, content in read.items() if isinstance(content, Result)}
     faults = (content for content in read.values() if isinstance(content, Fault))
@@ -117,7 +117,7 @@ def _read(path: Path, root: Path) -> Result:
 
 
 def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
-    """The bytes of a file; raises DamagedResultError if it cannot or must not be read."""
+    """The bytes of a file; raises DamagedResultError if the file cannot or must not be read."""
     try:
         # Resolving a path is slow, and only needed if a part of it is a link.
         linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
@@ -137,8 +137,8 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
 def read_plain(path: Path, root: Path) -> bytes:
     """The bytes of a file below ``root`` that other people may have written.
 
-    Raises DamagedResultError if the file is a link, is too large, or has text that is unsafe to
-    print.
+    Raises DamagedResultError if the file is a link, is too large, or contains text that is unsafe
+    to print.
     """
     if any(place.is_symlink() for place in (path, path.parent)):
         raise damaged(path, "expected a file of its own, got a link")
@@ -178,8 +178,8 @@ def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
 class Sidecar(Record):
     """A stored record that is not a result; its file is ``<hardware>/<folder>/<work>.json``.
 
-    Each kind has a different ``folder``, which readers of results skip; ``described`` is the kind's
-    name for people.
+    Each kind of record has a different ``folder``, which readers of results skip. ``described`` is
+    the kind's name for people.
     """
 
     folder: ClassVar[str]
@@ -202,7 +202,7 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A record of one host that is not a result; its file's name ends with the host's hash."""
+    """A record of one host that is not a result, with the host's hash in the file's name."""
 
     environment: Environment
 
@@ -224,7 +224,7 @@ class LoadedSidecars(Generic[SidecarT]):
 
 
 def write_sidecar(root: Path, record: Sidecar) -> Path:
-    """Store a record and return its path; raises CapabilityError if it cannot be written."""
+    """Store a record and return its path; raises CapabilityError if this is impossible."""
     path = record.path(root)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
@@ -235,7 +235,7 @@ def write_sidecar(root: Path, record: Sidecar) -> Path:
 def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
     """Load all records of ``kind`` below ``root``, ordered by file name.
 
-    If the folder is missing, there are none.
+    The result is empty if the folder is missing.
     """
     records: dict[Path, SidecarT] = {}
     faults: list[Fault] = []

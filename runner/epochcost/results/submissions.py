@@ -1,7 +1,7 @@
 """Read other people's result files and check them against the project.
 
-The checks are in ``results.checks``, those of other records in ``results.sidecar_faults``. Checking
-runs no model and needs none of the packages for measuring.
+``results.checks`` checks results, and ``results.sidecar_faults`` checks other records. Checking
+runs no model and needs no package for measuring.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class _Project:
 
     ``named`` says whether the user named the files one by one. ``summarised`` says whether the
     caller wants statistics of every result, which doubles the time. ``first`` maps a digest of
-    samples to the first result that has them; ``hosts`` counts the results of each host, and of
-    each machine by its id. The results themselves are not stored, so that a hundred thousand of
-    them fit in memory.
+    samples to the first result with these samples. ``hosts`` counts the results of each host, and
+    of each machine by its id. The results themselves are not stored, so that a check of a hundred
+    thousand results fits in memory.
     """
 
     catalogue: Catalogue
@@ -89,9 +89,9 @@ class _Project:
     hosts: Counter[_Host | str] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """An earlier result with exactly the same samples, or None.
+        """An earlier result with exactly the samples of ``result``, or None.
 
-        The function also stores this result as an earlier result for later calls.
+        The function also stores ``result`` as an earlier result for later calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
@@ -111,9 +111,9 @@ def check_results(
     *,
     summarised: bool = False,
 ) -> ResultsCheck:
-    """Check the result files in ``paths``; if it is empty, all files below ``root``.
+    """Check the result files in ``paths``, or without paths all files below ``root``.
 
-    A file that the user names is a submission: it must have been measured with the current ONNX
+    A file that the user names is a submission, which must have been measured with the current ONNX
     file and spec of its model. In a whole folder, older results only get a remark, and statistics
     are computed only if ``summarised``. Raises InputError for a path without a result file.
     """
@@ -142,7 +142,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Store samples and host of each result in the folder that is not among the submitted files."""
+    """Store samples and host of each result below ``root`` that is not a submitted file."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:

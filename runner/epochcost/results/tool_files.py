@@ -54,16 +54,16 @@ class _Export:
     path: Path
 
     def at(self, place: str) -> Any:
-        """The value at a path of keys; None if it is missing."""
+        """The value at the path of keys ``place``; None if the value is missing."""
         value = self.values
         for key in place.split("/"):
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
     def number(self, place: str) -> float | None:
-        """The number at a path of keys.
+        """The number at the path of keys ``place``.
 
-        None if the value is missing, null, NaN or zero: all of these mean that it is unknown.
+        None if the value is missing, null, NaN or zero, which all mean that the number is unknown.
         """
         value = self.at(place)
         if not value or (isinstance(value, float) and math.isnan(value)):
@@ -74,12 +74,12 @@ class _Export:
         return float(value)
 
     def text(self, place: str) -> str:
-        """The text at a path of keys, shortened and made printable; empty if it is missing."""
+        """The text at the path ``place``, shortened and made printable; empty if it is missing."""
         value = self.at(place)
         return printable(value)[:LONGEST_TEXT] if isinstance(value, str) else ""
 
     def exports(self, place: str) -> list[_Export]:
-        """The items of the array at a path of keys."""
+        """The items of the array at the path of keys ``place``."""
         value = self.at(place)
         return [_Export(item, self.path) for item in value] if isinstance(value, list) else []
 
@@ -95,8 +95,8 @@ class _Export:
 
         ``form`` is the path of a value, with placeholders for the names of latency and statistic.
         ``units`` says for each latency how many of the file's units are a second. Percentiles of
-        too few ``requests`` are left out; if ``requests`` is None, all percentiles above the median
-        are.
+        too few ``requests`` are left out. If ``requests`` is None, all percentiles above the median
+        are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
@@ -113,9 +113,9 @@ class _Export:
 
 
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
-    """The runs in a tool's file, at least one; a ResultError says what was expected.
+    """The runs in a tool's file, at least one; raises ResultError for any other file.
 
-    Runs of GuideLLM in which no request was answered are left out, unless there are no other runs.
+    GuideLLM's runs without an answered request are left out.
     """
     exports = [_Export(document, path) for document in _read(path)]
     try:
@@ -164,9 +164,9 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The function that reads the files of the tool whose keys the object has.
+    """The function that reads the files of the tool whose keys ``export`` has.
 
-    Raises ResultError if no tool has these keys.
+    Raises ResultError if no tool writes such keys.
     """
     keys = list(export.values) if isinstance(export.values, dict) else []
     for reader, needed in _KEYS.items():

@@ -1,7 +1,7 @@
-"""Runs of a serving benchmark as the measuring tool states them, and reasons to doubt them.
+"""Runs of a serving benchmark as the benchmark tool reports them, and reasons to doubt them.
 
 This module defines the record that the readers in ``tool_files`` fill. Values are stored as the
-tool states them; if they contradict each other, the run gets a reason for doubt.
+tool states them. If values contradict each other, the run gets a reason for doubt.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Latency(Record):
 
 
 class ToolRun(Record):
-    """The load on a server and the measured values; tokens and rates are those of all GPUs.
+    """The load on a server and the measured values, for all GPUs together.
 
-    ``requests`` is the number of answered requests, ``failed`` the number of the others.
-    ``offered_per_second`` is the rate at which requests arrive. If it is None, ``at_once`` requests
-    are in progress all the time, and each answer starts the next; if that is None too, all arrive
-    at the start. ``read`` is the number of tokens in prompts, ``written`` that in answers, and
-    ``seconds`` the duration of the run; all three are None if the file has only rates. ``first`` is
-    the time to the first token, ``token`` the time between two tokens, ``whole`` the time of a
-    whole request.
+    ``requests`` is the number of answered requests, ``failed`` the number of unanswered requests.
+    ``offered_per_second`` is the rate at which requests arrive. Without this rate, ``at_once``
+    requests are in progress all the time, and each answer starts a new request. Without both
+    numbers, all requests arrive at the start. ``read`` is the number of tokens in prompts,
+    ``written`` the number in answers, and ``seconds`` the duration of the run; all three are None
+    if the file has only rates. ``first`` is the time to the first token, ``token`` the time between
+    two tokens, ``whole`` the time of a whole request.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]

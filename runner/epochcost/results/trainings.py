@@ -1,8 +1,8 @@
 """Records of real trainings to an accuracy: learning curves and times, by repeat.
 
 This module defines the record, its versioned JSON form, and its file in ``<hardware>/trainings/``.
-On each host there is one file for each combination of model, data set, batch size and aim; new
-repeats are added to it. The file has times only; readers compute the costs.
+Each host has a file for each combination of model, data set, batch size and aim. New repeats are
+added to that file. The file has times only; readers compute the costs.
 
 History of TRAININGS_VERSION:
 1  first form.
@@ -42,7 +42,7 @@ class Point(Record):
     """A point of a learning curve: the evaluation on all held-out examples after ``step`` steps.
 
     ``seconds`` is the time of all steps so far, including waiting for data. ``training_loss`` is
-    the mean over the steps since the last evaluation; None before the first step.
+    the mean loss over the steps since the last evaluation; None before the first step.
     """
 
     step: NonNegativeInt
@@ -57,7 +57,7 @@ class Repeat(Record):
     """A training with one seed: its learning curve and its times.
 
     ``reached_step`` is the step of the evaluation that met the aim. ``sessions`` counts how often
-    the training was started or resumed. Steps that were lost in a crash and repeated count once.
+    the training was started or resumed. Steps that were repeated after a crash count once.
     """
 
     seed: NonNegativeInt
@@ -93,8 +93,8 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of a training on one host; ``aim`` is the user's text for the aim.
 
-    ``id`` is a digest of the settings that decide the weights and the end of the training; the seed
-    is not among them.
+    ``id`` is a digest of the settings, except the seed, that decide the weights and the end of the
+    training.
     """
 
     folder: ClassVar[str] = "trainings"
@@ -118,7 +118,7 @@ class Trainings(HostSidecar):
     def work(self) -> str:
         """The part of the file's name about the training.
 
-        It has the model, data set, provider, batch size and digits of the id.
+        The part has the model, data set, provider, batch size and digits of the id.
         """
         work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
         return f"{work}-{self.id[:ID_DIGITS]}"
@@ -133,7 +133,7 @@ class Trainings(HostSidecar):
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of a value over repeats, its standard deviation, and half its 95 % interval.
+    """The mean of a value over repeats, its standard deviation, and half the mean's 95 % interval.
 
     The interval follows Student's t distribution.
     """

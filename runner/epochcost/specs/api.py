@@ -58,7 +58,7 @@ _Output = Annotated[
 
 
 class LongPrompts(Spec):
-    """The prices of all tokens of a request whose prompt is longer than ``above_tokens``."""
+    """Prices of all tokens of a request whose prompt is longer than ``above_tokens``."""
 
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
     input_per_million: _Input
@@ -111,8 +111,8 @@ class ApiPrice(PricedSpec):
         """The cost of a request with ``prompt`` and ``output`` tokens.
 
         The provider reads ``cached_share`` of the prompt from its cache and writes
-        ``written_share`` to it. If ``prompt`` is a symbolic variable of a formula, prices for long
-        prompts are not applied.
+        ``written_share`` of the prompt to the cache. If ``prompt`` is a symbolic variable of a
+        formula, prices for long prompts are not applied.
         """
         number = isinstance(prompt, int | Decimal)
         long = self.long if number and self.long and prompt > self.long.above_tokens else None
@@ -129,7 +129,7 @@ class ApiPrice(PricedSpec):
 
 
 class ApiTable(NamedSpec):
-    """The source of a CSV table of token prices; each row of the table is one API's price."""
+    """The source of a CSV table of token prices, in which each row is the price of one API."""
 
     name: Text = key("Name of the source.", "models.dev")
     table: TableName = key(

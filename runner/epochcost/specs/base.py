@@ -2,8 +2,8 @@
 
 A spec is frozen and refuses unknown keys. Its values come from TOML as str, int, Decimal, bool,
 date, list and dict. Nothing is converted from text, so ``amount = "0.90"`` is a fault, not a
-number. A validator raises a ValueError that states only the demand ("should be …"); ``findings``
-adds the file, the key and the value.
+number. A validator raises a ValueError that states only the demand ("should be …"), and
+``findings`` adds the file, the key and the value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def key(description: str, *examples: Any, default: Any = ..., **bounds: Any) -> 
 
 
 def optional(description: str, *examples: Any, **bounds: Any) -> Any:
-    """Declare a key of a spec that may be missing; its value is then None."""
+    """Declare a key of a spec that may be missing, with the default value None."""
     return key(description, *examples, default=None, **bounds)
 
 
@@ -121,7 +121,7 @@ def _begun(day: dt.date) -> dt.date:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """Make a validator that refuses an array if ``of`` returns the same value for two items."""
+    """Make a validator that refuses an array if ``of`` returns one value for two items."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
         earlier: set[Hashable] = set()
@@ -195,8 +195,8 @@ def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Positions in arrays are ignored. If a table has variants, such as one for each optimizer, the
-    path names the variant.
+    Positions in arrays are ignored. If a table has variants, such as a table for each optimizer,
+    the path names the variant.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
@@ -227,7 +227,7 @@ DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price; if other prices contradict it, ``doubt`` says why it is implausible."""
+    """A price, with the reason in ``doubt`` if other prices contradict it."""
 
     _doubt: str = PrivateAttr("")
 
@@ -237,7 +237,7 @@ class PricedSpec(NamedSpec):
         return self._doubt
 
     def doubted(self, reason: str) -> Self:
-        """A copy of the price that is marked as implausible for this ``reason``."""
+        """A copy of the price that is marked as implausible for the ``reason``."""
         price = self.model_copy()
         price._doubt = reason
         return price
@@ -247,10 +247,10 @@ ValueT = TypeVar("ValueT")
 
 
 class Identity(Generic[ValueT]):
-    """A cache key: a wrapper that hashes and compares a frozen value by its identity.
+    """A cache key that hashes and compares a frozen value by the value's identity.
 
     Hashing the contents of a spec would take longer than the cache saves. The key keeps the value
-    alive, so that no other value gets its identity.
+    alive, so no other value gets the same identity.
     """
 
     __slots__ = ("value",)

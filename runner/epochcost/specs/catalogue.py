@@ -1,7 +1,7 @@
 """The kinds of spec, and the catalogue, which holds every spec of a folder by kind and id.
 
-This module also decides which prices are current: a newer price of the same plan supersedes an
-older price.
+This module also decides which prices are current: a newer price of a plan supersedes an older price
+of that plan.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ FORMER_KEYS = (
 class Catalogue:
     """Specs by kind and id; every id that a spec refers to is in this catalogue.
 
-    ``apis`` includes the rows of ``api_tables``. ``root`` is the folder with ``specs/``; ``files``
-    maps ``kind/id`` to its TOML file.
+    ``apis`` includes the rows of ``api_tables``. ``root`` is the folder with ``specs/``. ``files``
+    maps ``kind/id`` to the TOML file of the spec.
     """
 
     root: Path
@@ -90,7 +90,7 @@ class Catalogue:
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def graph_path(self, model: Model) -> Path:
-        """The ONNX file of a model; raises InputError if the model has none."""
+        """The ONNX file of a model; raises InputError if the model has no graph."""
         if model.graph is None:
             raise InputError(f"{model.id}: expected a model with a graph, got one without")
         return self.models_folder / model.graph
@@ -101,22 +101,26 @@ class Catalogue:
         return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine with this id; if there is none, raises InputError that suggests similar ids.
+        """The machine with the id ``identifier``.
 
-        The methods below raise this error for an unknown id, too.
+        For an unknown id, raises InputError that suggests similar ids. The other methods that take
+        an identifier do so, too.
         """
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
-        """The price with this id."""
+        """The price with the id ``identifier``."""
         return _named("price", self.prices, identifier)
 
     def model(self, identifier: str) -> Model:
-        """The model with this id."""
+        """The model with the id ``identifier``."""
         return _named("model", self.models, identifier)
 
     def decoder(self, identifier: str) -> Decoder:
-        """The decoder of the model with this id; raises InputError if the model has none."""
+        """The decoder of the model with the id ``identifier``.
+
+        Raises InputError if the model has no decoder.
+        """
         decoder = self.model(identifier).decoder
         if decoder is None:
             decoders = ", ".join(model.id for model in self.models.values() if model.decoder)
@@ -127,19 +131,19 @@ class Catalogue:
         return decoder
 
     def study(self, identifier: str) -> Study:
-        """The study with this id."""
+        """The study with the id ``identifier``."""
         return _named("study", self.studies, identifier)
 
     def target(self, identifier: str) -> Target:
-        """The target with this id."""
+        """The target with the id ``identifier``."""
         return _named("target", self.targets, identifier)
 
     def dataset(self, identifier: str) -> Dataset:
-        """The data set with this id."""
+        """The data set with the id ``identifier``."""
         return _named("data set", self.datasets, identifier)
 
     def grid(self, identifier: str) -> Grid:
-        """The electricity grid with this id."""
+        """The electricity grid with the id ``identifier``."""
         return _named("grid", self.grids, identifier)
 
 
@@ -155,7 +159,8 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     """The prices that no newer price of the same plan supersedes.
 
-    If a plan has a plausible price, its implausible prices are not current and supersede no price.
+    If a plan has a plausible price, the plan's implausible prices are not current and supersede no
+    price.
     """
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}
@@ -171,9 +176,9 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 
 
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The machine's on-demand price, else its price as an owned machine.
+    """The machine's on-demand price, else the machine's price as an owned machine.
 
-    None if it has neither.
+    None if the machine has no such price. A plausible price comes before an implausible price.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
@@ -186,9 +191,10 @@ def _plan(price: Price) -> tuple[str, ...]:
 
 
 def supersedes(newer: Price, older: Price) -> bool:
-    """Whether ``newer`` replaces ``older``: it has the same plan and a later date.
+    """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    If the ``older`` price states no region or product name, the ``newer`` price may have any.
+    If the ``older`` price states no region or product name, the ``newer`` price may have any region
+    or product name.
     """
     return (
         _plan(newer) == _plan(older)

@@ -1,8 +1,8 @@
 """Decoders: language models that generate tokens and store data of earlier tokens in a cache.
 
-A run is either the prefill, which reads a prompt and fills the cache, or the decoding of one token
-of each sequence, which reads the whole cache. Names of a graph's inputs and outputs are those of
-onnxruntime-genai's model builder.
+A run is either a prefill or a decoding. A prefill reads a prompt and fills the cache. A decoding
+computes one token of each sequence and reads the whole cache. The names of a graph's inputs and
+outputs are as in onnxruntime-genai's model builder.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ _PARTS = ("key", "value")
 
 
 class Generation(Spec):
-    """The lengths at which a decoder's times are measured.
+    """The lengths of prompts and caches at which a decoder's times are measured.
 
-    They are the lengths of the prompts that it reads, and the lengths of the cache when it decodes
-    a token.
+    The prefill is timed for prompts, and the decoding of a token for caches.
     """
 
     batch_sizes: Counts = key("Sequences in a batch.", [1, 4], default=(1, 4))
@@ -41,8 +40,8 @@ class Generation(Spec):
 class Decoder(Spec):
     """Sizes of a language model that generates tokens with a cache of keys and values.
 
-    For each token the cache holds ``2 * layers * key_value_heads * head_size`` numbers, or with
-    latent attention ``layers * (key_value_rank + rope_size)``.
+    For each token, the cache contains ``2 * layers * key_value_heads * head_size`` numbers, or with
+    latent attention ``layers * (key_value_rank + rope_size)`` numbers.
     """
 
     layers: PositiveInt = key("Layers, each with a separate cache.", 30)
@@ -112,18 +111,18 @@ class Decoder(Spec):
 
     @property
     def predictable(self) -> bool:
-        """Whether times can be predicted from these sizes, without an ONNX graph."""
+        """Whether the sizes suffice to predict times without an ONNX graph."""
         return self.hidden is not None and self.parameters is not None
 
     @property
     def cached_numbers_per_token(self) -> int:
-        """How many numbers the cache holds for each token of a sequence."""
+        """Number of numbers in the cache for each token of a sequence."""
         if self.key_value_rank is not None and self.rope_size is not None:
             return self.layers * (self.key_value_rank + self.rope_size)
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of a cache input and the output that becomes its value in the next run, by name."""
+        """Pairs of names: a cache input, and the output that is its value in the next run."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

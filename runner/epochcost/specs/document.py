@@ -1,8 +1,8 @@
 """A TOML file: its bytes, its UTF-8 text, its parsed table, and the positions of its keys.
 
-This module does not know the keys of specs. For a file that is not valid TOML, it reports a single
-fault. Values come from tomli, which keeps no positions; if there is a fault, tree-sitter parses the
-text for positions.
+This module does not know the keys of specs. For a file that is not valid TOML, the module reports a
+single fault. Values come from tomli, which states no positions. If there is a fault, tree-sitter
+parses the text to find positions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
 
 class Position(NamedTuple):
-    """Line and column of a character in a text; both count from 1.
+    """Line and column of a character in a text, counted from 1.
 
     A column counts characters, not bytes.
     """
@@ -135,7 +135,7 @@ class _Scanner:
     def _inner_bytes(self, row: int) -> Sequence[int]:
         """Offsets of the bytes of a line that continue a UTF-8 character.
 
-        They are cached, since lines may be long.
+        The offsets are cached, since lines may be long.
         """
         if row not in self._inner:
             line = self._lines[row]
@@ -168,7 +168,7 @@ def _decoded(key: tree_sitter.Node) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed spec file; its ``text`` is stored so that faults can be located in it."""
+    """A parsed spec file, with its ``text`` to find the positions of faults."""
 
     kind: str
     path: Path
@@ -188,20 +188,20 @@ class Document:
     def place(self, key: KeyPath) -> str:
         """The position of a key in this file, as the text ``path:line:col``.
 
-        Faults in other files mention the key by this text.
+        Faults in other files refer to the key by this text.
         """
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"
 
 
 def display_path(path: Path) -> Path:
-    """A path for messages, in printable characters; relative if it is below the current folder."""
+    """A path in printable characters for messages, relative if below the current folder."""
     here = Path.cwd()
     return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Parse the TOML file ``path``; if it is a link, its target must be in the folder ``within``.
+    """Parse the TOML file ``path`` or, if it is a link, a file in the folder ``within``.
 
     Raises SpecError with one fault if the file is not a regular file, or not TOML in UTF-8.
     """

@@ -42,7 +42,7 @@ def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
 def require(options: Mapping[str, object]) -> None:
     """Raise a UsageError that names every option without a value.
 
-    Does nothing if all options have a value.
+    The function does nothing if all options have a value.
     """
     missing = [f"--{key.replace('_', '-')}" for key, value in options.items() if not value]
     if missing:
@@ -68,9 +68,9 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    ``values`` maps keys to values of TOML's types; a key whose value is None is not written. Raises
-    InputError if the values are no valid spec or if the file exists already, and SpecError if the
-    spec contradicts other specs. After an error there is no new file.
+    ``values`` maps keys to values of TOML's types. A key whose value is None is not written. Raises
+    InputError if the values are not a valid spec or if the file exists already, and SpecError if
+    the spec contradicts other specs. After an error there is no new file.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)
@@ -99,7 +99,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     """The text of a new spec file: a comment that names its JSON Schema, then its values.
 
-    Raises InputError with all faults of the values; they are not checked against other specs.
+    Raises InputError with all faults of the values. The values are not checked against other specs.
     """
     judged = validate(KINDS[kind], values)
     if isinstance(judged, tuple):
@@ -146,11 +146,11 @@ def _drafted(value: Any) -> str:
 
 
 def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | None]) -> str:
-    """A copy of a price's TOML text with some values replaced or added; None removes a key.
+    """A copy of a price's TOML text in which the values ``changed`` are replaced or added.
 
-    Comments and the order of keys stay, except comments on replaced values, which may no longer be
-    true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. A key
-    of a table is written ``table.key``.
+    A value None removes the key. Comments and the order of keys stay, except comments on replaced
+    values, which may no longer be true. ``valid_until`` and entries of ``unconfirmed`` for replaced
+    keys are removed, too. A key of a table is written ``table.key``.
     """
     document = tomlkit.parse(text)
     for path, value in changed.items():

@@ -1,7 +1,7 @@
-"""Validate a parsed TOML table: the result is a spec, or a list of its faults.
+"""Validate a parsed TOML table, with a spec or a list of faults as the result.
 
-pydantic finds the faults; this module writes the messages. ``document`` finds the positions of
-keys; ``references`` checks specs against each other.
+pydantic finds the faults, and this module writes the messages. ``document`` finds the positions of
+keys, and ``references`` checks specs against each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
-    """A fault and the path of its key, which may be missing; an empty path means the whole file."""
+    """A fault of a spec, and the path of its key.
+
+    The key may be missing in the file. An empty path means the whole file.
+    """
 
     key: KeyPath
     message: str
@@ -40,7 +43,7 @@ class Finding(NamedTuple):
 
 
 def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Finding, ...]:
-    """The spec that a table states, or all faults of the table; other specs are not considered."""
+    """The spec that a table states, or all faults of the table, without a look at other specs."""
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -65,7 +68,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The missing key that an unknown key probably misspells; a single fault reports both."""
+    """The missing key that an unknown key probably misspells, so that one fault reports both."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)

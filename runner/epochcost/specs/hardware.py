@@ -1,6 +1,7 @@
-"""Machines with their CPUs, memory and accelerators; and accelerators as separate specs.
+"""Machines with their CPUs, memory and accelerators; accelerators also as separate specs.
 
-The module ``price`` has the costs of machines; ``published`` has times that other people measured.
+The module ``price`` has the costs of machines, and ``published`` has times that other people
+measured.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _WITH_ARM = re.compile(r"\b(GH200|GB10|GB200|GB300|DGX Spark)\b", re.IGNORECASE)
 
 
 class Accelerator(Spec):
-    """Identical GPUs in a machine; memory, peak rates and power are those of a single GPU."""
+    """Identical GPUs in a machine, with memory, peak rates and power of a single GPU."""
 
     name: Text = key("Model and form factor of the device.", "V100 SXM2 (16 GB)")
     count: PositiveInt = key("Devices in the machine.", 8, default=1)
@@ -95,7 +96,7 @@ class Hardware(NamedSpec):
     unconfirmed: Unconfirmed = ()
 
     def completed(self, devices: Mapping[str, Device]) -> Hardware:
-        """A copy whose GPUs have their device's compute capability if they state none."""
+        """A copy in which each GPU without a compute capability gets its device's capability."""
         chips = []
         for chip in self.accelerators:
             device = devices.get(chip.name.casefold())
@@ -115,7 +116,7 @@ class Hardware(NamedSpec):
 
     @property
     def compute_capability(self) -> str | None:
-        """The compute capability of all GPUs; None if it is unknown or differs between them."""
+        """The compute capability of all GPUs; None if unknown or not equal for all."""
         declared = {chip.compute_capability for chip in self.accelerators}
         return declared.pop() if len(declared) == 1 else None
 
@@ -165,9 +166,10 @@ class Device(NamedSpec):
 
 
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
-    """Yield a reason for each unknown name, or number that contradicts the device of that name.
+    """Yield a finding for each unknown name of an accelerator, and each contradicting number.
 
-    ``devices`` has all devices by each of their names.
+    A number contradicts the device with the accelerator's name in specs/devices. ``devices`` maps
+    each name of a device to the device.
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()

@@ -48,10 +48,10 @@ class SpecFile(NamedTuple):
 
 
 def _absolute_path(path: Path) -> Path:
-    """The absolute path of a file or folder; raises InputError if it does not exist.
+    """The absolute path of a file or folder; raises InputError if there is no such path.
 
-    Links in the path's folders are resolved. A link at its end is not, so that messages name the
-    requested file.
+    Links in the path's folders are resolved. A link at the end of the path is not resolved, so that
+    messages name the requested file.
     """
     try:
         path.lstat()
@@ -62,10 +62,10 @@ def _absolute_path(path: Path) -> Path:
 
 
 def _tree_of(path: Path) -> Path:
-    """The folder of specs that contains a file or folder.
+    """The folder of specs that contains ``path``.
 
-    It is the ``specs/`` of a project, else the nearest parent folder with the name ``specs``, else
-    a folder that contains the folders of the kinds.
+    The result is the ``specs/`` of a project, else the nearest parent folder with the name
+    ``specs``, else a folder that contains the folders of the kinds.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER
@@ -176,11 +176,10 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """Check the spec files in ``paths``; for a folder, all spec files below it.
+    """Check the spec files in ``paths`` and, for a folder, all spec files below it.
 
-    A spec may refer to any other spec in the same folder of specs, but the report has only the
-    faults of the given files. ``judge_graph`` checks ONNX files. Raises InputError for a path
-    without specs.
+    A spec may refer to any other spec in its folder of specs, but the report has only the faults of
+    the given files. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.
     """
     requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
@@ -203,7 +202,7 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
 
 
 def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
-    """Load all specs below a folder: returns the specs without faults, and all faults."""
+    """Load all specs below a folder; the result has the specs without faults, and all faults."""
     walked = tuple(walk(tree))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
@@ -243,7 +242,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Doubt accelerators that contradict their device; mark implausible prices, with the reason."""
+    """Find accelerators that contradict their device, and mark implausible prices."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -286,7 +285,7 @@ def _judged(
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
     """The spec of a document (None if it is invalid), and all faults of the document.
 
-    They include contradictions between specs, except for keys that already have a fault.
+    The faults include contradictions between specs, except for keys that already have a fault.
     """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:

@@ -47,8 +47,8 @@ class Input(Spec):
     """A graph input and the values that the program feeds to it.
 
     The values are random numbers in a range ``[low, high)``, random token indices in ``[0,
-    vocabulary)``, or all equal to ``value``: for instance 1 in an attention mask that hides no
-    token.
+    vocabulary)``, or all equal to ``value``. An attention mask that hides no token has the
+    ``value`` 1, for instance.
     """
 
     name: Text = key("The name of the input in the graph.", "image")
@@ -132,7 +132,7 @@ class Inference(Spec):
 
 
 class DeclaredModel(Spec):
-    """The size of a model without an ONNX graph, from which its training's cost is estimated.
+    """The size of a model without an ONNX graph, to estimate the cost of the model's training.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
     2020, arXiv 2001.08361).
@@ -211,7 +211,7 @@ class Model(NamedSpec):
     def fed(self) -> tuple[Input, ...]:
         """The graph inputs to which the program feeds values.
 
-        For a decoder they are the tokens, and an attention mask that hides no token.
+        For a decoder, the inputs are the tokens, and an attention mask that hides no token.
         """
         if self.decoder is None:
             return self.inputs
@@ -221,8 +221,8 @@ class Model(NamedSpec):
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
         """The inputs to which the program feeds values in a graph whose inputs are ``names``.
 
-        If a decoder's graph reads positions, they are fed as random numbers: their values do not
-        change the time.
+        If a decoder's graph reads positions, the program feeds random numbers, because positions do
+        not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed
@@ -230,7 +230,7 @@ class Model(NamedSpec):
 
     @property
     def states(self) -> tuple[CarriedState, ...]:
-        """The inputs whose value is an output of the previous step; for a decoder, its cache."""
+        """The inputs whose value is an output of the previous step, such as a decoder's cache."""
         if self.decoder is None:
             return self.carried
         return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

@@ -71,9 +71,9 @@ class PlanKind:
     """Properties of a kind of price plan.
 
     ``table`` names the table that only specs of this kind have. On the site, a reader selects or
-    hides all kinds of the same ``group`` together. With ``interruptible``, the provider may take
-    the machine back. If the user requests no plan, the program uses the first kind that is
-    ``usual`` and for which the machine has a price.
+    hides all kinds of a ``group`` together. With ``interruptible``, the provider may take the
+    machine back. If the user requests no plan, the program uses the first kind that is ``usual``
+    and for which the machine has a price.
     """
 
     group: str
@@ -127,7 +127,7 @@ class Range(Spec):
 
 
 class Price(PricedSpec):
-    """The price of a machine under one plan, from one date on.
+    """The price of a machine under a plan, valid from a date on.
 
     A rented plan has an ``amount`` per hour or a ``commitment``; its ``components`` are added to
     this price or replace it. An owned machine has the table ``owned``.
@@ -280,13 +280,13 @@ class Price(PricedSpec):
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
-        """Provider and plan for readers; an owner's machine has no provider besides its plan."""
+        """Provider and plan for readers; the plan of an owned machine names no provider."""
         plan = self.plan_words
         return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
 
     @property
     def reservation(self) -> str:
-        """The reason to prefer other prices to this price; empty if there is none."""
+        """The reason to prefer other prices to this price; empty without a reason."""
         if self.doubt:
             return DOUBTED
         if self.assumed:
@@ -297,7 +297,7 @@ class Price(PricedSpec):
 
     @property
     def unconfirmed_words(self) -> str:
-        """The names of the price's values that no source confirms; empty if all are confirmed."""
+        """The names of the price's values that no source confirms; may be empty."""
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
         named = [name for key, name in parts.items() if key in self.unconfirmed]
         return " and ".join(named)
@@ -314,7 +314,7 @@ class Price(PricedSpec):
     def billing_rule(self) -> Billing:
         """The rule that rounds used time to billed time.
 
-        If the spec only names a rule, the rule is looked up.
+        If the spec only names a rule, the property looks the rule up.
         """
         return rule_of(self.billing)
 
@@ -327,7 +327,7 @@ def key_path(text: str) -> KeyPath:
 
 
 def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
-    """The number at a path in a price's table; raises ValueError if there is no number."""
+    """The number at the path ``path`` in a price's table; raises ValueError without a number."""
     value: Any = table
     for step in path:
         if isinstance(step, str):
@@ -347,7 +347,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
 def value_at(price: Price, path: str) -> Decimal:
     """The number at a key path of a price, or the key's default.
 
-    Raises InputError if there is neither.
+    Raises InputError if the key has neither a number nor a default.
     """
     try:
         return figure_at(_table_of(price, key_path(path)), key_path(path))
@@ -356,10 +356,10 @@ def value_at(price: Price, path: str) -> Decimal:
 
 
 def with_value(price: Price, path: str, value: Decimal) -> Price:
-    """A copy of the price with another number at a key path, validated as a spec.
+    """A copy of the price with the number ``value`` at a key path, validated as a spec.
 
-    Raises InputError if there is no number at the path, or if the new price is invalid; the error
-    then lists all its faults.
+    Raises InputError if there is no number at the path. If the new price is invalid, raises
+    InputError with all its faults.
     """
     value_at(price, path)
     keys = key_path(path)
@@ -378,8 +378,8 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 def _table_of(price: Price, path: KeyPath) -> dict[str, Any]:
     """The price as a TOML table.
 
-    If the path leads into ``billing`` and the price only names its rule, the table has the rule's
-    values.
+    If the path leads into ``billing`` and the price only names its billing rule, the table has the
+    values of that rule.
     """
     table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
     if len(path) > 1 and path[0] == "billing":

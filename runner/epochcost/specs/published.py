@@ -1,6 +1,7 @@
 """Publications of other people: measurements, claims, and tables of measured times.
 
-A table of times is a CSV file in the spec's folder; ``predict.rates`` reads its rows.
+A table of times is a CSV file in the spec's folder. ``predict.rates`` reads the rows of such
+tables.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ def half_unit(value: Decimal) -> Decimal:
 
 
 class Claim(Spec):
-    """A number that a source states; a function of `cost.claims` recomputes it from its row.
+    """A number that a source states, and that `cost.claims` recomputes from the source's row.
 
     With ``shown = "drawn"``, the source shows the number in a chart and publishes the chart's data.
-    With ``relation = "at-least"``, the source only says that the true number is at least this.
+    With ``relation = "at-least"``, the source only says that the true number is this number or
+    more.
     """
 
     label: Text = key("Quantity of the value.", "cost of 12 epochs")
@@ -88,7 +90,7 @@ class Claim(Spec):
 
     @property
     def value(self) -> Decimal:
-        """The printed number; its digits show how precise it is."""
+        """The printed number, whose digits show how precise the number is."""
         return Decimal(self.printed.replace(",", ""))
 
 
@@ -147,14 +149,14 @@ class Timing(Spec):
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
         """The least and the greatest time of the whole work, in seconds.
 
-        All times between them are rounded to the time that the source states.
+        All times within this range round to the time that the source states.
         """
         half = half_unit(self._source_time)
         return self._total(self._source_time - half), self._total(self._source_time + half)
 
     @property
     def total_steps(self) -> Decimal | None:
-        """Number of steps of the whole work; None if the source states too little to compute it."""
+        """Number of steps of the whole work; None if the source does not determine the number."""
         if self.steps is not None:
             return Decimal(self.steps)
         if self.steps_per_epoch is not None and self.epochs is not None:
@@ -172,7 +174,7 @@ class Timing(Spec):
 
 
 class Remark(Spec):
-    """A statement that the source makes outside its table, and how we interpret it."""
+    """A statement that the source makes outside its table, and our interpretation."""
 
     said: Text = key("The source's statement, in our words.")
     ours: Text | None = optional("Our interpretation of the statement.")
@@ -225,7 +227,7 @@ class Published(NamedSpec):
 class ObservationTable(NamedSpec):
     """The source of a table of measured speeds.
 
-    It also states what the source's licence demands of pages that show the rows.
+    The spec also states what the source's licence demands of pages that show the rows.
     """
 
     name: Text = key("Name of the source.", "timm results")

@@ -81,7 +81,7 @@ FileName = Annotated[
 
 
 class DataFile(Spec):
-    """A file of a data set; size and hash are left out if no source states them."""
+    """A file of a data set, with its size and hash if a source states them."""
 
     name: FileName = key("The file's name.", "train-labels-idx1-ubyte.gz")
     part: Literal["training", "held-out", "both"] = key(
@@ -124,7 +124,7 @@ class DataFile(Spec):
 
 
 class Files(Spec):
-    """The files of a data set, in a folder of this machine that has the data set's name."""
+    """The files of a data set, in a local folder with the data set's name."""
 
     format: DataFormat = key("The format of every file.")
     files: Annotated[Array[DataFile], Field(min_length=1), distinct(lambda file: file.name)] = key(
@@ -147,10 +147,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings for generating examples from a seed.
-
-    The best result that a training on them can reach is known.
-    """
+    """Settings for generating examples from a seed, with a known best result of a training."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Characters of a Markov chain of order 2, or coloured images of shapes."
@@ -210,7 +207,7 @@ class Dataset(NamedSpec):
 class ReplayedJob(NamedSpec):
     """A training on spot machines whose prices and availability come from a trace of the past.
 
-    It saves checkpoints and may move between zones.
+    The training saves checkpoints and may move between zones.
     """
 
     name: Text = key("Name for people.", "Three zones, made")

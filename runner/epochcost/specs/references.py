@@ -1,7 +1,7 @@
 """Check specs against each other: unique ids, references to existing specs, consistent figures.
 
 The checks work on parsed tables, not on validated specs, so that all faults of a file are reported
-together. They skip values of a wrong type, which ``findings`` reports.
+together. The checks skip values of a wrong type, which ``findings`` reports.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 class Neighbours(NamedTuple):
     """The parsed files to which a spec may refer, by kind and id.
 
-    ``graphs`` is the folder of ONNX files, None if it does not exist; ``judge`` is the function
-    that checks an ONNX file. ``unseen`` are the kinds of spec with a file or folder that cannot be
-    read, so that not all their ids are known.
+    ``graphs`` is the folder of ONNX files, None if there is no such folder. ``judge`` is the
+    function that checks an ONNX file. ``unseen`` are the kinds of spec with an unreadable file or
+    folder, so that some ids of these kinds are unknown.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
@@ -81,7 +81,7 @@ class Neighbours(NamedTuple):
     judge: JudgeGraph | None = None
 
     def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
-        """The parsed table of the spec with this id; empty if the id is unknown."""
+        """The parsed table of the spec with the id ``identifier``; empty if the id is unknown."""
         documents = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
         return documents[0].table if documents else MappingProxyType({})
 
@@ -100,7 +100,7 @@ def neighbours(
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
-    """Find those faults of a spec that only a comparison with other specs can show."""
+    """Find the faults of a spec that only a comparison with other specs can show."""
     yield from _duplicates(document, context)
     yield from _unknown_unconfirmed(document)
     for reference in _REFERENCES:
@@ -204,7 +204,7 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _prices_of_other_machines(
     document: Document, tables: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Faults of tables that name a machine, and a price of another machine."""
+    """Faults of tables that name a machine, and a price that belongs to another machine."""
     for key, table in _matches(document.table, tables):
         machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):
@@ -218,7 +218,7 @@ def _prices_of_other_machines(
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
-    """The values whose key path matches a pattern, each with its path."""
+    """The values whose key paths match ``pattern``, each value with its key path."""
     if not pattern:
         yield (), value
         return

@@ -1,7 +1,7 @@
 """Requests to a language model: lengths of prompts and answers, and latency bounds.
 
 All numbers are integers, so that two spellings of the same requests give the same trial.
-``execute.requests`` draws the lengths, ``measure`` sends the requests to an engine.
+``execute.requests`` draws the lengths, and ``measure`` sends the requests to an engine.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Percents = Choices[Annotated[int, Field(ge=1, le=100)]]
 class Lengths(Spec):
     """Lengths of texts in tokens: a log-normal distribution, or a table of lengths with counts.
 
-    Half of the lengths are below ``median`` and nine in ten below ``p90``; lengths above ``most``
-    become ``most``.
+    Half of the lengths are below ``median`` and nine in ten below ``p90``; longer lengths than
+    ``most`` become ``most``.
     """
 
     tokens: Tokens | None = optional(
@@ -89,9 +89,9 @@ class Lengths(Spec):
 class Requests(Spec):
     """Requests that arrive at random times at an engine that serves a language model.
 
-    The trial searches for the highest rate at which both latencies keep their bounds. It then
-    measures the latencies at several shares of this rate. The engine is onnxruntime-genai's, which
-    batches the waiting sequences.
+    The trial searches for the highest rate at which the latencies of first and further tokens keep
+    their bounds. The trial then measures the latencies at several shares of this rate. The engine
+    is onnxruntime-genai's, which batches the waiting sequences.
     """
 
     prompt: Lengths = key("Tokens of a request's prompt.")

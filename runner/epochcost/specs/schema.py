@@ -1,8 +1,8 @@
-"""JSON Schemas (draft 7) of spec files, for editors; made from the classes that validate specs.
+"""JSON Schemas (draft 7) of spec files for editors, made from the classes that validate specs.
 
-The reference of all keys, docs/reference/specs.md, is written from the same schemas. The schemas
-lack the rules between keys ("either amount or components") and between files; `epochcost check`
-applies these rules. A table that occurs several times is written out each time, since a reference
+The reference of all keys, docs/reference/specs.md, is written from these schemas. The schemas lack
+the rules between keys ("either amount or components") and between files; `epochcost check` applies
+these rules. A table that occurs several times is written out each time, since a reference
 (``$ref``) would hide the description of the key.
 """
 
@@ -31,7 +31,7 @@ _DROPPED = ("title", "discriminator", "$defs")
 
 
 def schema_of(kind: str) -> Schema:
-    """The JSON Schema of a kind of spec; ``kind`` is the name of its folder."""
+    """The JSON Schema of a kind of spec, whose folder has the name ``kind``."""
     schema = KINDS[kind].model_json_schema(schema_generator=_OfToml)
     tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
@@ -99,7 +99,7 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write a single choice as ``enum`` and descriptions in Markdown; remove empty defaults."""
+    """Write a single choice as ``enum`` and descriptions in Markdown, and drop empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
         del schema["const"]
@@ -147,7 +147,7 @@ _TYPES = {
 class _Table(NamedTuple):
     """A table of the reference page.
 
-    ``same_as`` is the header of an earlier table that has the same keys.
+    ``same_as`` is the header of an earlier table with equal keys.
     """
 
     header: str
@@ -179,7 +179,7 @@ def _kind(kind: str) -> Iterator[str]:
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
     """A table of a schema and all tables within it, as tables of the reference page.
 
-    If a table occurs again, the tables within it are left out.
+    If a table occurs again, its inner tables are left out.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key

@@ -33,7 +33,8 @@ class BudgetLimit(Spec):
     """A demand that a model's training or inference cost at most ``at_most``, in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the cheapest machine and plan. With
-    ``accuracy_percent``, it applies only to trainings whose source states at least this accuracy.
+    ``accuracy_percent``, the limit applies only to trainings whose source states at least this
+    accuracy.
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")
@@ -113,7 +114,7 @@ class Sampling(Spec):
 
 
 class Serving(Spec):
-    """Settings of MLPerf Inference's scenarios: the latency bound, and how the server batches.
+    """Settings of MLPerf Inference's scenarios: the latency bound, and the batches of the server.
 
     The server batches dynamically: it runs a batch as soon as ``maximum_batch`` samples are
     waiting, or the oldest sample has waited for ``maximum_delay_ms``.
@@ -150,9 +151,9 @@ class Cuda(Spec):
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
-    Batch sizes are those of training and of inference in full batches. The rounds of a trial share
-    its time budget. The variant ``vcpus`` restricts trials of the CPU provider to that number of
-    CPUs, which emulates a smaller machine of the same family.
+    Batch sizes apply to training and to inference in full batches. The rounds of a trial share the
+    trial's time budget. The variant ``vcpus`` restricts trials of the CPU provider to that number
+    of CPUs, which emulates a smaller machine of the same family.
     """
 
     name: Text = key("Title of the study.", "First results")

@@ -45,7 +45,7 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 class Billing(Spec):
     """The rule by which used time is rounded to billed time.
 
-    Use below the minimum counts as the minimum; longer use is rounded up to whole increments. Each
+    Use below the minimum counts as the minimum. Longer use is rounded up to whole increments. Each
     start of a machine is rounded separately. The smallest allowed increment is a millisecond.
     """
 
@@ -89,10 +89,7 @@ BillingNameOrTable = Annotated[
 
 
 def rule_of(billing: BillingName | Billing) -> Billing:
-    """The billing rule that a price states.
-
-    If the price only names a rule, the rule is looked up.
-    """
+    """The billing rule that a price states, looked up if the price only names the rule."""
     return billing if isinstance(billing, Billing) else BILLING_RULES[billing]
 
 
@@ -110,7 +107,7 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType
 class Owned(Spec):
     """The costs of an owned machine, from which the price of an hour of use is computed.
 
-    With ``per_vcpu``, amounts and watts are those of one vCPU, for machines of any size.
+    With ``per_vcpu``, amounts and watts are for one vCPU, for machines of any size.
     """
 
     purchase: NonNegative = key(
@@ -162,8 +159,8 @@ class Component(Spec):
 
     The unit decides the quantity. A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed
     for the time of use. Moved data is billed by the gigabytes that the usage states. A run costs
-    the same whatever its duration. A premium refers to the plan's ``amount`` as ``compute`` and to
-    its commitment as ``commitment``. A premium is never a percentage of another premium.
+    the same whatever its duration. In ``of``, ``compute`` is the plan's ``amount`` and
+    ``commitment`` its commitment. A premium is never a percentage of another premium.
     """
 
     label: Text = key("Text of its line in the bill.", "NVIDIA T4")
@@ -205,8 +202,9 @@ class Commitment(Spec):
     """A commitment to pay for machines for a whole term, used or not.
 
     The upfront and the hourly payments are spread over the hours in which the machine is used. With
-    ``on_demand_hourly`` the commitment covers ``machines`` machines at a time, and each further
-    machine costs that price; without it, every machine needs a commitment.
+    ``on_demand_hourly``, the commitment covers ``machines`` machines at a time, and each further
+    machine costs ``on_demand_hourly``. Without ``on_demand_hourly``, every machine needs a
+    commitment.
     """
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
@@ -256,7 +254,7 @@ class Commitment(Spec):
 
 
 class Start(Spec):
-    """Duration of a machine's start, whether it is billed, and how often it fails.
+    """Duration of a machine's start, whether the start is billed, and how often it fails.
 
     A failed start takes as long as a successful start, but costs only ``failure_charge``.
     """
@@ -290,7 +288,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Free credit that a provider gives to new customers; bills are paid from it first."""
+    """Free credit that a provider gives to new customers, and that pays bills first."""
 
     amount: Positive = key("The credit, in the plan's currency.", 300)
     label: Text = key("Text of its line in the bill.", default="free credit")

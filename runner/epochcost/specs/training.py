@@ -1,6 +1,6 @@
 """Settings of trainings as specs declare them: loss and targets, optimizer, learning rates.
 
-``onnxstep`` has the formulas of the optimizers, which follow PyTorch; ``train.schedule`` computes
+``onnxstep`` has the formulas of the optimizers, which follow PyTorch. ``train.schedule`` computes
 the factor of a schedule at each step.
 """
 
@@ -49,7 +49,7 @@ class Sgd(Spec):
 class RmsProp(Spec):
     """RMSprop: a step is the gradient divided by the square root of its running mean square.
 
-    As in PyTorch, ``epsilon`` is added to the root; TensorFlow 1 adds it under the root.
+    As in PyTorch, ``epsilon`` is added to the root. TensorFlow 1 adds ``epsilon`` under the root.
     """
 
     name: Literal["rmsprop"] = key("The optimizer.")
@@ -79,7 +79,7 @@ class Adagrad(Spec):
 class Adadelta(Spec):
     """Adadelta: multiply gradients by the ratio of two running root mean squares.
 
-    They are the root mean square of the steps and that of the gradients.
+    The ratio is the root mean square of the steps divided by the root mean square of the gradients.
     """
 
     name: Literal["adadelta"] = key("The optimizer.")
@@ -92,7 +92,7 @@ class Adadelta(Spec):
 
 
 class Adam(Spec):
-    """Adam; with the name ``adamw``, weight decay is separate from the gradient."""
+    """Adam or, with the name ``adamw``, Adam with weight decay separate from the gradient."""
 
     name: Literal["adam", "adamw"] = key(
         "The optimizer; adamw decays weights separately from the gradient."
@@ -143,7 +143,7 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """The name of a key that is set but only supported by the loss softmax_cross_entropy.
+        """The name of a key that is set although only softmax_cross_entropy supports it.
 
         None if there is no such key.
         """
@@ -195,7 +195,7 @@ class LossTerm(Spec):
 
 
 class Augmentation(Spec):
-    """Random changes of the images before each step; a seed makes them repeatable."""
+    """Random changes of the images before each step, repeatable because of a seed."""
 
     pad: Annotated[int, Field(ge=0, le=256)] = key(
         "Largest random shift of an image in each direction, in pixels.", 4, default=0
@@ -278,7 +278,7 @@ class OnPlateau(Spec):
     """Multiply the rate by ``factor`` after an epoch without enough progress on held-out data.
 
     The progress is too small if the measure improves by at most ``threshold``. ``factor`` 0.5 is
-    "halve on plateau"; training ends once the rate is below ``minimum_rate``.
+    "halve on plateau". Training ends once the rate is below ``minimum_rate``.
     """
 
     name: Literal["on-plateau"] = key("The schedule.")

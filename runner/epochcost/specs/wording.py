@@ -59,7 +59,7 @@ def printable(text: str) -> str:
 
 
 def format_key_path(path: KeyPath) -> str:
-    """A key path as text, such as ``timings[2].price``; items count from 0."""
+    """A key path as text, such as ``timings[2].price``, in which items count from 0."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path]
     return "".join(parts).removeprefix(".")
 
@@ -69,7 +69,7 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """Suggest the choice most similar to a word, else list all choices; empty without choices."""
+    """Suggest the choice most similar to a word, else list all choices; may be empty."""
     ordered = sorted(choices)
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 

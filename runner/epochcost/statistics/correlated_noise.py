@@ -1,19 +1,19 @@
 """Half width of the confidence interval of a mean of step times that may drift slowly.
 
 Resampling a series shows only the drift within the series. If a clock drifts for seconds, or if a
-process got good or bad places in memory, the mean is wrong by more than the samples show. How much
-more depends on how long the drift lasts (its memory), which a short series cannot show. So this
-module tries many values of the memory, weights each by how well it explains the series, and returns
-the half width of the mixture.
+process got good or bad places in memory, the mean is wrong by more than the samples show. The
+additional error depends on how long the drift lasts (the drift's memory), which a short series
+cannot show. So this module tries many values of the memory, weights each value by how well it
+explains the series, and returns the half width of the mixture.
 
 The model: means y of equal blocks are normal, with the covariance s² (R + between · S). For two
 blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1; for blocks of
-different rounds, both are 0. Here I is the identity matrix and lag the distance of the blocks; S is
-for the part of the time that differs from process to process. With a flat prior of the mean and 1/s
-of the scale, a choice of (share, memory, between) has the marginal likelihood
-|V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number of blocks and Q the
-residual sum of squares. The error of the plain mean is Student's t with K - 1 degrees of freedom
-(Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
+different rounds, R and S are 0. Here I is the identity matrix and lag the distance of the blocks; S
+is for the part of the time that differs from process to process. With a flat prior of the mean and
+1/s of the scale, a choice of (share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1
+1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number of blocks and Q the residual sum of
+squares. The error of the plain mean is Student's t with K - 1 degrees of freedom (Zellner 1971, An
+Introduction to Bayesian Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class _Choices:
     Different rounds have no covariance, so V and the inverse of its Cholesky factor consist of one
     square matrix for each round. ``whitening`` has these matrices of the inverse: one array
     (choices, b, b) for each round of b blocks. Products are computed round by round, because a
-    product for all rounds at once is so large that BLAS would start a second thread, which takes
-    longer. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single
-    round, the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of
-    prior and determinants, ``variance`` the variance of the plain mean for s = 1, both (choices,).
+    product for all rounds at once is so large that BLAS would start a second, slower thread.
+    ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single round,
+    the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of prior and
+    determinants, ``variance`` the variance of the plain mean for s = 1, both (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -87,7 +87,7 @@ def _squares(rows: Series) -> Series:
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
-    """Half the width of the interval of the mean of two or more times; ``level`` is its confidence.
+    """Half the width of the interval of the mean of two or more times, at the confidence ``level``.
 
     ``rounds`` has the number of consecutive samples of each process.
     """
@@ -125,7 +125,7 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 # A cached result takes some hundred kilobytes, without its cached squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Matrices of all choices for rounds with these numbers of blocks; independent of the times."""
+    """Matrices of all choices for rounds with these numbers of blocks, whatever the times."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -162,7 +162,7 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """The matrices ``whitening`` without their part along ``unit``; the same for every series."""
+    """The matrices ``whitening`` without their part along ``unit``, which suit every series."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
@@ -172,7 +172,7 @@ def _across(square: _Square, unit: Series) -> Series:
 # A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """Matrices for a round of ``number`` blocks, if all ``rounds`` rounds have ``total`` blocks."""
+    """Matrices for a round of ``number`` of the ``total`` blocks in ``rounds`` rounds."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -211,11 +211,11 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    Each tail of a Student's t is approximated by a normal tail that is stretched so that both are
+    Each tail of a Student's t is approximated by a normal tail, stretched so that the two tails are
     equal at ``level``. Newton's method solves for the square root of minus the logarithm of the
     mixture's tail. This function is almost linear, and its curvature is such that a step from below
-    the solution never goes beyond it. Only the first step, which begins at a normal quantile, may
-    begin above the solution.
+    the solution never goes beyond the solution. Only the first step, which begins at a normal
+    quantile, may begin above the solution.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

@@ -13,7 +13,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 def group_by(
     items: Iterable[ItemT], key: Callable[[ItemT], KeyT]
 ) -> Mapping[KeyT, tuple[ItemT, ...]]:
-    """Group items by a key; the items of a group keep their order."""
+    """Group items by a key; within a group, items stay in order."""
     groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)

@@ -1,9 +1,9 @@
 """Intervals for the mean of dependent step times, and for the ratio of two means.
 
-The interval of the mean is asymmetric if there are bursts of slow steps or rare long steps; a
-circular block bootstrap gives this shape. ``correlated_noise`` gives its width, which includes
-drift that resampling cannot show. Two measurements of the same work on a host differ if the
-interval of their ratio excludes 1 and the change is large enough to matter.
+The interval of the mean is asymmetric if there are bursts of slow steps or rare long steps. A
+circular block bootstrap gives this shape. ``correlated_noise`` gives the interval's width, which
+includes drift that resampling cannot show. Two measurements of the same work on a host differ if
+the interval of their ratio excludes 1 and the change is large enough to matter.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BETWEEN_ROUNDS = 0.08
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval; its confidence level is ``LEVEL``."""
+    """A confidence interval at the confidence level ``LEVEL``."""
 
     low: float
     high: float
@@ -47,14 +47,15 @@ def mean_interval(
 ) -> Interval:
     """The interval of the mean of an ordered series of positive numbers.
 
-    It is the percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to
-    the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive samples
-    of each process; if it is empty, one process took all samples. The interval of a single sample
-    is [0, inf].
+    The result is the percentile interval of the block bootstrap's means (Politis & Romano 1992),
+    scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive
+    samples of each process; if it is empty, one process took all samples. The interval of a single
+    sample is [0, inf].
 
     The bootstrap is computed without resampling. Let z be a quantile of the normal distribution and
-    s the skewness of the resamples' means, which follows from the blocks. The quantile of these
-    means is z + s (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher 1938).
+    s the skewness of the resamples' means, which follows from the blocks. Then the quantile of the
+    resamples' means is z + s (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher
+    1938).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -72,8 +73,8 @@ def mean_interval(
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    The variance between different hours on a machine is not included, so that more samples always
-    make the interval narrower.
+    The variance between different hours on a machine is left out, so that more samples always make
+    the interval narrower.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -85,9 +86,9 @@ def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
     The time is one plus twice the sum of autocorrelations. The sum ends at the first pair of
-    adjacent autocorrelations whose sum is negative, and a pair counts at most as much as the pair
-    before. This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning
-    and tends to overestimate.
+    adjacent autocorrelations whose sum is negative. A pair counts at most as much as the previous
+    pair. This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning and
+    tends to overestimate.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -102,7 +103,7 @@ def autocorrelation_time(times: Series) -> float:
 def _first_pairs(times: Series) -> Series | None:
     """Sums of adjacent autocorrelations, up to the first sum that is not positive.
 
-    None if there are many such pairs: the caller then uses a method that is faster for many.
+    None if there are many positive sums, for which the caller has a faster method.
     """
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)
@@ -118,8 +119,8 @@ def _first_pairs(times: Series) -> Series | None:
 def block_length(count: int, tau: float) -> int:
     """Number of consecutive samples in a bootstrap block, for an autocorrelation time ``tau``.
 
-    The length is at least the cube root of ``count``, since the best length grows in this way
-    (Künsch 1989).
+    The length is at least the cube root of ``count``, since the best length grows like the cube
+    root (Künsch 1989).
     """
     length = max(math.cbrt(count), _BLOCK_PER_AUTOCORRELATION_TIME * tau)
     bounded = min(math.ceil(length), count // _FEWEST_BLOCKS)
@@ -140,8 +141,8 @@ def _autocorrelations(times: Series) -> Series:
 def _skewness_of_means(times: Series, length: int) -> float:
     """Skewness of the means of all bootstrap resamples, from -1 to 1; 0 for equal times.
 
-    It is the skewness of the sums of all circular blocks, divided by the square root of the number
-    of blocks in a resample.
+    The result is the skewness of the sums of all circular blocks, divided by the square root of the
+    number of blocks in a resample.
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()
@@ -170,8 +171,8 @@ def ratio(above: Bounded, below: Bounded) -> Bounded:
     """The ratio ``above / below`` of two independent estimates, with its interval.
 
     The method is MOVER (Zou & Donner 2008): each estimate's interval gives its variance, and both
-    variances give the ends of the ratio's interval. It is applied to logarithms, so that no end is
-    negative. If an interval starts at 0, an end of the ratio's interval is 0 or infinity.
+    variances give the ends of the ratio's interval. The method is applied to logarithms, so that no
+    end is negative. If an interval starts at 0, an end of the ratio's interval is 0 or infinity.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))
@@ -200,9 +201,9 @@ class TimeChange:
 def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
     """Compare the mean times before and after a change.
 
-    The change is significant if the interval of the ratio excludes 1, the ratio differs from 1 by
-    at least ``LEAST_EFFECT``, and both sides have at least ``FEWEST_ROUNDS`` rounds. ``rounds`` is
-    the smaller number of rounds.
+    The change is significant under three conditions: the interval of the ratio excludes 1, the
+    ratio differs from 1 by at least ``LEAST_EFFECT``, and both measurements have at least
+    ``FEWEST_ROUNDS`` rounds. ``rounds`` is the smaller number of rounds.
     """
     factor = ratio(after, before)
     distinct = factor.low > 1 or factor.high < 1

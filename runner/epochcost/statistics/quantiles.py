@@ -1,7 +1,7 @@
 """Quantiles, computed without a statistics library.
 
-NumPy takes a tenth of a millisecond for a quantile, longer than all other computation of a page
-from a stored result.
+NumPy takes a tenth of a millisecond for a quantile. This is longer than all other computation of a
+page from a stored result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
 
 
 def percentile_holds(count: int, percent: float) -> bool:
-    """Whether at least three of ``count`` values lie beyond a percentile, so it is reliable."""
+    """Whether a percentile is reliable: at least three of ``count`` values lie beyond it."""
     tail = count * (100 - Decimal(repr(percent))) / 100
     return tail >= _FEWEST_BEYOND
 
@@ -43,8 +43,9 @@ def percentile_holds(count: int, percent: float) -> bool:
 def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for a probability above one half.
 
-    The result is exact for 1 and 2 degrees of freedom. For more, it is the expansion 26.7.5 of
-    Abramowitz & Stegun, whose error is at most 1 % for probabilities up to 0.995.
+    The result is exact for 1 and 2 degrees of freedom. For more degrees, the function uses the
+    expansion 26.7.5 of Abramowitz & Stegun, whose error is at most 1 % for probabilities up to
+    0.995.
     """
     if degrees == 1:
         return math.tan(math.pi * (probability - 0.5))

@@ -60,8 +60,8 @@ class Outliers:
     """The slow outliers in a series: ``count`` of the ``of`` samples.
 
     ``longest`` is the longest outlier in multiples of the median. ``time_share`` is the time by
-    which all outliers together exceed the median, as a share of the total time: without this
-    excess, the mean would be smaller by that share.
+    which all outliers together exceed the median, as a share of the total time. Without the
+    outliers' excess, the mean would be smaller by ``time_share``.
     """
 
     count: int
@@ -71,11 +71,11 @@ class Outliers:
 
 
 def outliers(samples: Sequence[float]) -> Outliers | None:
-    """The slow outliers of a series; None if there are none.
+    """The slow outliers of a series; None without outliers.
 
-    All other statistics include the outliers. An outlier is above the third quartile by three
-    interquartile ranges, and above the median by a tenth of it, so that very regular steps have no
-    outliers.
+    All other statistics include the outliers. An outlier exceeds the third quartile by three
+    interquartile ranges, and the median by a tenth of the median, so that very regular steps have
+    no outliers.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None

@@ -11,7 +11,7 @@ from listed_prices import Project
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A machine of EC2 with a price of January in us-east-1."""
+    """A project with a machine of EC2 that has a price of January in us-east-1."""
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.machine("box.xlarge")

@@ -1,4 +1,4 @@
-"""Prices of tokens that cannot be right, each rule by itself."""
+"""Prices of tokens that cannot be right, by each rule alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epochcost.specs.prices.api_table import api_doubts, change_doubts
 
 
 def api(prompt: str, output: str, provider: str = "They", **others: object) -> ApiPrice:
-    """A price of input and output."""
+    """A price of input and output tokens."""
     return ApiPrice.model_validate(
         {
             "id": f"{provider.lower()}-{others.get('name', 'tiny')}",
@@ -41,17 +41,17 @@ def api(prompt: str, output: str, provider: str = "They", **others: object) -> A
     ],
 )
 def test_a_price_alone(price: ApiPrice, reason: str) -> None:
-    """Its own figures, and the range of all prices where there are few others."""
+    """A price is doubted by its own figures and by the range of all prices."""
     assert api_doubts([price])[price.id].startswith(reason)
 
 
 def test_sound_prices() -> None:
-    """A free price has no unit to be wrong about; nor has one in another currency."""
+    """A free price and a price in another currency are not doubted."""
     assert not api_doubts([api("0", "0"), api("2", "6", "You"), api("900", "900", currency="JPY")])
 
 
 def test_the_same_model_elsewhere() -> None:
-    """A price far from two other providers' is doubted; of two providers neither is."""
+    """A price far from two other providers' prices is doubted, but not if there is only one."""
     prices = [api("1", "3", "A"), api("1.2", "3", "B"), api("12", "30", "C")]
     assert api_doubts(prices) == {
         "c-tiny": "42 for input and output is 10.24 times the 4.1 of the same model elsewhere"
@@ -60,14 +60,14 @@ def test_the_same_model_elsewhere() -> None:
 
 
 def test_other_models_of_the_provider() -> None:
-    """A model that nobody else serves is compared with the provider's others."""
+    """A model of one provider only is compared with the provider's other models."""
     others = [api("1", "3", name=f"model-{number}") for number in range(3)]
     (reason,) = api_doubts([*others, api("3", "9", name="large")]).values()
     assert reason == "12 for input and output; They's other models cost 4 to 4"
 
 
 def test_its_own_last_price() -> None:
-    """A change by five or more is doubted; a price that was free had no amount to compare."""
+    """A change by a factor of five or more is doubted, unless the old price was free."""
     (reason,) = change_doubts(api("1", "3"), api("0.1", "0.3"))
     assert reason == "0.4 for input and output is 0.1 times its last 4"
     assert not [*change_doubts(api("1", "3"), api("4", "12"))]

@@ -1,4 +1,4 @@
-"""Tables of prices of tokens: rows are prices by id, and every fault has its line."""
+"""Tables of token prices: each row is a price by id, and each fault has its line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SOUND = "They,org/Tiny-1B,tiny,0.5,0.1,2,1000,1,3,2026-07-02,made up\n"
 
 
 def with_rows(root: Path, *rows: str) -> Path:
-    """A project with a table of these rows."""
+    """A project with a table that has these rows."""
     write_tiny_project(root)
     folder = root / "specs/api-tables"
     folder.mkdir()
@@ -37,7 +37,7 @@ def with_rows(root: Path, *rows: str) -> Path:
 
 
 def test_a_row_is_a_price(tmp_path: Path) -> None:
-    """A row has an id of provider and name, and prices of cached tokens and of long prompts."""
+    """A row becomes a price with an id of provider and name, and with its further prices."""
     root = with_rows(tmp_path, _HEADER, _SOUND, "Them,closed,,1,,2,,,,2026-07-02,made up\n")
     apis = load_catalogue(root).apis
     assert sorted(apis) == ["them-closed", "they-org-tiny-1b"]
@@ -64,7 +64,7 @@ def test_a_row_is_a_price(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_has_its_line(tmp_path: Path, rows: tuple[str, ...], fault: str) -> None:
-    """Unknown models, and cells that are no numbers."""
+    """Duplicate ids, unknown models, and bad cells or columns are faults at their line."""
     root = with_rows(tmp_path, *rows)
     faults = "\n".join(map(str, check_paths([root]).faults))
     assert fault in faults
@@ -73,7 +73,7 @@ def test_a_fault_has_its_line(tmp_path: Path, rows: tuple[str, ...], fault: str)
 
 
 def test_the_committed_tables_name_our_models() -> None:
-    """Prices of open models lead to their page, those of closed ones to none."""
+    """Prices of open models name a model of the catalogue, those of closed models none."""
     apis = load_catalogue(Path(__file__).parents[3]).apis
     assert len(apis) >= 410
     assert apis["groq-llama-3.1-8b-instant"].model == "llama-3.1-8b"
@@ -86,7 +86,7 @@ def test_the_committed_tables_name_our_models() -> None:
     [("0.5,0.1,2,1000,1,3", "15000,,75000,1000,15000,75000"), ("0.5,0.1,2", "0.0000005,,0.000002")],
 )
 def test_a_doubt_has_its_line(tmp_path: Path, row: tuple[str, str]) -> None:
-    """Prices of a billion tokens or of one are no fault, and the catalogue has the reason."""
+    """A price in a wrong unit is a doubt at its line, and no fault."""
     root = with_rows(tmp_path, _HEADER, _SOUND.replace(*row))
     report = check_paths([root])
     (doubt,) = report.doubts

@@ -1,4 +1,4 @@
-"""Prices that cannot be right: fifty slips planted in our catalogue, and each rule by itself."""
+"""Prices that cannot be right: fifty planted slips, and each rule alone."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ TOKEN_UNITS = (Decimal(1000), 1 / Decimal(1000), 1 / Decimal(10**6))
 
 @pytest.fixture(name="catalogue", scope="module")
 def catalogue_fixture() -> Catalogue:
-    """Our catalogue."""
+    """The project's own catalogue."""
     return load_catalogue(ROOT)
 
 
 def scaled(price: PriceT, factor: Decimal) -> PriceT:
-    """The price with every amount times a factor."""
+    """The price with every amount multiplied by a factor."""
     keys = ("amount",) if isinstance(price, Price) else ("input_per_million", "output_per_million")
     return price.model_copy(update={key: getattr(price, key) * factor for key in keys})
 
 
 class Slips:
-    """Ways to write a price of the catalogue wrongly; a seed draws the price."""
+    """Wrong versions of the catalogue's prices. The seed draws the prices."""
 
     def __init__(self, catalogue: Catalogue, seed: int) -> None:
         self._random = Random(seed)
@@ -52,7 +52,7 @@ class Slips:
         self._apis = [api for api in catalogue.apis.values() if not api.doubt]
 
     def draw(self) -> Iterable[Slip]:
-        """A slip of each kind."""
+        """Yield one slip of each kind."""
         yield self._scaled(self._rented, RENTED_UNITS)
         yield self._scaled(self._apis, TOKEN_UNITS)
         factors = [Decimal(10) ** power for power in (-3, -2, -1, 1, 2, 3)]
@@ -102,7 +102,7 @@ class Slips:
 
 
 def with_slip(catalogue: Catalogue, slip: Slip) -> dict[str, str]:
-    """The doubts about a catalogue with a slip."""
+    """The doubts about a catalogue with a slip, by the price's id."""
     wrong = {price.id: price for price in slip}
     if isinstance(slip[0], ApiPrice):
         return api_doubts({**catalogue.apis, **wrong}.values())  # type: ignore[dict-item]
@@ -110,7 +110,7 @@ def with_slip(catalogue: Catalogue, slip: Slip) -> dict[str, str]:
 
 
 def test_slips_are_found(catalogue: Catalogue) -> None:
-    """At least 45 of 50 slips are doubted: five of each of ten kinds."""
+    """At least 45 of 50 slips are doubted, five of each of ten kinds."""
     slips = [slip for seed in range(5) for slip in Slips(catalogue, seed).draw()]
     found = [
         bool({price.id for price in slip} & with_slip(catalogue, slip).keys()) for slip in slips
@@ -119,7 +119,7 @@ def test_slips_are_found(catalogue: Catalogue) -> None:
 
 
 def test_sound_prices_are_not_doubted(catalogue: Catalogue) -> None:
-    """At most one of a hundred of today's prices is doubted, and no rented one."""
+    """At most one in a hundred of the catalogue's prices is doubted, and no rented one."""
     rented = rented_doubts(catalogue.prices.values(), catalogue.hardware)
     tokens = api_doubts(catalogue.apis.values())
     assert not rented
@@ -144,19 +144,19 @@ def test_factors_follow_from_prices(
     narrower: str,
     price: str,
 ) -> None:
-    """A narrower factor would doubt a correct committed price."""
+    """With a narrower factor, a correct price of the catalogue would be doubted."""
     monkeypatch.setattr(f"epochcost.specs.prices.doubts.{factor}", Decimal(narrower))
     assert price in rented_doubts(catalogue.prices.values(), catalogue.hardware)
 
 
 def changed(catalogue: Catalogue, identifier: str, **update: object) -> dict[str, str]:
-    """The doubts about the catalogue with other values of a price."""
+    """The doubts about the catalogue after a change of a price."""
     price = catalogue.price(identifier)
     return with_slip(catalogue, (price.model_copy(update=update),))
 
 
 def test_a_hundredth_is_doubted(catalogue: Catalogue) -> None:
-    """The reason names the other amounts, each with its price."""
+    """The doubt about a hundredth of the amount names another price's amount."""
     name = "p5.48xlarge-on-demand-2026-07"
     doubts = changed(catalogue, name, amount=Decimal("0.5504"))
     assert doubts.keys() == {name}
@@ -164,7 +164,7 @@ def test_a_hundredth_is_doubted(catalogue: Catalogue) -> None:
 
 
 def test_a_commitment_above_on_demand_is_doubted(catalogue: Catalogue) -> None:
-    """Three years above one year, and spot above on demand, are doubted, too."""
+    """A commitment above on demand or a shorter term, and spot above on demand, are doubted."""
     name = "a2-highgpu-1g-committed-use-3y-2024-06"
     price = catalogue.price(name)
     assert price.commitment is not None
@@ -188,7 +188,7 @@ def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:
 
 
 def test_a_price_without_the_region_of_its_plan_is_doubted(catalogue: Catalogue) -> None:
-    """The newer price would be a second current price of the plan; an older one is replaced."""
+    """A newer price without its plan's region is doubted, but an older price is not."""
     old = catalogue.price("g6.xlarge-on-demand-2026-07")
     for days, doubted in ((1, True), (-1, False)):
         day = old.as_of + timedelta(days=days)
@@ -199,14 +199,14 @@ def test_a_price_without_the_region_of_its_plan_is_doubted(catalogue: Catalogue)
 
 
 def test_judged_prices_alone_are_doubted(catalogue: Catalogue) -> None:
-    """Others may contradict them, and are taken as right."""
+    """Only the prices that are judged are doubted. All others are taken as right."""
     old, new = "g2.2xlarge-on-demand-2016-11", "g2.2xlarge-on-demand-2026-07"
     prices = [scaled(catalogue.price(old), Decimal(9)), catalogue.price(new)]
     assert rented_doubts(prices, catalogue.hardware, {old}).keys() == {old}
 
 
 def test_a_doubted_price_replaces_no_sound_one(catalogue: Catalogue) -> None:
-    """The price before it stays current; without a sound price, no list of prices has one."""
+    """A doubted price does not replace a sound one, and is in no list of prices."""
     names = "p5.48xlarge-on-demand-2025-06", "p5.48xlarge-on-demand-2026-07"
     sound, doubted = catalogue.price(names[0]), catalogue.price(names[1]).doubted("a test")
     assert current_prices([sound, doubted]) == (sound,)
@@ -218,7 +218,7 @@ def test_a_doubted_price_replaces_no_sound_one(catalogue: Catalogue) -> None:
 
 
 def test_an_hour_has_its_premiums_and_upfront_payments(catalogue: Catalogue) -> None:
-    """An owned or assumed price has none."""
+    """The price of an hour includes premiums and upfront payments. Assumed prices have none."""
     assert hour_of(catalogue.price("n1-highcpu-16-spot-2017-07")) == Decimal("0.127284")
     price = catalogue.price("a2-highgpu-1g-committed-use-1y-2024-06")
     assert price.commitment is not None

@@ -1,4 +1,4 @@
-"""Rows beside a catalogue: new, unchanged, unmatched or unsound, and the specs that come of it."""
+"""Rows compared with a catalogue, as new, unchanged, unmatched or unsound, and new specs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from listed_prices import JANUARY, JULY, REQUEST, ROW, Project, sort
 
 
 def test_same_amount_is_no_news(project: Project) -> None:
-    """A later row with the stored amount is not new, whatever its rounding."""
+    """A later row with the stored amount, however rounded, is not new."""
     for text in ("1.25", "1.250000", "1.2500000000000002", "1.25001"):
         result = sort(project, replace(ROW, amount=text))
         assert [price.new for price in result.prices] == [False], text
@@ -24,7 +24,7 @@ def test_same_amount_is_no_news(project: Project) -> None:
 
 @pytest.mark.parametrize(("day", "new"), [(1, True), (3, True), (5, False), (7, False)])
 def test_price_of_an_earlier_day(project: Project, day: int, new: bool) -> None:
-    """A row is compared with the price that was valid on its day, else with the first price."""
+    """A row is compared with the price of its day, or with the first price if it is earlier."""
     project.price(day=dt.date(2026, 5, 1), amount="amount = 2")
     request = replace(REQUEST, as_of=dt.date(2026, day, 2))
     (price,) = sort(project, replace(ROW, amount="2"), request=request).prices
@@ -32,13 +32,13 @@ def test_price_of_an_earlier_day(project: Project, day: int, new: bool) -> None:
 
 
 def test_a_day_in_the_future(project: Project) -> None:
-    """No table can state prices of a later day than today."""
+    """A table with a day later than today is refused."""
     with pytest.raises(UsageError, match="--as-of: expected a day in the past, got 2026-11-22"):
         sort(project, ROW, request=replace(REQUEST, as_of=dt.date(2026, 11, 22)))
 
 
 def test_two_prices_of_one_day_are_refused(project: Project) -> None:
-    """Two amounts for the same machine, plan, region and day are refused, and both are named."""
+    """Two amounts for one machine, plan, region and day are refused, and both are named."""
     result = sort(project, ROW, replace(ROW, line=3, amount="1.6"), replace(ROW, line=4))
     assert result.prices == ()
     assert [str(fault) for fault in result.faults] == [
@@ -48,7 +48,7 @@ def test_two_prices_of_one_day_are_refused(project: Project) -> None:
 
 
 def test_contradiction_of_the_same_day(project: Project) -> None:
-    """A list that contradicts the catalogue about one day is a fault, never an overwriting."""
+    """A row that contradicts the stored price of the same day is a fault."""
     result = sort(project, ROW, request=replace(REQUEST, as_of=JANUARY))
     assert "expected the 1.25 of box.xlarge-on-demand-2026-01" in str(result.faults[0])
 
@@ -57,7 +57,7 @@ def test_contradiction_of_the_same_day(project: Project) -> None:
     "text", ["", "0", "0.00", "-1", "NaN", "inf", "1,234.50", "$3", "1_000", "٣", "1e99", "free"]
 )
 def test_unsound_amounts(project: Project, text: str) -> None:
-    """An amount that is no plain decimal above zero is a fault with its place."""
+    """An amount that is not a plain decimal above zero is a fault at its place."""
     with pytest.raises(ValueError, match="expected a price per hour above 0"):
         amount_of(text)
     result = sort(project, replace(ROW, amount=text))
@@ -66,7 +66,7 @@ def test_unsound_amounts(project: Project, text: str) -> None:
 
 
 def test_names_are_matched_as_lists_write_them(project: Project) -> None:
-    """A machine is found by its id or a price's sku, with or without Azure's prefix and signs."""
+    """A machine is found by id or sku, in Azure's spellings too."""
     project.machine("nc6s-v3", "Azure")
     project.price("nc6s-v3", provider="Azure", sku="Standard_NC6s_v3")
     azure = replace(REQUEST, provider="azure")
@@ -75,7 +75,7 @@ def test_names_are_matched_as_lists_write_them(project: Project) -> None:
 
 
 def test_accelerators_must_agree(project: Project) -> None:
-    """A host's price is not taken for the price of the host with its GPUs."""
+    """A row matches a machine with GPUs only if its number of GPUs is equal."""
     project.machine("gpu.xlarge", gpus=4)
     project.price("gpu.xlarge")
     for counted, found in (("4", 1), ("4.0", 1), (None, 1), ("0", 0), ("1", 0), ("many", 0)):
@@ -84,7 +84,7 @@ def test_accelerators_must_agree(project: Project) -> None:
 
 
 def test_priced_in_parts(project: Project) -> None:
-    """A price of components is changed by hand: one amount cannot say which part changed."""
+    """A price with components is not imported, since one amount cannot say which part changed."""
     project.machine("parts.xlarge")
     parts = "\n[[components]]\nlabel = 'host'\namount = 1\n"
     project.price("parts.xlarge", amount="", rest=parts)
@@ -93,14 +93,14 @@ def test_priced_in_parts(project: Project) -> None:
 
 
 def test_other_regions_only_when_asked_for(project: Project) -> None:
-    """A region without a price is left alone unless the request names it."""
+    """A row of a region without a price is new only if the request names the region."""
     there = replace(ROW, region="eu-west-1")
     assert "a region in which the machine has no price" in sort(project, ROW, there).unmatched
     assert sort(project, ROW, there, request=replace(REQUEST, region="eu-west-1")).prices[0].new
 
 
 def test_a_commitment_needs_one_to_copy(project: Project) -> None:
-    """A row of a year matches the price of a year, and no other plan."""
+    """A row of a term matches a stored price of the same term only."""
     year = replace(ROW, plan="committed-use", months=12, amount="0.8")
     assert "a machine without a rented price to copy" in sort(project, ROW, year).unmatched
     project.commitment("0.9")
@@ -109,7 +109,7 @@ def test_a_commitment_needs_one_to_copy(project: Project) -> None:
 
 
 def test_table_without_regions(project: Project) -> None:
-    """If prices have regions and the table has none, --region names the table's region."""
+    """A table without regions needs --region if the stored prices have regions."""
     row = replace(ROW, region=None)
     with pytest.raises(InputError, match="give --region"):
         sort(project, row)
@@ -117,7 +117,7 @@ def test_table_without_regions(project: Project) -> None:
 
 
 def test_changed_price_becomes_a_spec_of_its_own(project: Project) -> None:
-    """Another amount is a new file with the new date; the known price stays as it is."""
+    """A changed amount becomes a new file with the new date, and the stored file is kept."""
     result = sort(project, ROW)
     (spec,) = new_specs(result, project.load(), REQUEST)
     assert spec.path.name == "box.xlarge-on-demand-2026-07.toml"
@@ -131,14 +131,14 @@ def test_changed_price_becomes_a_spec_of_its_own(project: Project) -> None:
 
 
 def test_two_in_one_month(project: Project) -> None:
-    """A second price of a month has the day in its id."""
+    """A second price in a month has the day in its id."""
     project.price(day=dt.date(2026, 7, 1), amount="amount = 2")
     (spec,) = new_specs(sort(project, ROW), project.load(), REQUEST)
     assert spec.path.stem == "box.xlarge-on-demand-2026-07-20"
 
 
 def test_first_spot_price(project: Project) -> None:
-    """A machine's first spot price is written after its on-demand price."""
+    """A machine's first spot price is a copy of the on-demand price with the terms of spot."""
     (spec,) = new_specs(sort(project, replace(ROW, plan="spot")), project.load(), REQUEST)
     assert spec.path.stem == "box.xlarge-spot-2026-07"
     assert '\nplan = "spot"\n' in spec.text
@@ -146,7 +146,7 @@ def test_first_spot_price(project: Project) -> None:
 
 
 def test_a_spot_price_has_no_discount_for_sustained_use(project: Project) -> None:
-    """Terms of one plan are not copied to another; the first hour is free at Amazon only."""
+    """A plan's terms are not copied to another plan. Only Amazon's spot has a free hour."""
     project.machine("n1", provider="Google Compute Engine")
     project.price("n1", provider="Google Compute Engine", rest='sustained_use = "gce-n1"')
     request = replace(REQUEST, provider="gcp")
@@ -161,7 +161,7 @@ def test_a_spot_price_has_no_discount_for_sustained_use(project: Project) -> Non
 
 
 def test_a_spec_for_a_region(project: Project) -> None:
-    """A region that the request names gets a spec with its name in the id."""
+    """A spec for a region that the request names has the region in its id."""
     request = replace(REQUEST, region="eu-west-1")
     result = sort(project, replace(ROW, region="eu-west-1"), request=request)
     (spec,) = new_specs(result, project.load(), request)
@@ -170,7 +170,7 @@ def test_a_spec_for_a_region(project: Project) -> None:
 
 
 def test_a_commitment_is_copied_with_its_term(project: Project) -> None:
-    """The amount of the new spec is that of its commitment."""
+    """A new spec of a commitment has the new amount and the old term."""
     project.commitment("0.9")
     row = replace(ROW, plan="committed-use", months=12, amount="0.8")
     (spec,) = new_specs(sort(project, row), project.load(), REQUEST)
@@ -181,7 +181,7 @@ def test_a_commitment_is_copied_with_its_term(project: Project) -> None:
 
 
 def test_an_old_price_that_is_confirmed_is_dated_anew(project: Project) -> None:
-    """Its file gets the table's date and source; a price of the last 60 days stays as it is."""
+    """A confirmed price older than 60 days gets the table's date and source, others do not."""
     result = sort(project, replace(ROW, amount="1.25"))
     (spec,) = new_specs(result, project.load(), REQUEST)
     assert (spec.state, spec.path.stem) == ("dated anew", "box.xlarge-on-demand-2026-01")
@@ -196,7 +196,7 @@ def test_an_old_price_that_is_confirmed_is_dated_anew(project: Project) -> None:
 
 
 def test_a_doubted_price_has_its_reason(project: Project) -> None:
-    """A hundredth; and of a row, the plan that contradicts the most."""
+    """A doubted price has a reason. Of two plans the one with most contradictions is doubted."""
     (spec,) = new_specs(sort(project, replace(ROW, amount="0.0125")), project.load(), REQUEST)
     assert spec.state == "doubted"
     assert spec.doubt == (

@@ -1,4 +1,4 @@
-"""Prices of tokens from a checkout of models.dev: what changed is dated, the rest stays."""
+"""Prices of tokens from a checkout of models.dev: changed prices get a new date."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SOURCE = Commit("c0ffee", dt.date(2026, 11, 22))
 
 @pytest.fixture(name="table")
 def table_fixture(tmp_path: Path) -> Path:
-    """A table of three models, of which the checkout has two."""
+    """A table of three models, two of which the checkout has."""
     models = tmp_path / "providers/they/models"
     models.mkdir(parents=True)
     (models / "same.toml").write_text("[cost]\ninput = 0.9999999999999999\noutput = 2.0\n")
@@ -35,7 +35,7 @@ def table_fixture(tmp_path: Path) -> Path:
 
 
 def test_only_changed_prices_change(table: Path) -> None:
-    """Tiers and cached input are compared; digits of binary fractions are no change."""
+    """Tiers and cached input are compared. Rounding of binary fractions is no change."""
     renewal = renewed(table, table.parent, _SOURCE)
     assert (renewal.changed, renewal.gone) == (("they-new",), ("they-gone",))
     row = (
@@ -46,7 +46,7 @@ def test_only_changed_prices_change(table: Path) -> None:
 
 
 def test_a_doubted_change_is_left_out(table: Path) -> None:
-    """A price of a thousand tokens for a million; without prices to compare with it is taken."""
+    """A price in a wrong unit is left out. Without other prices the change is accepted."""
     new = table.parent / "providers/they/models/new.toml"
     new.write_text("[cost]\ninput = 0.001\noutput = 0.002\n")
     prices = {"input_per_million": 1, "output_per_million": 2, "as_of": "2026-07-02"}
@@ -60,7 +60,7 @@ def test_a_doubted_change_is_left_out(table: Path) -> None:
 
 
 def test_a_checkout_is_demanded(table: Path) -> None:
-    """Another folder, or a file that is no TOML, ends it before anything is written."""
+    """Another folder, or a file that is not TOML, is refused before anything is written."""
     with pytest.raises(InputError, match="expected a checkout"):
         renewed(table, table.parent / "providers", _SOURCE)
     (table.parent / "providers/they/models/new.toml").write_text("input: 1")
@@ -69,7 +69,7 @@ def test_a_checkout_is_demanded(table: Path) -> None:
 
 
 def test_a_price_of_writing_to_the_cache_of_zero_is_none(table: Path) -> None:
-    """The tokens are still read at the price of the input."""
+    """A price of zero for writing to the cache is none, and tokens cost the input's price."""
     header = _HEADER.replace("output", "cache_write_per_million,output", 1)
     table.write_text(header + _ROW.format("new").replace(",1,,2,", ",1,,,2,"))
     new = table.parent / "providers/they/models/new.toml"

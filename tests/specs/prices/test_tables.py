@@ -1,4 +1,4 @@
-"""Price tables: each kind of header, and everything that a file can have wrong."""
+"""Price tables: each kind of header, and what can be wrong in a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SKYPILOT = (
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table's path in the current directory."""
+    """The path of a table in the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path / "table.csv"
 
 
 def prices(path: Path, contents: str | bytes) -> list[ListedPrice | Fault]:
-    """The prices read from a file with these contents."""
+    """The prices that are read from a file with these contents."""
     path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
     return list(read_prices(path))
 
@@ -37,9 +37,9 @@ def refusal(path: Path, contents: str | bytes) -> str:
 
 
 def test_skypilot(table: Path) -> None:
-    """A row of SkyPilot's catalogue gives its on-demand price, and its spot price where it has one.
+    """A row of SkyPilot's catalogue has an on-demand price, and a spot price if the cell has one.
 
-    The cell of GPUInfo holds commas in quotes, as the real one does.
+    The cell of GPUInfo has commas in quotes, as in the real catalogue.
     """
     gpus = "\"{'Gpus': [{'Name': 'T4', 'Count': 1.0}]}\""
     rows = f"g4dn.xlarge,4,16,T4,1.0,{gpus},us-east-1,us-east-1a,0.526,0.2104,x86_64\n"
@@ -53,7 +53,7 @@ def test_skypilot(table: Path) -> None:
 
 
 def test_all_regions(table: Path) -> None:
-    """The word "all" is no region, and a blank price stays for the import to refuse."""
+    """The region "all" counts as none, and a blank price stays for the import to refuse."""
     (price,) = prices(table, "InstanceType,Region,Price\ngpu_1x_a10,all,\n")
     assert isinstance(price, ListedPrice)
     assert (price.region, price.amount) == (None, "")
@@ -75,12 +75,12 @@ def test_all_regions(table: Path) -> None:
     ],
 )
 def test_files_that_are_no_price_table(table: Path, contents: str | bytes, words: str) -> None:
-    """A file of another kind or encoding is refused in one line that says where and what."""
+    """A file of another kind or encoding is refused in one line with the place and the reason."""
     assert words in refusal(table, contents)
 
 
 def test_rows_that_cannot_be_read(table: Path) -> None:
-    """A row of too few cells is a fault with its line; the others are read."""
+    """A row with too few cells is a fault at its line, and other rows are read."""
     short, sound = prices(table, "InstanceType,Price,Region\np2.xlarge,0.9\np2.xlarge,0.9,\n")
     assert str(short) == "table.csv:2:1: expected 3 cells, as in the header, got 2"
     assert isinstance(sound, ListedPrice)

@@ -1,4 +1,4 @@
-"""Traces of spot machines: files are read, and every unsound row is one clear line."""
+"""Traces of spot machines are read, and an unsound row is refused in one line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ROW = "2026-03-01T00:00:00Z,a,0.27\n"
 
 
 def read(tmp_path: Path, content: str | bytes) -> Trace:
-    """The trace of a file with that content."""
+    """The trace in a file with this content."""
     path = tmp_path / "made.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_trace(path)
 
 
 def test_a_csv_file(tmp_path: Path) -> None:
-    """Columns in any order, others passed over, empty lines skipped; no price where no machine."""
+    """Columns may be in any order, and others are ignored. A row without a machine has no price."""
     text = (
         "currency,zone,price,time,available,note\n"
         "EUR,a,0.27,2026-03-01T01:00:00+01:00,1,x\n"
@@ -70,7 +70,7 @@ def test_a_csv_file(tmp_path: Path) -> None:
     ],
 )
 def test_unsound_rows_by_line(tmp_path: Path, text: str | bytes, message: str) -> None:
-    """The first fault ends the reading, with its file and line."""
+    """The first fault ends the reading, with file and line."""
     with pytest.raises(InputError) as caught:
         read(tmp_path, text)
     assert f"made.csv{message}" in str(caught.value)
@@ -78,7 +78,7 @@ def test_unsound_rows_by_line(tmp_path: Path, text: str | bytes, message: str) -
 
 
 def test_a_zone_that_repeats_another_is_doubted(tmp_path: Path) -> None:
-    """Byte for byte; one other price, or none at one time, is a zone like any other."""
+    """A zone with exactly the rows of another zone is doubted, unless one price differs."""
     rows = [(zone, hour) for hour in (0, 1) for zone in "abc"]
     prices = {("c", 1): "0.28"}
     lines = [
@@ -91,7 +91,7 @@ def test_a_zone_that_repeats_another_is_doubted(tmp_path: Path) -> None:
 
 
 def test_traces_stand_beside_replays_only(tmp_path: Path) -> None:
-    """Elsewhere among the specs a CSV file is one that does not belong."""
+    """A CSV file in another folder of specs is a fault."""
     root = write_tiny_project(tmp_path)
     (root / "specs" / "hardware" / "spot.csv").write_text(HEADER + ROW)
     with pytest.raises(SpecError, match=r'should be a \.toml file, got the file "spot\.csv"'):

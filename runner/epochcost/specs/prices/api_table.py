@@ -1,14 +1,14 @@
 """Read and renew tables of token prices: CSV files in which each row is the price of one API.
 
 The CSV file is in the folder of its spec. Its columns are the keys of ``ApiPrice`` except ``id``,
-which is made from the provider and the name. Keys of the table ``long`` are written
-``long.input_per_million``. An empty cell means that the key is missing.
+which is made from the provider and the name. A key of the table ``long`` is written with a prefix,
+such as ``long.input_per_million``. An empty cell means that the key is missing.
 
-``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source
-of a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
+``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source of
+a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
 
-``api_doubts`` finds implausible prices. An API's price is compared with its previous price,
-the same model at other providers, and the provider's other models. Two prices may differ by at most
+``api_doubts`` finds implausible prices. An API's price is compared with its previous price, the
+model's prices at other providers, and the provider's other models. Two prices may differ by at most
 a fixed factor: the largest factor among the prices in this repository in November 2026, rounded up.
 """
 
@@ -74,7 +74,7 @@ MOST_CHANGE = Decimal(5)
 
 
 class ApiRow(NamedTuple):
-    """A valid row of a table: the API's price, and the row's line in the file."""
+    """A valid row of a table of token prices: the API's price, and the row's line in the file."""
 
     line: int
     price: ApiPrice
@@ -83,7 +83,7 @@ class ApiRow(NamedTuple):
 def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiRow | Fault]:
     """Read the prices of a table row by row; yields a fault for each invalid key of a row.
 
-    ``models`` are the ids that a row may name; None if they are unknown.
+    ``models`` are the ids that a row may name, or None if the ids are unknown.
     """
     try:
         rows = list(csv_rows(path))
@@ -104,7 +104,7 @@ def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiR
 def judged_row(
     header: Sequence[str], cells: Sequence[str], models: Collection[str] | None
 ) -> Iterator[ApiPrice | str]:
-    """Validate a row of a table: yields the row's price, or a message for each fault."""
+    """Validate a row of a table; yields the row's price, or a message for each fault."""
     if len(cells) != len(header):
         yield f"should have {len(header)} cells, as the header has, got {len(cells)}"
         return
@@ -130,7 +130,7 @@ def api_id(provider: str, name: str) -> str:
 
 
 def _value(key: str, cell: str) -> object:
-    """The value of a cell, converted to the type of its key; if that fails, the cell's text."""
+    """The value of a cell in the type of its key, or the cell's text if the type does not fit."""
     try:
         if key in {"as_of", "valid_until"}:
             return dt.date.fromisoformat(cell)
@@ -145,8 +145,8 @@ def _value(key: str, cell: str) -> object:
 class Renewal:
     """The new text of a table, the ids of changed rows, and the ids of rows whose file is gone.
 
-    ``doubted`` has a reason for each row whose new price is implausible; in the text, such a row
-    keeps its old price.
+    ``doubted`` has a reason for each row whose new price is implausible. Such a row has its old
+    price in ``text``.
     """
 
     text: str
@@ -163,11 +163,12 @@ class Commit(NamedTuple):
 
 
 def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] = ()) -> Renewal:
-    """Update a table with the prices in ``folder``; rows with unchanged prices stay as they are.
+    """Update a table of token prices with the prices in ``folder``.
 
-    The folder is a checkout of models.dev at the commit ``source``. Each new price is compared with
-    the prices ``apis``; without them, every new price is accepted. Raises InputError if the folder
-    has no providers, or one of its files cannot be read.
+    The folder is a checkout of models.dev at the commit ``source``. Rows with unchanged prices stay
+    unchanged. Each new price is compared with the prices ``apis``; without ``apis``, every new
+    price is accepted. Raises InputError if the folder has no providers, or if one of its files
+    cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -201,7 +202,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
 def _reasons(
     market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
 ) -> str:
-    """Reasons why a row's new price is implausible; empty if there are no prices to compare."""
+    """Reasons why a row's new price is implausible; empty without prices to compare with."""
     if not market.apis:
         return ""
     before, after = (
@@ -214,7 +215,7 @@ def _reasons(
 
 
 def _prices(path: Path) -> Mapping[str, str] | None:
-    """The prices in a model's file, by column; None if the file or its prices are missing."""
+    """The prices in a model's file, by column; None if the file is missing or has no prices."""
     try:
         text = path.read_text("utf-8")
         cost = tomli.loads(text, parse_float=Decimal).get("cost")
@@ -243,7 +244,7 @@ def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
 
 
 def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
-    """The reasons why prices of APIs are implausible, by the API's id."""
+    """The reasons why prices of APIs are implausible, by the id of the API."""
     market = ApiMarket(apis)
     reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
     return {name: reason for name, reason in reasons.items() if reason}
@@ -258,7 +259,7 @@ def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
 
 
 class ApiMarket:
-    """All prices of APIs, with which the price of an API is compared."""
+    """All prices of APIs, with which the price of a single API is compared."""
 
     def __init__(self, apis: Iterable[ApiPrice]) -> None:
         self.apis = tuple(apis)
@@ -270,7 +271,7 @@ class ApiMarket:
                 self._alike["", api.currency].append(api)
 
     def reasons(self, api: ApiPrice) -> Iterator[str]:
-        """Reasons why the price of an API is implausible; empty if it is plausible."""
+        """Reasons why the price of an API is implausible; empty for a plausible price."""
         yield from _share_reasons(api)
         total = _total(api)
         elsewhere = [

@@ -1,9 +1,9 @@
 """Find implausible prices of rented machines, each with the reason.
 
-A price is compared with the previous price of its plan, the other plans of its machine, the same
-accelerator in other machines, and the provider's other prices. Two prices may differ by at most a
-fixed factor: the largest factor among the prices in this repository in November 2026, rounded up.
-``api_table`` has the rules for token prices.
+A price is compared with the previous price of its plan and with the other plans of its machine. It
+is also compared with the prices of its accelerator in other machines, and with the provider's other
+prices. Two prices may differ by at most a fixed factor: the largest factor among the prices in this
+repository in November 2026, rounded up. ``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _SHORT = Context(prec=4)
 def rented_doubts(
     prices: Iterable[Price], hardware: Mapping[str, Hardware], judged: Collection[str] | None = None
 ) -> dict[str, str]:
-    """The reasons why prices of rented machines are implausible, by the price's id.
+    """The reasons why prices of rented machines are implausible, by the id of the price.
 
-    ``judged`` are the ids of the prices to judge, None for all. If two prices contradict each
-    other, the price with more contradictions is wrong. If both have equally many, the newer price
-    is wrong; if both have the same date, both are wrong. The remaining prices are then compared
-    again.
+    ``judged`` are the ids of the prices to judge, or None for all prices. If two prices contradict
+    each other, the price with more contradictions is wrong. If the two prices have equally many
+    contradictions, the newer price is wrong. If the two prices also have the same date, both are
+    wrong. The remaining prices are then compared again.
     """
     listed = {
         price.id: rent for price in prices if (rent := _rent(price, hardware[price.hardware]))
@@ -80,7 +80,7 @@ def rented_doubts(
 
 @dataclass(frozen=True)
 class _Rent:
-    """The hourly price of a rented machine, and the accelerators or vCPUs that it has.
+    """The hourly price of a rented machine, and the machine's accelerators or vCPUs.
 
     ``part`` is the accelerator's name or "vCPU", ``count`` the number of accelerators or vCPUs.
     """
@@ -98,7 +98,7 @@ class _Rent:
 
     @cached_property
     def plan(self) -> tuple[str, str, Decimal]:
-        """Plan, currency and months of commitment; prices that share all three are comparable."""
+        """Plan, currency and months of commitment, which must be equal in comparable prices."""
         commitment = self.price.commitment
         months = commitment.term_months if commitment else Decimal(0)
         return self.price.plan, self.price.currency, months
@@ -115,7 +115,7 @@ def _rent(price: Price, machine: Hardware) -> _Rent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The hourly price of a rented machine; its billing rule is not applied.
+    """The hourly price of a rented machine, without its billing rule.
 
     None if the machine is not rented or its price is an assumption.
     """
@@ -139,7 +139,7 @@ def hour_of(price: Price) -> Decimal | None:
 
 
 class _Market:
-    """All rented prices, with which a price is compared."""
+    """All rented prices, with which a single price is compared."""
 
     def __init__(self, rents: Iterable[_Rent]) -> None:
         self._of_machine: dict[str, list[_Rent]] = defaultdict(list)
@@ -243,7 +243,7 @@ class _Market:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """A reason if the plan has a current price with a region, but this price has no region."""
+        """A reason if this price has no region, but a current price of the plan has one."""
         plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)
@@ -257,7 +257,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """The price of each group whose date is nearest to the date of ``rent``."""
+    """For each group, the price whose date is nearest to the date of ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)
@@ -281,8 +281,8 @@ def _too_far_apart(
 ) -> Iterator[str]:
     """A reason if the price ``rent`` is implausibly far above or below the price ``peer``.
 
-    ``ratio`` is their ratio. ``most`` has two factors: the highest allowed ratio, and the highest
-    allowed inverse.
+    ``ratio`` is the price ``rent`` divided by the price ``peer``. ``most`` has two factors: the
+    highest allowed ratio, and the highest allowed inverse of the ratio.
     """
     rise, fall = most
     if not 1 / fall < ratio < rise:

@@ -4,8 +4,8 @@ The spec of a new price is a copy of an earlier spec with its comments, in which
 are replaced. This module writes no files: it returns paths and texts, which the command line
 writes. A stored amount is never edited: a different amount becomes a new spec with a later
 ``as_of``, and the spec with the latest ``as_of`` is the current price of its plan. If a table lists
-an old price unchanged, that spec gets the date and source of the table. If other prices contradict
-a new price, the result says why it is implausible.
+an old price unchanged, the spec of that price gets the date and source of the table. If other
+prices contradict a new price, the result says why the new price is implausible.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
     If ``region`` is set, only rows of that region are imported, including machines that have no
-    price there yet. The day of the prices, ``as_of``, may not be later than ``today``.
+    price in that region yet. The day of the prices, ``as_of``, may not be later than ``today``.
     """
 
     today: dt.date
@@ -81,7 +81,7 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """The properties that identify a price; a table may not list two amounts for the same key.
+    """The properties that identify a price, for which a table may list only one amount.
 
     ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
     """
@@ -97,7 +97,8 @@ class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
     ``model`` is the price whose spec is copied. ``previous`` is the amount in the catalogue on the
-    table's day, and ``previous_id`` the id of that price; both are None if there is no such price.
+    table's day, and ``previous_id`` the id of that price. Without such a price, ``previous`` and
+    ``previous_id`` are None.
     """
 
     key: Key
@@ -109,7 +110,7 @@ class MatchedPrice:
 
     @property
     def new(self) -> bool:
-        """Whether the catalogue has another amount for the table's day, or none."""
+        """Whether the catalogue has no amount for the table's day, or a different amount."""
         previous = self.previous
         return previous is None or abs(previous - self.amount) > previous * _ROUNDING
 
@@ -118,8 +119,8 @@ class MatchedPrice:
 class ImportResult:
     """The outcome of an import: prices of machines in the catalogue, and counts of unused rows.
 
-    ``unmatched`` counts the machine types whose rows were skipped, by the reason. ``faults`` are
-    errors in rows.
+    ``unmatched`` counts the machine types whose rows were skipped, by the reason for skipping.
+    ``faults`` are errors in rows.
     """
 
     prices: tuple[MatchedPrice, ...]
@@ -146,15 +147,15 @@ class _Machines:
                 self._ids[_plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice | Fault) -> bool:
-        """Whether the row's region is the requested region or is missing."""
+        """Whether the row has the requested region or no region."""
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
-        """Find the catalogue's price for a row; returns the reason if there is no such price.
+        """Find the catalogue's price for a row, or the reason why there is no such price.
 
-        Returns a fault for an invalid amount, and for an amount that contradicts the catalogue's on
-        the same day.
+        Returns a fault for an invalid amount, and for an amount that contradicts the catalogue's
+        amount on the same day.
         """
         name = _plain_name(row.sku)
         ids = self._ids[name] if name else set()
@@ -175,10 +176,10 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price whose spec is copied for a row, with the row's region; or why there is none.
+        """The price whose spec is copied for a row and the row's region, or why there is no price.
 
-        It is the newest price of the same plan and region. If there is none, it is the newest of
-        another plan or region.
+        The price is the newest of the row's plan and region, or else the newest of another plan or
+        region.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -299,8 +300,8 @@ def _nothing(unmatched: Mapping[str, Counter[str]]) -> str:
 class NewSpec:
     """A valid price spec to be written.
 
-    ``doubt`` is the reason why the price is implausible; empty if there is none. If ``renewed``,
-    the spec exists already, and only its date and source change.
+    ``doubt`` is the reason why the price is implausible, or empty. If ``renewed``, the spec exists
+    already, and only its date and source change.
     """
 
     path: Path
@@ -321,8 +322,8 @@ def new_specs(
 ) -> tuple[NewSpec, ...]:
     """The specs to write after an import of price tables.
 
-    They are the specs of all new prices, and of old prices that the tables list unchanged. Raises
-    InputError if a spec would be invalid.
+    The result has the specs of all new prices, and of old prices that the tables list unchanged.
+    Raises InputError if a spec would be invalid.
     """
     used_ids = set(catalogue.prices)
     specs = []
@@ -343,7 +344,7 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a stored price gets a new date: the table lists the same price at a later date."""
+    """Whether a stored price gets a new date, because the table lists it at a later date."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
@@ -352,7 +353,8 @@ def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportReque
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
     """The id of the new spec: the id of the copied spec, with the new month.
 
-    If the new price has another plan or region than the copied spec, the id names them.
+    If the new price has another plan or region than the copied spec, the id names the new plan and
+    region.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)

@@ -1,9 +1,9 @@
 """Read the prices of a provider's price table, a CSV file, row by row.
 
-A table has the columns InstanceType and Price; it may have Region, AcceleratorCount, SpotPrice,
-CommittedPrice1y and CommittedPrice3y, and other columns are ignored. This module leaves amounts as
-text; ``importing`` interprets the rows. Files may have any length, since only one row at a time is
-in memory.
+A table has the columns InstanceType and Price. It may have Region, AcceleratorCount, SpotPrice,
+CommittedPrice1y and CommittedPrice3y; other columns are ignored. This module leaves amounts as
+text, and ``importing`` interprets the rows. Files may have any length, since only one row at a time
+is in memory.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ListedPrice:
     """The price of one plan of a machine type, as a table lists it.
 
     ``region`` and ``accelerators`` are None if the table does not state them. ``accelerators`` is
-    the number of accelerators as the table writes it, "0" if the machine has none; ``months`` is
-    the length of a commitment, 0 for other plans.
+    the number of accelerators as the table writes it, "0" if the machine has no accelerators.
+    ``months`` is the length of a commitment, 0 for other plans.
     """
 
     path: Path
@@ -60,7 +60,7 @@ class ListedPrice:
     months: int = 0
 
     def fault(self, message: str) -> Fault:
-        """A fault with this message at the row's line of the table."""
+        """A fault with ``message`` at the row's line of the table."""
         where = f"{shown_sku(self.sku)} {self.plan}"
         return Fault(display_path(self.path), self.line, 1, f"{where}: {message}")
 
@@ -87,7 +87,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice]:
-    """Yield a row's prices: the on-demand price and those of its other price columns."""
+    """Yield a row's prices: the on-demand price and the prices in the other price columns."""
     region = row.get("Region", "")
     place = None if region.lower() in _ANYWHERE else region
     chips = (row["AcceleratorCount"] or "0") if "AcceleratorCount" in row else None

@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of zones with equal rows: the later zone, and the earlier zone."""
+        """Pairs of zones with equal rows, each with the later zone first."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
@@ -130,7 +130,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 def _row(cells: Mapping[str, str]) -> _Row:
     """Parse the cells of a row.
 
-    This function and those below raise a ValueError that says what was expected.
+    This function and the functions below raise a ValueError that states the expected value.
     """
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
