@@ -45,12 +45,12 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 class Billing(Spec):
     """The rule by which used time is rounded to billed time.
 
-    Use below the minimum counts as the minimum; longer use is rounded up to whole increments. Each
-    start of a machine is rounded separately. The smallest allowed increment is a millisecond.
+    Use below the minimum is billed as the minimum; longer use is rounded up to whole increments.
+    Each start of a machine is rounded separately. The smallest increment is a millisecond.
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = key(
-        "Billed time is a multiple of this, in seconds; 0 bills the time as used.", 60
+        "Billed time is a multiple of this number of seconds; 0 bills the time as used.", 60
     )
     minimum_seconds: NonNegative = key(
         "Shortest billed time of a start, in seconds.", 600, default=Decimal(0)
@@ -117,16 +117,20 @@ class Owned(Spec):
         "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
     )
     residual: NonNegative = key(
-        "Value at the end of its life, in the plan's currency.", 300, default=Decimal(0)
+        "Value of the machine at the end of its life, in the plan's currency.",
+        300,
+        default=Decimal(0),
     )
-    years: Positive = key("Its life, in years.", 4)
-    utilisation: Annotated[Share, Field(gt=0)] = key("Share of its life in which it is used.", 0.3)
+    years: Positive = key("Life of the machine, in years.", 4)
+    utilisation: Annotated[Share, Field(gt=0)] = key(
+        "Share of its life in which the machine is used.", 0.3
+    )
     power_watts: Positive = key("Power drawn in use, before pue, in watts.", 350)
     idle_watts: NonNegative = key(
-        "Power drawn in the rest of its life, before pue, in watts.", 60, default=Decimal(0)
+        "Power drawn while idle, before pue, in watts.", 60, default=Decimal(0)
     )
     pue: Annotated[Positive, Field(ge=1)] = key(
-        "Power usage effectiveness: energy of the building divided by that of the machine.",
+        "Power usage effectiveness: energy of the building divided by energy of the machine.",
         1.5,
         default=Decimal(1),
     )
@@ -134,12 +138,12 @@ class Owned(Spec):
         "Price of a kilowatt-hour, in the plan's currency.", 0.15
     )
     rack_per_month: NonNegative = key(
-        "Rent of its rack space for a month, used or not, in the plan's currency.",
+        "Rent of rack space for a month, in the plan's currency.",
         40,
         default=Decimal(0),
     )
     maintenance_per_year: NonNegative = key(
-        "Maintenance for a year, used or not, in the plan's currency.", 100, default=Decimal(0)
+        "Cost of maintenance for a year, in the plan's currency.", 100, default=Decimal(0)
     )
     per_vcpu: bool = key(
         "Whether amounts and watts are for one vCPU instead of the machine.", default=False
@@ -161,12 +165,12 @@ class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
     The unit decides the quantity. A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed
-    for the time of use. Moved data is billed by the gigabytes that the usage states. A run costs
-    the same whatever its duration. A premium refers to the plan's ``amount`` as ``compute`` and to
-    its commitment as ``commitment``. A premium is never a percentage of another premium.
+    for the time of use. Moved data is billed by the gigabytes that the usage states. The price of a
+    run does not depend on the duration. A premium refers to the plan's ``amount`` as ``compute``
+    and to its commitment as ``commitment``. A premium is never a percentage of another premium.
     """
 
-    label: Text = key("Text of its line in the bill.", "NVIDIA T4")
+    label: Text = key("Text of the line in the bill.", "NVIDIA T4")
     amount: Positive | None = optional("Price of a unit, in the plan's currency.", 0.35)
     count: Positive = key("Number of units.", 1, default=Decimal(1))
     per: Literal["hour", "gb-month", "gb", "run"] = key(
@@ -178,7 +182,7 @@ class Component(Spec):
         "Rule that rounds the time of a gigabyte-month: its name, or a table.", "per-second"
     )
     percent: NonNegative | None = optional(
-        "A premium on other hourly parts, in percent of them.", 10
+        "A premium on other hourly parts, in percent of these parts.", 10
     )
     of: Annotated[Array[Text], DISTINCT] = key(
         "Labels of the parts with this premium; all hourly parts by default.",
@@ -206,14 +210,16 @@ class Commitment(Spec):
 
     The upfront and the hourly payments are spread over the hours in which the machine is used. With
     ``on_demand_hourly`` the commitment covers ``machines`` machines at a time, and each further
-    machine costs that price; without it, every machine needs a commitment.
+    machine costs ``on_demand_hourly``; without this key, every machine needs a commitment.
     """
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
     payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key("Times of payment.")
-    upfront: NonNegative = key("Paid at once, in the plan's currency.", 5000, default=Decimal(0))
+    upfront: NonNegative = key(
+        "Amount to pay at once, in the plan's currency.", 5000, default=Decimal(0)
+    )
     hourly: NonNegative = key(
-        "Paid for every hour of the term, used or not, in the plan's currency.",
+        "Amount to pay for every hour of the term, used or not, in the plan's currency.",
         1.2,
         default=Decimal(0),
     )
@@ -224,8 +230,8 @@ class Commitment(Spec):
         "Price of an hour of a machine beyond the commitment, in the plan's currency.", 1.9
     )
     machines: Positive = key(
-        "Number of machines that both payments cover at once; of a commitment to"
-        " spend, the committed spend over that of one machine.",
+        "Number of machines that both payments cover at the same time; if the commitment is a sum "
+        "of money, this sum divided by the price of one machine.",
         8,
         default=Decimal(1),
     )
@@ -262,7 +268,7 @@ class Start(Spec):
     """
 
     seconds: NonNegative = key("Duration of a start, in seconds.", 90, default=Decimal(0))
-    billed: bool = key("Whether that time is billed.", default=True)
+    billed: bool = key("Whether the duration of a start is billed.", default=True)
     failure_probability: Annotated[Share, Field(lt=1)] = key(
         "Share of starts that fail; a failed start is repeated.", 0.02, default=Decimal(0)
     )
@@ -290,7 +296,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Free credit that a provider gives to new customers; bills are paid from it first."""
+    """Free credit that a provider gives to new customers; it pays bills first."""
 
-    amount: Positive = key("The credit, in the plan's currency.", 300)
-    label: Text = key("Text of its line in the bill.", default="free credit")
+    amount: Positive = key("Amount of the credit, in the plan's currency.", 300)
+    label: Text = key("Text of the line in the bill.", default="free credit")
