@@ -156,7 +156,7 @@ class Price(PricedSpec):
     )
     sustained_use: SustainedUseName | None = optional(
         "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
-        " hourly price in the four quarters of 730 hours.",
+        " hourly price in the four quarters of a month of 730 hours.",
         "gce-n1",
     )
     start: Start = Start()
@@ -177,9 +177,7 @@ class Price(PricedSpec):
     assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
     source: Source
     as_of: PastDay = key("The day on which the source states the price.", "2026-11-01")
-    valid_until: dt.date | None = optional(
-        "The last day on which the price is valid.", "2017-10-01"
-    )
+    valid_until: dt.date | None = optional("Last day on which the price is valid.", "2017-10-01")
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 

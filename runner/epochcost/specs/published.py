@@ -176,9 +176,7 @@ class Remark(Spec):
 
     said: Text = key("The source's statement, in our words.")
     ours: Text | None = optional("Our interpretation of the statement.")
-    price: Identifier | None = optional(
-        "The price plan that follows from the statement, by id in prices/."
-    )
+    price: Identifier | None = optional("The resulting price plan, by id in prices/.")
     hardware: Identifier | None = optional(
         "The machine of the statement, if no price is known, by id in hardware/."
     )

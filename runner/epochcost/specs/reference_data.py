@@ -103,9 +103,7 @@ class DataFile(Spec):
         None
     ) = optional("SHA-256 of the file, if a source states it.")
     address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
-        optional(
-            "Address of the file at its publisher, or at a host with the publisher's permission."
-        )
+        optional("Address at the publisher, or at a host with permission.")
     )
 
     @model_validator(mode="after")
@@ -193,10 +191,8 @@ class Dataset(NamedSpec):
     )
     licence: Text | None = optional("The licence, as an SPDX identifier if it has one.", "MIT")
     address: Text | None = optional("Web page of the data set.")
-    data: Files | None = optional("The files of the data set, if trainings can read them.")
-    generated: Generated | None = optional(
-        "The generator of the data set, if the data are generated."
-    )
+    data: Files | None = optional("The files, if trainings can read them.")
+    generated: Generated | None = optional("The generator, if the data are generated.")
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -227,11 +223,9 @@ class ReplayedJob(NamedSpec):
     state_gb: Positive | None = optional(
         "Size of a checkpoint, in GB; parameters and optimizer by default.", 1.3
     )
-    disk_gb_per_second: Positive = key(
-        "GB of a checkpoint that are saved in a second.", default=Decimal("0.5")
-    )
+    disk_gb_per_second: Positive = key("Speed of saving, in GB/s.", default=Decimal("0.5"))
     network_gb_per_second: Positive = key(
-        "GB of a checkpoint that are moved to another zone in a second.", default=Decimal("0.1")
+        "Speed of moving a checkpoint to another zone, in GB/s.", default=Decimal("0.1")
     )
     transfer_price_per_gb: NonNegative = key(
         "Price of moving a GB to another zone.", default=Decimal(0)

@@ -132,9 +132,7 @@ class Serving(Spec):
         "Largest batch of the server, in samples; the largest inference batch size by default.", 32
     )
     maximum_delay_ms: NonNegative = key(
-        "Longest time that a sample waits for other samples, in milliseconds.",
-        5,
-        default=Decimal(0),
+        "Longest wait for a full batch, in milliseconds.", 5, default=Decimal(0)
     )
 
 

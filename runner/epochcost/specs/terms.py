@@ -117,14 +117,10 @@ class Owned(Spec):
         "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
     )
     residual: NonNegative = key(
-        "Value of the machine at the end of its life, in the plan's currency.",
-        300,
-        default=Decimal(0),
+        "Value at the end of life, in the plan's currency.", 300, default=Decimal(0)
     )
     years: Positive = key("Life of the machine, in years.", 4)
-    utilisation: Annotated[Share, Field(gt=0)] = key(
-        "Share of its life in which the machine is used.", 0.3
-    )
+    utilisation: Annotated[Share, Field(gt=0)] = key("Used share of the machine's life.", 0.3)
     power_watts: Positive = key("Power drawn in use, before pue, in watts.", 350)
     idle_watts: NonNegative = key(
         "Power drawn while idle, before pue, in watts.", 60, default=Decimal(0)
@@ -215,9 +211,7 @@ class Commitment(Spec):
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
     payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key("Times of payment.")
-    upfront: NonNegative = key(
-        "Amount to pay at once, in the plan's currency.", 5000, default=Decimal(0)
-    )
+    upfront: NonNegative = key("Upfront payment, in the plan's currency.", 5000, default=Decimal(0))
     hourly: NonNegative = key(
         "Amount to pay for every hour of the term, used or not, in the plan's currency.",
         1.2,
@@ -296,7 +290,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Free credit that a provider gives to new customers; it pays bills first."""
+    """Free credit that a provider gives to new customers, and that pays their first bills."""
 
     amount: Positive = key("Amount of the credit, in the plan's currency.", 300)
     label: Text = key("Text of the line in the bill.", default="free credit")

@@ -159,14 +159,8 @@ ENTRIES: tuple[Entry, ...] = (
         "integer",
         "bytes",
     ),
-    Entry(
-        "samples",
-        "steps that were timed",
-        f"{_NOT_MEASURED}, or it has no steps",
-        "integer",
-        "steps",
-    ),
-    Entry("stop_reason", "why the sampling ended", f"{_NOT_MEASURED}, or it has no steps"),
+    Entry("samples", "steps that were timed", "if we timed no steps", "integer", "steps"),
+    Entry("stop_reason", "why the sampling ended", "if we timed no steps"),
     Entry(
         "doubts",
         "how the machine differs from its spec, and why the result may not repeat",
