@@ -139,7 +139,7 @@ def _without_a_rule(
         return "by its definition", note
     if note:
         return "refused", note
-    return "no rule", "" if runs.get(op, True) else "ONNX Runtime has no CPU kernel for this operator either"
+    return "no rule", "" if runs.get(op, True) else "ONNX Runtime has no CPU kernel either"
 
 
 def _note_of(verdict: Verdict) -> str:
