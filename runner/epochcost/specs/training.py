@@ -27,7 +27,7 @@ from epochcost.specs.base import (
 Below1 = Annotated[Share, Field(lt=1)]
 Momentum = Annotated[Below1, key("Share of the last step that is added to the next step.", 0.9)]
 WeightDecay = Annotated[NonNegative, key("Share of a parameter added to its gradient.", 0.0001)]
-WarmUpSteps = Annotated[int, key("Steps of the rate's linear rise.", 1000, ge=0, le=10**9)]
+WarmUpSteps = Annotated[int, key("Steps in which the learning rate rises.", 1000, ge=0, le=10**9)]
 
 
 class Sgd(Spec):
@@ -247,7 +247,7 @@ class Cosine(Spec):
 
     name: Literal["cosine"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
-    final_factor: Share = key("Factor of the rate in the last step.", 0.1, default=Decimal(0))
+    final_factor: Share = key("Factor of the learning rate at the end.", 0.1, default=Decimal(0))
 
 
 class Linear(Spec):
@@ -255,16 +255,16 @@ class Linear(Spec):
 
     name: Literal["linear"] = key("The schedule.")
     warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = key(
-        "Steps of the rate's linear rise.", 10000, default=0
+        "Steps in which the learning rate rises.", 10000, default=0
     )
-    final_factor: Share = key("Factor of the rate in the last step.", 0, default=Decimal(0))
+    final_factor: Share = key("Factor of the learning rate at the end.", 0, default=Decimal(0))
 
 
 class InverseSquareRoot(Spec):
     """A linear rise of the rate, then a fall with 1 / √step (Vaswani et al. 2017, section 5.3)."""
 
     name: Literal["inverse-square-root"] = key("The schedule.")
-    warm_up_steps: PositiveInt = key("Steps of the rate's linear rise.", 4000)
+    warm_up_steps: PositiveInt = key("Steps in which the learning rate rises.", 4000)
 
 
 class InverseTime(Spec):
