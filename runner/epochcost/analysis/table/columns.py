@@ -173,10 +173,9 @@ ENTRIES: tuple[Entry, ...] = (
 _INTRODUCTION = """\
 # Data dictionary
 
-This page explains the columns of `data/figures.csv`, `data/figures.json` and
-`data/figures.parquet`. The files contain every result of the site, in one row per model, machine
-and price. `make schemas` writes this page. [Use the data](../how-to/use-the-data.md) shows how to
-use the files.
+This page lists the columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`.
+The files contain every result of the site, in one row per model, machine and price. `make schemas`
+writes this page. See also: [use the data](../how-to/use-the-data.md).
 
 A value that is unknown or does not apply is empty in CSV and null in the other files, never zero.
 Numbers have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats. In CSV,
