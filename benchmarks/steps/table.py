@@ -109,7 +109,7 @@ def _origin(records: Records, compared: Compared) -> str:
     as_of, machine = days(compared), records["machine"]
     between = " to ".join(dict.fromkeys((as_of[0], as_of[-1]))) if as_of else ""
     return (
-        f"**Time of our step, and its ratio to others.** {between}, "
+        f"**Time of our training step, and its ratio to those of other frameworks.** {between}, "
         f"{machine['logical_cpus']} vCPUs of an {machine['cpu']}, {machine['runtime']}, "
         f"{PACKAGES['torch'][0]}: `python benchmarks/training_step.py`"
     )
@@ -228,7 +228,7 @@ def _remarks(compared: Compared) -> Iterator[str]:
             error = reason.removeprefix("did not run: ").removesuffix(" (exit 1)")
             end = error[-_LEAVES_OUT:]
             shown = error if end == error else end.partition(". ")[2] or end
-            remark = (f'- "{CONTENDERS[name]}" could not run', f" Its message ends with `{shown}`.")
+            remark = (f'- "{CONTENDERS[name]}" could not run', f" The message ends with `{shown}`.")
             models.setdefault(remark, {})[case.subject.model] = None
     if models:
         yield "\n".join(f"{head} {', '.join(who)}.{tail}" for (head, tail), who in models.items())

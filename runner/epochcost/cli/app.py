@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "break-even": "Show the hours of use a month above which buying is cheaper than renting.",
         "build": "Build the site from the specs and results.",
         "ceilings": "Measure this machine's peak rates for its roofline.",
-        "cheapest": "Show where a model costs least, and what would change that.",
+        "cheapest": "Show where a model costs least, and what would change this choice.",
         "check": "Validate specs, results or budgets, and list their faults.",
         "data": "Fetch or import the files of data sets, and list them.",
         "diff": "Show which costs change between two git revisions, and why.",

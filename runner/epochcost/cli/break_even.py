@@ -33,7 +33,7 @@ def break_even(
         str | None, typer.Option(help="Hours of use.  [default: the plan's utilisation]")
     ] = None,
     speed: Annotated[
-        str | None, typer.Option(help="Speed of the rented machine relative to the owned one.")
+        str | None, typer.Option(help="Speed of the rented machine relative to the owned machine.")
     ] = None,
     vcpus: Annotated[
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")

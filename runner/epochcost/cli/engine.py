@@ -18,7 +18,7 @@ from epochcost.specs.requests import ENGINE, EngineName
 def engine(
     name: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ENGINE]...", help=f"{ENGINE}==0.18.0. Default: the studies'."),
+        typer.Argument(metavar="[ENGINE]...", help=f"{ENGINE}==0.18.0. Default: from the studies."),
     ] = None,
     *,
     study: Studies = None,

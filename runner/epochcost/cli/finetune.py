@@ -72,7 +72,7 @@ def finetune(
         Literal["bf16", "fp8"], typer.Option(help="Precision of most matrix products.")
     ] = "bf16",
     rank: Annotated[int, typer.Option(min=1, help="Rank of adapters.")] = DEFAULT_RANK,
-    machines: Annotated[int, typer.Option(min=1, help="Machines that share the work.")] = 1,
+    machines: Annotated[int, typer.Option(min=1, help="Machines that share the training.")] = 1,
     deadline: Deadline = None,
     budget: Budget = None,
     results: ResultsFolder = RESULTS,

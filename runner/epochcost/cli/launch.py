@@ -60,16 +60,16 @@ def launch(
     quick: Quick = False,
     plan_by_value: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Only the N trials that help answers most."),
+        typer.Option(min=1, metavar="N", help="Only the N trials that improve the answers most."),
     ] = None,
     cap: Annotated[
         str | None,
         typer.Option(
-            metavar="AMOUNT", help="Most that the launch may cost; needed for rented machines."
+            metavar="AMOUNT", help="Highest cost of the launch; required for rented machines."
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the trials and the most that they may cost.")
+        bool, typer.Option("--dry-run", help="Show the trials and their highest possible cost.")
     ] = False,
     results: ResultsFolder = RESULTS,
 ) -> None:

@@ -88,7 +88,7 @@ def tokens(
     batch: Annotated[
         bool, typer.Option("--batch", help="Answers may take a day: batch prices of APIs.")
     ] = False,
-    precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "bf16",
+    precision: Annotated[Precision, typer.Option(help="Precision of the weights.")] = "bf16",
     software: Annotated[
         Software | None,
         typer.Option(help="The serving software. Default: vLLM, or llama.cpp if vLLM cannot."),

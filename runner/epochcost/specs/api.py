@@ -48,7 +48,7 @@ _CacheWrite = Annotated[
     NonNegative | None,
     Field(
         description="Price of a million tokens of prompts that are written to the cache;"
-        " the input's by default.",
+        " the input price by default.",
         examples=[0.1875],
     ),
 ]
@@ -73,7 +73,7 @@ class ApiPrice(PricedSpec):
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     provider: Text = key("Company that serves the model.", "OpenAI")
     model: Identifier | None = optional(
-        "The catalogue's model of the same size, by id.", "llama-3.1-8b"
+        "The model of the same size in specs/models, by id.", "llama-3.1-8b"
     )
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
     input_per_million: _Input
@@ -133,7 +133,7 @@ class ApiTable(NamedSpec):
 
     name: Text = key("Name of the source.", "models.dev")
     table: TableName = key(
-        "The CSV file with the rows, in this folder; its columns are keys of apis/.",
+        "The CSV file with the rows, in this folder; the columns are keys of specs/apis.",
         "models-dev.csv",
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "MIT")

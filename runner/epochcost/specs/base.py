@@ -181,7 +181,7 @@ Unconfirmed = Annotated[
 class NamedSpec(Spec):
     """A spec that fills a whole TOML file and has an id."""
 
-    id: Identifier = key("The name for other specs, commands and files.")
+    id: Identifier = key("The name by which specs, commands and files refer to this spec.")
 
 
 SpecT = TypeVar("SpecT", bound=NamedSpec)

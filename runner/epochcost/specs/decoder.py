@@ -44,10 +44,10 @@ class Decoder(Spec):
     latent attention ``layers * (key_value_rank + rope_size)`` numbers.
     """
 
-    layers: PositiveInt = key("Layers, each with a separate cache.", 30)
-    heads: PositiveInt = key("Heads of attention in a layer.", 9)
+    layers: PositiveInt = key("Number of layers, each with a separate cache.", 30)
+    heads: PositiveInt = key("Number of attention heads in a layer.", 9)
     key_value_heads: PositiveInt = key(
-        "Heads of keys and values, shared evenly by the heads of attention.", 3
+        "Number of heads of keys and values, shared evenly by the attention heads.", 3
     )
     head_size: PositiveInt = key("Size of a head.", 64)
     key_value_rank: PositiveInt | None = optional(
@@ -67,10 +67,12 @@ class Decoder(Spec):
         "Experts that the router chooses for a token.", 8
     )
     parameters: PositiveInt | None = optional(
-        "All parameters; tied parameters count once.", 134515008
+        "Number of all parameters; tied parameters count once.", 134515008
     )
     active_parameters: PositiveInt | None = optional(
-        "Parameters that a token uses; all by default.", 12879925248, validate_default=True
+        "Number of parameters that a token uses; all by default.",
+        12879925248,
+        validate_default=True,
     )
     generation: Generation = Generation()
 

@@ -65,9 +65,9 @@ class Accelerator(Spec):
     memory_gb_per_second: Positive | None = optional(
         "Memory bandwidth of one device, in GB/s.", 900
     )
-    peak_fp32_tflops: Positive | None = optional("Peak of one device in fp32, in TFLOP/s.", 15.7)
+    peak_fp32_tflops: Positive | None = optional("Peak fp32 rate of one device, in TFLOP/s.", 15.7)
     peak_fp16_tflops: Positive | None = optional(
-        "Peak of one device in dense fp16 or bf16, on tensor cores if it has any, in TFLOP/s.", 125
+        "Peak rate of one device in dense fp16 or bf16, on tensor cores if any, in TFLOP/s.", 125
     )
     power_watts: Positive | None = optional("Power limit of one device, in watts.", 300)
 
@@ -76,21 +76,19 @@ class Hardware(NamedSpec):
     """A kind of machine: its CPUs, memory, accelerators and power."""
 
     name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
-    provider: Text = key("Company that rents it out, or its place.", "AWS EC2")
+    provider: Text = key("Company that rents out the machine, or the machine's place.", "AWS EC2")
     vcpus: PositiveInt | None = optional("Logical CPUs.", 8)
     memory_gib: Positive | None = optional("Main memory, in GiB.", 61)
     cpu: Text | None = optional("Model of the CPU.", "Intel Xeon E5-2686 v4")
     cores: PositiveInt | None = optional("Physical cores.", 4)
     peak_fp32_tflops: Positive | None = optional(
-        "Peak of all cores together in fp32, in TFLOP/s.", 0.6
+        "Peak rate of all cores together in fp32, in TFLOP/s.", 0.6
     )
     busy_watts: Positive | None = optional(
         "Power of the busy machine without its accelerators, in watts.", 150
     )
-    accelerators: Array[Accelerator] = key("GPUs, a table for each kind.", default=())
-    detected: bool = key(
-        "Whether its parts are read from the machine that measures.", default=False
-    )
+    accelerators: Array[Accelerator] = key("GPUs, with a table for each kind of GPU.", default=())
+    detected: bool = key("Whether CPU, memory and GPUs are detected at run time.", default=False)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -125,22 +123,22 @@ class Device(NamedSpec):
     """Peak rates, memory and power of an accelerator in a form factor, such as PCIe."""
 
     name: Text = key("Name for people.", "A100 SXM4 (40 GB)")
-    chip: Text = key("The chip, equal for all form factors, such as PCIe and SXM.", "A100")
+    chip: Text = key("The chip, the same for all form factors (PCIe, SXM).", "A100")
     generation: Text = key("The maker's architecture of the chip.", "Ampere")
     spellings: Annotated[Array[Text], DISTINCT] = key(
-        "Other names under which sources and machines list it; case does not matter.",
+        "Other names under which sources and machines list the device; case does not matter.",
         ["A100-SXM4-40GB"],
         default=(),
     )
     memory_gib: Positive = key("Memory, in GiB.", 40)
     memory_gb_per_second: Positive = key("Memory bandwidth, in GB/s.", 1555)
     cache_mib: Positive | None = optional("Last level of cache, in MiB.", 40)
-    peak_fp32_tflops: Positive | None = optional("Peak in fp32 without TF32, in TFLOP/s.", 19.49)
-    peak_tf32_tflops: Positive | None = optional("Peak of dense products in TF32, in TFLOP/s.", 156)
+    peak_fp32_tflops: Positive | None = optional("Peak fp32 rate without TF32, in TFLOP/s.", 19.49)
+    peak_tf32_tflops: Positive | None = optional("Peak rate of TF32 products, in TFLOP/s.", 156)
     peak_fp16_tflops: Positive | None = optional(
-        "Peak of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.", 311.9
+        "Peak rate of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.", 311.9
     )
-    peak_int8_tops: Positive | None = optional("Peak of dense products in int8, in TOP/s.", 624)
+    peak_int8_tops: Positive | None = optional("Peak rate of dense int8 products, in TOP/s.", 624)
     power_watts: Positive | None = optional("Power limit, in watts.", 400)
     source: Source
     notes: Notes | None = None

@@ -55,7 +55,7 @@ class Input(Spec):
     low: Bounded | None = optional("Lower end of the random input values, included.", 0)
     high: Bounded | None = optional("Upper end of the random input values, excluded.", 1)
     vocabulary: PositiveInt | None = optional(
-        "Number of tokens; input values are indices from 0 to below it.", 30522
+        "Number of different tokens; input values are indices from 0 to below this number.", 30522
     )
     value: Bounded | None = optional("A single value, as for a mask that hides nothing.", 1)
 
@@ -82,7 +82,7 @@ class Input(Spec):
 class CarriedState(Spec):
     """A graph input whose value is an output of the previous step or run, at first zero."""
 
-    input: Text = key("The graph's input that reads the state; it starts at zero.", "h0")
+    input: Text = key("The graph's input that reads the state; the state starts at zero.", "h0")
     output: Text = key("The graph's output that the next step or run reads as this input.", "hn")
 
 
@@ -112,7 +112,7 @@ class Training(LossTerm):
     )
     epochs: PositiveInt = key("Epochs of the whole training.", 12)
     augmentation: Augmentation | None = optional(
-        "Random changes of real images; timed steps use generated images unchanged."
+        "Random changes of real images; timed steps use generated images without changes."
     )
 
     @property
@@ -157,7 +157,7 @@ class Model(NamedSpec):
     example: Text = key("Description of an example.", "a colour image of 32 x 32 pixels")
     dataset: Identifier | None = optional("Training data, by id in datasets/.", "cifar-10")
     graph: GraphFile | None = optional(
-        "Its ONNX file in the folder models/.", "cifar_resnet44.onnx"
+        "The model's ONNX file, in the folder models/.", "cifar_resnet44.onnx"
     )
     declared: DeclaredModel | None = None
     inputs: Annotated[Array[Input], distinct(lambda declared: declared.name)] = key(
@@ -170,8 +170,8 @@ class Model(NamedSpec):
         "State that goes from one step or run to the next.", default=()
     )
     decoder: Decoder | None = optional(
-        "Form of a model that generates tokens with a cache of keys and values; no "
-        "graph is needed if it has hidden and parameters."
+        "Sizes of a model that generates tokens with a cache of keys and values; with "
+        "`hidden` and `parameters`, the model needs no graph."
     )
     tokens_per_example: PositiveInt | None = optional("Tokens in an example.", 128)
     training: Training | None = None

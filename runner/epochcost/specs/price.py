@@ -156,18 +156,18 @@ class Price(PricedSpec):
     )
     sustained_use: SustainedUseName | None = optional(
         "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
-        " hourly price in the four quarters of its 730 hours.",
+        " hourly price in the four quarters of a month of 730 hours.",
         "gce-n1",
     )
     start: Start = Start()
     interruptions: Interruptions | None = None
     free_if_taken_back_seconds: NonNegative = key(
-        "A start that the provider ends within these seconds is free; 0: no start is free.",
+        "A start that the provider ends within this number of seconds is free; 0: none is free.",
         3600,
         default=Decimal(0),
     )
     maximum_lifetime_seconds: Positive | None = optional(
-        "Longest billed time of a start, after which the provider ends it, in seconds.", 86400
+        "Longest billed time of a start, in seconds; then the provider ends the machine.", 86400
     )
     credit: Credit | None = None
     owned: Owned | None = None
@@ -177,7 +177,7 @@ class Price(PricedSpec):
     assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
     source: Source
     as_of: PastDay = key("The day on which the source states the price.", "2026-11-01")
-    valid_until: dt.date | None = optional("The last day of the price.", "2017-10-01")
+    valid_until: dt.date | None = optional("Last day on which the price is valid.", "2017-10-01")
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 

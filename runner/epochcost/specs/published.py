@@ -73,12 +73,12 @@ class Claim(Spec):
     more.
     """
 
-    label: Text = key("Quantity of the value.", "cost of 12 epochs")
+    label: Text = key("Name of the quantity that the value states.", "cost of 12 epochs")
     printed: Printed = key("The digits that the source shows, in quotes.", "4.3")
     unit: Unit = key("The unit of the value.")
-    price: Identifier | None = optional("Price that replaces the row's, by id in prices/.")
+    price: Identifier | None = optional("Price plan that replaces the row's, by id in prices/.")
     relation: Literal["equal", "at-least"] = key(
-        "Whether our number should be equal, or at least as large.", default="equal"
+        "Whether our number should equal the source's, or be at least as large.", default="equal"
     )
     shown: Literal["printed", "drawn", "derived"] = key(
         "Whether the source prints the value, shows it in a chart, or prints figures from "
@@ -97,11 +97,11 @@ class Claim(Spec):
 class Timing(Spec):
     """A row of a source's table: the time and the price of a workload on ``count`` machines.
 
-    The source states the time of one epoch, or of the whole work in seconds or hours, rounded to
+    The source states the time of one epoch, or of the whole job in seconds or hours, rounded to
     its last digit.
     """
 
-    id: Identifier = key("The name of the row, for claims of other rows.", "p3.2xlarge")
+    id: Identifier = key("The name by which claims of other rows refer to this row.", "p3.2xlarge")
     name: Text | None = optional("The row's name in the source.", "AWS p3.2xlarge")
     hardware: Identifier = key("The machine, by its id in hardware/.", "p3.2xlarge")
     count: PositiveInt = key("Number of machines.", 1, default=1)
@@ -110,13 +110,13 @@ class Timing(Spec):
     )
     batch_size: PositiveInt | None = optional("Examples in a step.", 128)
     seconds_per_epoch: Positive | None = optional("The source's time of one epoch, in seconds.", 46)
-    seconds: Positive | None = optional("The source's time of the whole work, in seconds.", 428)
-    hours: Positive | None = optional("The source's time of the whole work, in hours.", 8.21)
+    seconds: Positive | None = optional("The source's time of the whole job, in seconds.", 428)
+    hours: Positive | None = optional("The source's time of the whole job, in hours.", 8.21)
     spread_hours: Positive | None = optional("Spread of the source's runs, in hours.", 0.1)
     runs: PositiveInt | None = optional("Number of the source's runs.", 5)
     steps_per_epoch: PositiveInt | None = optional("Steps in an epoch.", 390)
-    steps: PositiveInt | None = optional("Steps of the whole work.", 64000)
-    epochs: Positive | None = optional("Epochs of the whole work.", 25)
+    steps: PositiveInt | None = optional("Steps of the whole job.", 64000)
+    epochs: Positive | None = optional("Epochs of the whole job.", 25)
     power_watts: Positive | None = optional("Power of all machines together, in watts.", 1415.78)
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
         "Accuracy that the source's training reached, in percent.", 91.6
@@ -126,7 +126,7 @@ class Timing(Spec):
     )
     framework: Text | None = optional("Framework of the source's training.", "TensorFlow 1.4")
     claims: Annotated[Array[Claim], distinct(lambda claim: claim.label)] = key(
-        "The source's other values of this row.", default=()
+        "Further values that the source states for this row.", default=()
     )
     confirmed: bool = key("False if we could not check the row in a source.", default=True)
     notes: Notes | None = None
@@ -142,12 +142,12 @@ class Timing(Spec):
 
     @property
     def total_seconds(self) -> Decimal:
-        """Duration of the whole work in seconds, as the source states it."""
+        """Duration of the whole job in seconds, as the source states it."""
         return self._total(self._source_time)
 
     @property
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
-        """The least and the greatest time of the whole work, in seconds.
+        """The least and the greatest time of the whole job, in seconds.
 
         All times within this range round to the time that the source states.
         """
@@ -178,27 +178,27 @@ class Remark(Spec):
 
     said: Text = key("The source's statement, in our words.")
     ours: Text | None = optional("Our interpretation of the statement.")
-    price: Identifier | None = optional("The price plan that follows from it, by id in prices/.")
+    price: Identifier | None = optional("The resulting price plan, by id in prices/.")
     hardware: Identifier | None = optional(
         "The machine of the statement, if no price is known, by id in hardware/."
     )
     model: Identifier | None = optional("The model of the statement, by id in models/.")
-    confirmed: bool = key("False if we could not check it in a source.", default=True)
+    confirmed: bool = key("False if we could not check the statement in a source.", default=True)
 
 
 class Published(NamedSpec):
     """A source's table of measurements and claims."""
 
     source_id: Identifier | None = optional(
-        "The name of the source, equal for tables that share a page; the id by default.",
+        "The name of the source, the same for tables that share a page; by default, the id.",
         "malta-2019",
     )
     title: Text = key("The title of the source.")
     authors: Text = key("Authors of the source.")
     year: Annotated[int, Field(ge=1950, le=2100)] = key("Year of publication.", 2019)
-    workload: Text = key("The work that was run, in words.")
+    workload: Text = key("The job that the source ran, described in words.")
     model: Identifier | None = optional(
-        "The model, by id in models/, if the catalogue has it.", "cifar-resnet44"
+        "The model, by id in models/, if the model has a spec.", "cifar-resnet44"
     )
     source: Source
     as_of: PastDay = key("The day of the source.", "2019-12-01")
@@ -242,14 +242,14 @@ class ObservationTable(NamedSpec):
         default={},
     )
     decoders: TableName | None = optional(
-        "The file with the forms of the rows' language models, in this folder.", "decoders.csv"
+        "The file with the sizes of the rows' language models, in this folder.", "decoders.csv"
     )
     machines: TableName | None = optional(
         "The file with the processors of the rows' machines, in this folder.",
         "sparecores-machines.csv",
     )
     profiles: TableName | None = optional(
-        "The file with the arithmetic of its models' graphs, by model and size, in this folder.",
+        "The file with the operations of the models' graphs, by model and size, in this folder.",
         "timm-profiles.csv",
     )
     tuned: bool = key(
@@ -261,7 +261,7 @@ class ObservationTable(NamedSpec):
         default={},
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "Apache-2.0")
-    notice: Text | None = optional("Text that must be shown with its rows: trademarks, terms.")
+    notice: Text | None = optional("Text that must be shown with the rows: trademarks, terms.")
     retrieved: date = key("The day on which the rows were read.")
     source: Source
     notes: Notes | None = None

@@ -66,7 +66,7 @@ class Grid(NamedSpec):
         "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.", 0.056
     )
     pue: Annotated[Positive, Field(ge=1)] | None = optional(
-        "Power usage effectiveness, if the source states it with the grid.", 1.58
+        "Power usage effectiveness, if the source states this value with the grid.", 1.58
     )
     year: Annotated[int, Field(ge=1950, le=2100)] = key("The year of the value.", 2023)
     source: Source
@@ -85,7 +85,7 @@ class DataFile(Spec):
 
     name: FileName = key("The file's name.", "train-labels-idx1-ubyte.gz")
     part: Literal["training", "held-out", "both"] = key(
-        "Use of its examples; `both` is split as the data set says."
+        "Use of the file's examples; `both` is split by the data set's numbers of examples."
     )
     holds: Literal["examples", "labels", "both"] = key(
         "The part of each example in the file.", default="both"
@@ -98,12 +98,12 @@ class DataFile(Spec):
         ["test_batch.bin"],
         default=(),
     )
-    size_bytes: PositiveInt | None = optional("Its length.", 28881)
+    size_bytes: PositiveInt | None = optional("Length of the file, in bytes.", 28881)
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
-    ) = optional("Its SHA-256, if a source has it.")
+    ) = optional("SHA-256 of the file, if a source states it.")
     address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
-        optional("Address at its publisher, or at a host with the publisher's permission.")
+        optional("Address at the publisher, or at a host with permission.")
     )
 
     @model_validator(mode="after")
@@ -131,7 +131,7 @@ class Files(Spec):
         "The files, in the order of their examples."
     )
     package: Text | None = optional(
-        "Folder in an installed Python package with the files.", "sklearn/datasets/data"
+        "Folder with the files, in an installed Python package.", "sklearn/datasets/data"
     )
     shape: Array[PositiveInt] = key(
         "The shape of an example, if the format has none.", [8, 8], default=()
@@ -140,8 +140,8 @@ class Files(Spec):
         "The largest number in an example; the smallest is 0.", default=Decimal(255)
     )
     stride: PositiveInt | None = optional(
-        "Characters from the start of an example of a text to the next; the length of "
-        "an example by default.",
+        "For texts: characters from the start of an example to the start of the next; by default, "
+        "the length of an example.",
         3,
     )
 
@@ -150,7 +150,7 @@ class Generated(Spec):
     """Settings for generating examples from a seed, with a known best result of a training."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
-        "Characters of a Markov chain of order 2, or coloured images of shapes."
+        "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."
     )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = key("Seed of all random numbers.", default=0)
     characters: Annotated[int, Field(ge=2, le=256)] | None = optional(
@@ -180,16 +180,16 @@ class Dataset(NamedSpec):
 
     name: Text = key("Name for people.", "CIFAR-10")
     example: Text = key("Description of an example.", "a colour photograph of one of ten things")
-    shape: Text = key("Size of an example, in words.", "32 x 32 pixels of 3 channels")
-    training_examples: PositiveInt = key("Examples to learn from.", 50000)
-    held_out_examples: PositiveInt | None = optional("Examples to test with.", 10000)
+    shape: Text = key("Size of an example, described in words.", "32 x 32 pixels of 3 channels")
+    training_examples: PositiveInt = key("Number of training examples.", 50000)
+    held_out_examples: PositiveInt | None = optional("Number of held-out examples.", 10000)
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
         "Number of classes, if examples have one.", 10
     )
     licence: Text | None = optional("The licence, as an SPDX identifier if it has one.", "MIT")
     address: Text | None = optional("Web page of the data set.")
-    data: Files | None = optional("Its files, if trainings can read them.")
-    generated: Generated | None = optional("Its generator, if it is generated.")
+    data: Files | None = optional("The files, if trainings can read them.")
+    generated: Generated | None = optional("The generator, if the data are generated.")
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -220,9 +220,9 @@ class ReplayedJob(NamedSpec):
     state_gb: Positive | None = optional(
         "Size of a checkpoint, in GB; parameters and optimizer by default.", 1.3
     )
-    disk_gb_per_second: Positive = key("GB saved in a second.", default=Decimal("0.5"))
+    disk_gb_per_second: Positive = key("Speed of saving, in GB/s.", default=Decimal("0.5"))
     network_gb_per_second: Positive = key(
-        "GB moved to another zone in a second.", default=Decimal("0.1")
+        "Speed of moving a checkpoint to another zone, in GB/s.", default=Decimal("0.1")
     )
     transfer_price_per_gb: NonNegative = key(
         "Price of moving a GB to another zone.", default=Decimal(0)

@@ -43,11 +43,11 @@ class Lengths(Spec):
     tokens: Tokens | None = optional(
         "Possible lengths; a single length holds for all texts.", [64, 256]
     )
-    counts: Counts | None = optional("Count of each length; equal by default.", [3, 1])
+    counts: Counts | None = optional("How often each length occurs; equal by default.", [3, 1])
     source: Source | None = optional("Source of the counts, with their licence.", "assumed")
-    median: PositiveInt | None = optional("Median of the lengths.", 128)
-    p90: PositiveInt | None = optional("90th percentile of the lengths.", 400)
-    most: PositiveInt | None = optional("Longest length.", 1024)
+    median: PositiveInt | None = optional("Median of the lengths, in tokens.", 128)
+    p90: PositiveInt | None = optional("90th percentile of the lengths, in tokens.", 400)
+    most: PositiveInt | None = optional("Greatest length, in tokens.", 1024)
 
     @model_validator(mode="after")
     def _one_form(self) -> Lengths:

@@ -114,7 +114,7 @@ def _worded(schema: dict[str, Any]) -> dict[str, Any]:
 _INTRODUCTION = """\
 # Keys of the specs
 
-Every key of every kind of spec. `epochcost schema` generates this page and the
+This page lists every key of every kind of spec. `epochcost schema` generates this page and the
 [schemas](#in-an-editor) from the models with which `epochcost check` validates specs. In addition,
 some keys belong together or exclude each other, and ids must lead to other specs: `epochcost check`
 reports such faults with the line.
@@ -130,9 +130,9 @@ The first line of a spec names its schema, so that editors complete keys and sho
 #:schema ../../docs/schemas/price.json
 ```
 
-Even Better TOML in VS Code reads it, and so does every editor with
-[taplo](https://taplo.tamasfe.dev). `epochcost new` writes it. The schemas are in JSON Schema's
-draft 7:
+Even Better TOML in VS Code reads this line, and so does every editor with
+[taplo](https://taplo.tamasfe.dev). `epochcost new` writes this line. The schemas are in JSON
+Schema's draft 7:
 """
 
 _TYPES = {

@@ -30,7 +30,7 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
 
 class BudgetLimit(Spec):
-    """A demand that a model's training or inference cost at most ``at_most``, in ``currency``.
+    """A limit: training or inference of a model may cost at most ``at_most`` in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the cheapest machine and plan. With
     ``accuracy_percent``, the limit applies only to trainings whose source states at least this
@@ -41,7 +41,7 @@ class BudgetLimit(Spec):
     goal: BudgetGoal = key(
         "Work to pay for: an epoch, all epochs, or a million inferences.", "full-training"
     )
-    at_most: Positive = key("Highest cost, in the currency.", 1)
+    at_most: Positive = key("Highest allowed cost, in the currency.", 1)
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
     accuracy_percent: Annotated[Positive, Field(le=100)] | None = optional(
         "Accuracy that the training reaches in its source, in percent.", 91
@@ -116,23 +116,23 @@ class Sampling(Spec):
 class Serving(Spec):
     """Settings of MLPerf Inference's scenarios: the latency bound, and the batches of the server.
 
-    The server batches dynamically: it runs a batch as soon as ``maximum_batch`` samples are
+    The server batches dynamically: the server runs a batch as soon as ``maximum_batch`` samples are
     waiting, or the oldest sample has waited for ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = optional(
-        "Bound of the latency percentile in the scenario server, in "
-        "milliseconds; the model's by default.",
+        "Bound of the latency percentile in the scenario server, in milliseconds; by default, the "
+        "model's bound.",
         15,
     )
     latency_percentile: Annotated[Positive, Field(lt=1)] = key(
-        "The share of answers that keep the bound.", 0.99, default=Decimal("0.99")
+        "The share of answers that must keep the latency bound.", 0.99, default=Decimal("0.99")
     )
     maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = optional(
         "Largest batch of the server, in samples; the largest inference batch size by default.", 32
     )
     maximum_delay_ms: NonNegative = key(
-        "Longest wait of a sample for others, in milliseconds.", 5, default=Decimal(0)
+        "Longest wait for a full batch, in milliseconds.", 5, default=Decimal(0)
     )
 
 
@@ -174,10 +174,10 @@ class Study(NamedSpec):
         default=("cpu", "cuda"),
     )
     training_batch_sizes: AskedBatchSizes | None = optional(
-        'Examples in a training step, or "auto" for the largest; each model\'s by default.'
+        'Examples in a training step, or "auto" to find the largest; by default, the model\'s.'
     )
     inference_batch_sizes: AskedBatchSizes | None = optional(
-        'Examples in a run, or "auto" to find the largest; each model\'s by default.'
+        'Examples in a run, or "auto" to find the largest; by default, the model\'s.'
     )
     scenarios: Scenarios = key(
         "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios.",
@@ -186,16 +186,16 @@ class Study(NamedSpec):
     )
     serving: Serving = Serving()
     generation: Generation | None = optional(
-        "Phases of decoders to measure; each model's by default."
+        "Phases of decoders to measure; by default, those of each model."
     )
     requests: Requests | None = optional(
-        "Requests to decoders in an engine; phases are then measured only with a table generation."
+        "Requests to decoders in a serving engine; phases then need a table `generation`."
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0
     )
     vcpus: Choices[CpuCount] | None = optional(
-        "Numbers of CPUs to pin trials to, as in smaller machines.", [2]
+        "Numbers of CPUs to which trials are pinned, as in smaller machines.", [2]
     )
     precisions: Choices[Precision] = key(
         "Precisions of the models, each a separate trial.", ["fp32"], default=("fp32",)

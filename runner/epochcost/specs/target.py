@@ -23,7 +23,7 @@ class Ssh(Spec):
 
     name: Literal["ssh"] = key("The system's `ssh` and `rsync`.")
     host: Text = key(
-        "The host for `ssh`: an address, or an alias in its configuration.",
+        "The host for `ssh`: an address, or an alias in the configuration of `ssh`.",
         "alice@gpu-box",
         pattern=HOST,
     )
@@ -52,7 +52,7 @@ class Sky(Spec):
     """A machine that SkyPilot rents or finds."""
 
     name: Literal["sky"] = key("SkyPilot.")
-    infra: Text = key("Where SkyPilot rents: cloud, region and zone.", "aws/us-east-1")
+    infra: Text = key("Cloud, region and zone in which SkyPilot rents.", "aws/us-east-1")
     instance_type: Text | None = optional("The provider's instance type.", "g6.xlarge")
     accelerators: Text | None = optional("SkyPilot's name for the accelerators.", "L4:1")
 
@@ -80,7 +80,7 @@ class Target(NamedSpec):
         "How often a trial or sweep is repeated after its machine was lost.", default=1
     )
     runtime: Text | None = optional(
-        "The package of ONNX Runtime on the machine; that of the extra `run` on Linux by default.",
+        "The package of ONNX Runtime on the machine; by default, that of the extra `run` on Linux.",
         "onnxruntime==1.31.1",
     )
     setup: Array[Text] = key(
@@ -93,7 +93,7 @@ class Target(NamedSpec):
         default=".cache/epochcost",
     )
     secrets: Array[Text] = key(
-        "Names of environment variables of this machine that the run needs on the other.",
+        "Names of environment variables on your computer that the trials need on the machine.",
         ["HF_TOKEN"],
         default=(),
     )

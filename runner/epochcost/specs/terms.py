@@ -50,7 +50,7 @@ class Billing(Spec):
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = key(
-        "Billed time is a multiple of this, in seconds; 0 bills the time as used.", 60
+        "Billed time is a multiple of this number of seconds; 0 bills the time as used.", 60
     )
     minimum_seconds: NonNegative = key(
         "Shortest billed time of a start, in seconds.", 600, default=Decimal(0)
@@ -114,16 +114,16 @@ class Owned(Spec):
         "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
     )
     residual: NonNegative = key(
-        "Value at the end of its life, in the plan's currency.", 300, default=Decimal(0)
+        "Value at the end of life, in the plan's currency.", 300, default=Decimal(0)
     )
-    years: Positive = key("Its life, in years.", 4)
-    utilisation: Annotated[Share, Field(gt=0)] = key("Share of its life in which it is used.", 0.3)
+    years: Positive = key("Life of the machine, in years.", 4)
+    utilisation: Annotated[Share, Field(gt=0)] = key("Used share of the machine's life.", 0.3)
     power_watts: Positive = key("Power drawn in use, before pue, in watts.", 350)
     idle_watts: NonNegative = key(
-        "Power drawn in the rest of its life, before pue, in watts.", 60, default=Decimal(0)
+        "Power drawn while idle, before pue, in watts.", 60, default=Decimal(0)
     )
     pue: Annotated[Positive, Field(ge=1)] = key(
-        "Power usage effectiveness: energy of the building divided by that of the machine.",
+        "Power usage effectiveness: energy of the building divided by energy of the machine.",
         1.5,
         default=Decimal(1),
     )
@@ -131,12 +131,12 @@ class Owned(Spec):
         "Price of a kilowatt-hour, in the plan's currency.", 0.15
     )
     rack_per_month: NonNegative = key(
-        "Rent of its rack space for a month, used or not, in the plan's currency.",
+        "Rent of rack space for a month, in the plan's currency.",
         40,
         default=Decimal(0),
     )
     maintenance_per_year: NonNegative = key(
-        "Maintenance for a year, used or not, in the plan's currency.", 100, default=Decimal(0)
+        "Cost of maintenance for a year, in the plan's currency.", 100, default=Decimal(0)
     )
     per_vcpu: bool = key(
         "Whether amounts and watts are for one vCPU instead of the machine.", default=False
@@ -163,7 +163,7 @@ class Component(Spec):
     ``commitment`` its commitment. A premium is never a percentage of another premium.
     """
 
-    label: Text = key("Text of its line in the bill.", "NVIDIA T4")
+    label: Text = key("Text of the line in the bill.", "NVIDIA T4")
     amount: Positive | None = optional("Price of a unit, in the plan's currency.", 0.35)
     count: Positive = key("Number of units.", 1, default=Decimal(1))
     per: Literal["hour", "gb-month", "gb", "run"] = key(
@@ -175,7 +175,7 @@ class Component(Spec):
         "Rule that rounds the time of a gigabyte-month: its name, or a table.", "per-second"
     )
     percent: NonNegative | None = optional(
-        "A premium on other hourly parts, in percent of them.", 10
+        "A premium on other hourly parts, in percent of these parts.", 10
     )
     of: Annotated[Array[Text], DISTINCT] = key(
         "Labels of the parts with this premium; all hourly parts by default.",
@@ -209,9 +209,9 @@ class Commitment(Spec):
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
     payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key("Times of payment.")
-    upfront: NonNegative = key("Paid at once, in the plan's currency.", 5000, default=Decimal(0))
+    upfront: NonNegative = key("Upfront payment, in the plan's currency.", 5000, default=Decimal(0))
     hourly: NonNegative = key(
-        "Paid for every hour of the term, used or not, in the plan's currency.",
+        "Amount to pay for every hour of the term, used or not, in the plan's currency.",
         1.2,
         default=Decimal(0),
     )
@@ -222,8 +222,8 @@ class Commitment(Spec):
         "Price of an hour of a machine beyond the commitment, in the plan's currency.", 1.9
     )
     machines: Positive = key(
-        "Number of machines that both payments cover at once; of a commitment to"
-        " spend, the committed spend over that of one machine.",
+        "Number of machines that both payments cover at the same time; if the commitment is a sum "
+        "of money, this sum divided by the price of one machine.",
         8,
         default=Decimal(1),
     )
@@ -260,7 +260,7 @@ class Start(Spec):
     """
 
     seconds: NonNegative = key("Duration of a start, in seconds.", 90, default=Decimal(0))
-    billed: bool = key("Whether that time is billed.", default=True)
+    billed: bool = key("Whether the duration of a start is billed.", default=True)
     failure_probability: Annotated[Share, Field(lt=1)] = key(
         "Share of starts that fail; a failed start is repeated.", 0.02, default=Decimal(0)
     )
@@ -290,5 +290,5 @@ class Interruptions(Spec):
 class Credit(Spec):
     """Free credit that a provider gives to new customers, and that pays bills first."""
 
-    amount: Positive = key("The credit, in the plan's currency.", 300)
-    label: Text = key("Text of its line in the bill.", default="free credit")
+    amount: Positive = key("Amount of the credit, in the plan's currency.", 300)
+    label: Text = key("Text of the line in the bill.", default="free credit")

@@ -25,9 +25,9 @@ from epochcost.specs.base import (
 )
 
 Below1 = Annotated[Share, Field(lt=1)]
-Momentum = Annotated[Below1, key("Share of the last step in the next step.", 0.9)]
+Momentum = Annotated[Below1, key("Share of the last step that is added to the next step.", 0.9)]
 WeightDecay = Annotated[NonNegative, key("Share of a parameter added to its gradient.", 0.0001)]
-WarmUpSteps = Annotated[int, key("Steps of linear growth at the start.", 1000, ge=0, le=10**9)]
+WarmUpSteps = Annotated[int, key("Steps in which the learning rate rises.", 1000, ge=0, le=10**9)]
 
 
 class Sgd(Spec):
@@ -77,7 +77,7 @@ class Adagrad(Spec):
 
 
 class Adadelta(Spec):
-    """Adadelta: multiply gradients by the ratio of two running root mean squares.
+    """Adadelta: multiply gradients by a ratio of two running root mean squares.
 
     The ratio is the root mean square of the steps divided by the root mean square of the gradients.
     """
@@ -130,10 +130,10 @@ class Target(Spec):
     """
 
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
-        "Number of classes; indices are from 0 to below it.", 10
+        "Number of classes; class indices go from 0 to below this number.", 10
     )
     ignored_share: Annotated[Share, Field(lt=1)] = key(
-        "Share of positions without a class, which do not count.", 0.85, default=Decimal(0)
+        "Share of positions without a class, which the loss ignores.", 0.85, default=Decimal(0)
     )
     label_smoothing: Annotated[Share, Field(lt=1)] = key(
         "Share of the target that is spread evenly over the classes.", 0.1, default=Decimal(0)
@@ -170,7 +170,7 @@ class LossTerm(Spec):
     loss: LossName = key("The loss function.")
     output: Text = key("The graph's output that the loss reads.", "logits")
     target: Target | None = None
-    weight: Positive = key("Factor of the term in the sum.", 0.3, default=Decimal(1))
+    weight: Positive = key("Factor of this loss in the sum of all losses.", 0.3, default=Decimal(1))
 
     @model_validator(mode="after")
     def _target_of_the_loss(self) -> LossTerm:
@@ -217,10 +217,10 @@ class Steps(Spec):
 
     name: Literal["step"] = key("The schedule.")
     epochs: Annotated[Array[Positive], Field(min_length=1)] = key(
-        "The epochs at which each factor begins, ascending.", [82]
+        "The epochs from which the factors apply, ascending.", [82]
     )
     factors: Annotated[Array[NonNegative], Field(min_length=1)] = key(
-        "Factor of the optimizer's rate from each of the epochs.", [0.1]
+        "Factors of the optimizer's learning rate, one for each of the epochs.", [0.1]
     )
     warm_up_steps: WarmUpSteps = 0
 
@@ -237,7 +237,7 @@ class Exponential(Spec):
     """A linear rise of the rate, then a multiplication by ``factor`` every ``epochs`` epochs."""
 
     name: Literal["exponential"] = key("The schedule.")
-    factor: Annotated[Share, Field(gt=0, lt=1)] = key("Factor of the rate.", 0.94)
+    factor: Annotated[Share, Field(gt=0, lt=1)] = key("Factor of the learning rate.", 0.94)
     epochs: Positive = key("Epochs between two multiplications.", 2, default=Decimal(1))
     warm_up_steps: WarmUpSteps = 0
 
@@ -247,7 +247,7 @@ class Cosine(Spec):
 
     name: Literal["cosine"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
-    final_factor: Share = key("Share of the rate at the last step.", 0.1, default=Decimal(0))
+    final_factor: Share = key("Factor of the learning rate at the end.", 0.1, default=Decimal(0))
 
 
 class Linear(Spec):
@@ -255,23 +255,23 @@ class Linear(Spec):
 
     name: Literal["linear"] = key("The schedule.")
     warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = key(
-        "Steps of linear growth at the start.", 10000, default=0
+        "Steps in which the learning rate rises.", 10000, default=0
     )
-    final_factor: Share = key("Share of the rate at the last step.", 0, default=Decimal(0))
+    final_factor: Share = key("Factor of the learning rate at the end.", 0, default=Decimal(0))
 
 
 class InverseSquareRoot(Spec):
     """A linear rise of the rate, then a fall with 1 / √step (Vaswani et al. 2017, section 5.3)."""
 
     name: Literal["inverse-square-root"] = key("The schedule.")
-    warm_up_steps: PositiveInt = key("Steps of linear growth at the start.", 4000)
+    warm_up_steps: PositiveInt = key("Steps in which the learning rate rises.", 4000)
 
 
 class InverseTime(Spec):
     """The rate divided by 1 + decay × step, like the ``decay`` of Keras in 2017."""
 
     name: Literal["inverse-time"] = key("The schedule.")
-    decay: Positive = key("Number that a step adds to the divisor of the rate.", 1e-06)
+    decay: Positive = key("Number that each step adds to the divisor of the learning rate.", 1e-06)
 
 
 class OnPlateau(Spec):
@@ -283,10 +283,10 @@ class OnPlateau(Spec):
 
     name: Literal["on-plateau"] = key("The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = key(
-        "Factor of the rate on a plateau.", 0.5, default=Decimal("0.5")
+        "Factor of the learning rate after a plateau.", 0.5, default=Decimal("0.5")
     )
     threshold: NonNegative = key(
-        "Least fall of the measure in an epoch that is no plateau.", 0, default=Decimal(0)
+        "Least improvement of the measure in an epoch that is no plateau.", 0, default=Decimal(0)
     )
     measure: Literal["perplexity", "loss", "accuracy"] = key(
         "Measure on held-out data.", default="loss"

@@ -11,9 +11,9 @@ from typing import Literal
 
 ColumnType = Literal["text", "integer", "number", "date"]
 _NEVER = "never"
-_UNPRICED = "where there is no price or cost; the reason is in unpriced_because"
+_UNPRICED = "if there is no price or cost; the reason is in unpriced_because"
 _NOT_SERVED = "for all but scenarios of LoadGen"
-_NOT_MEASURED = "where the result is not a measurement of ours"
+_NOT_MEASURED = "if we did not measure the result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Entry:
 
 
 def _served(name: str, meaning: str, unit: str) -> Entry:
-    return Entry(name, meaning, f"{_NOT_SERVED}, and where no rate met the bound", "number", unit)
+    return Entry(name, meaning, f"{_NOT_SERVED}, and if no rate met the bound", "number", unit)
 
 
 def _seconds(name: str, meaning: str, empty: str) -> tuple[Entry, ...]:
@@ -36,14 +36,14 @@ def _seconds(name: str, meaning: str, empty: str) -> tuple[Entry, ...]:
 
 
 def _money(name: str, meaning: str) -> tuple[Entry, ...]:
-    return _interval(name, meaning, f"for other work, and {_UNPRICED}", "currency of the line")
+    return _interval(name, meaning, f"for other jobs, and {_UNPRICED}", "currency of the line")
 
 
 def _interval(
     name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
 ) -> tuple[Entry, ...]:
     """Make three columns: of a quantity, and of the low and the high end of its interval."""
-    nothing = f"{empty}; also where no interval is known"
+    nothing = f"{empty}; also if no interval is known"
     return (
         Entry(f"{name}{suffix}", meaning, empty, "number", unit),
         Entry(f"{name}_low{suffix}", f"{meaning}: lower end{_ENDS}", nothing, "number", unit),
@@ -57,14 +57,14 @@ _ENDS = (
 )
 ENTRIES: tuple[Entry, ...] = (
     Entry("workload", "id of the model, or of the published table"),
-    Entry("task", "kind of work that the workload is"),
+    Entry("task", "task of the model, such as image classification"),
     Entry(
         "figure", "measured, published, predicted or estimated, and whether the price is assumed"
     ),
     Entry("mode", "training or inference"),
     Entry(
         "variant",
-        "how the trial differs from the plain one, such as its precision or its vCPUs",
+        "how the trial differs from a plain trial, such as the precision or the vCPUs",
         "for plain trials, on which the other results of the site are based",
     ),
     Entry("scenario", "scenario of MLPerf's LoadGen with its bound", _NOT_SERVED),
@@ -73,8 +73,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("host", "fingerprint of the measured host", _NOT_MEASURED),
     Entry("machine", "name of the machine"),
     Entry("device", "cpu or cuda"),
-    Entry("vcpus", "vCPUs that the work had", "where they are not known", "integer", "vCPUs"),
-    Entry("software", "software that executed the work", "for estimates"),
+    Entry("vcpus", "vCPUs that the job could use", "if the number is unknown", "integer", "vCPUs"),
+    Entry("software", "software that ran the job", "for estimates"),
     Entry(
         "stack",
         "onnxruntime, or published for other software; times of two stacks do not compete",
@@ -82,20 +82,20 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "precision",
-        "precision of most of the arithmetic: fp32, tf32, mixed, or that of a variant",
-        "for estimates, scenarios of LoadGen, and where a source does not state it",
+        "precision of most of the arithmetic: fp32, tf32, mixed, or a variant's precision",
+        "for estimates, scenarios of LoadGen, and if a source does not state it",
     ),
     Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
     Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),
     Entry(
         "epochs_known",
-        "no where the batch is larger than any that the source trains at, else yes",
+        "no if the batch is larger than all batch sizes of the source, else yes",
         "for inference and estimates",
     ),
     Entry(
         "date", "day of the measurement, of the source or of the price of an estimate", type="date"
     ),
-    *_seconds("step", "mean time of one batch", "where a source gives epochs only"),
+    *_seconds("step", "mean time of one batch", "if a source states only times of epochs"),
     *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
     *_seconds("full_time", "time of the full training", "for inference"),
     *_seconds("million_time", "time of a million inferences", "for training"),
@@ -108,78 +108,78 @@ ENTRIES: tuple[Entry, ...] = (
         )
         for percent in (50, 90, 99)
     ),
-    Entry("price", "id of the price plan", "where no price is known"),
+    Entry("price", "id of the price plan", "if no price is known"),
     Entry(
         "price_basis",
-        "how the price of a smaller machine was derived from that of the whole one",
-        "where the price is that of the machine itself",
+        "how the price of a smaller machine was derived from the price of the whole machine",
+        "if the price is that of the machine itself",
     ),
-    Entry("provider", "seller of the machine's time", "where no price is known"),
-    Entry("plan", "on-demand, spot, reserved, owned or another plan", "where no price is known"),
-    Entry("region", "where the price applies", "where no price is known, or it applies everywhere"),
-    Entry("price_as_of", "day of the price", "where no price is known", "date"),
+    Entry("provider", "seller of the machine's time", "if no price is known"),
+    Entry("plan", "on-demand, spot, reserved, owned or another plan", "if no price is known"),
+    Entry("region", "region of the price", "if no price is known, or it applies everywhere"),
+    Entry("price_as_of", "day of the price", "if no price is known", "date"),
     Entry(
         "price_current",
-        "yes where no newer price of the plan is known, else no",
-        "where no price is known",
+        "yes if no newer price of the plan is known, else no",
+        "if no price is known",
     ),
-    Entry("currency", "currency of the costs by its code in ISO 4217", "where no price is known"),
-    Entry("unpriced_because", "why there is no cost", "where there is one"),
+    Entry("currency", "currency of the costs by its code in ISO 4217", "if no price is known"),
+    Entry("unpriced_because", "why there is no cost", "if there is a cost"),
     Entry(
         "reservation",
-        "why the cost is not preferred as the cheapest: an assumed price, a spot plan of unknown "
-        "interruptions, a commitment, or a machine that the runtime cannot run on",
-        "where it may be the answer",
+        "why the choice is not named the cheapest: an assumed price, a spot plan of unknown "
+        "interruptions, a commitment, or a machine that the runtime does not support",
+        "if the choice may be named the cheapest",
     ),
     *_money("epoch_cost", "cost of one epoch of a running job"),
     *_money("full_cost", "bill of the full training"),
     *_money("million_cost", "cost of a million inferences"),
     Entry(
         "step_ratio",
-        "our training step's time over PyTorch's; above 1 ours is slower",
-        "where this batch size was not compared",
+        "time of our training step divided by PyTorch's; above 1, our step is slower",
+        "if this batch size was not compared",
         "number",
     ),
     Entry(
         "step_energy_j",
-        "energy of a mean step, by the meters in the column meters",
-        "where no meter was read",
+        "energy of a mean step, by the meters in the column energy_meters",
+        "if no meter was read",
         "number",
         "joules",
     ),
     Entry(
         "energy_meters",
-        "meters that read while steps were timed; parts that they do not read are not counted",
-        "where no meter was read",
+        "meters that were read while steps were timed; other parts of the machine are not counted",
+        "if no meter was read",
     ),
     Entry(
         "peak_memory_bytes",
         "peak memory of the worker: on the host, or on the GPU for cuda",
-        "where it was not read",
+        "if the memory was not read",
         "integer",
         "bytes",
     ),
-    Entry("samples", "steps that were timed", f"{_NOT_MEASURED} of steps", "integer", "steps"),
-    Entry("stop_reason", "why the sampling ended", f"{_NOT_MEASURED} of steps"),
+    Entry("samples", "steps that were timed", "if we timed no steps", "integer", "steps"),
+    Entry("stop_reason", "why the sampling ended", "if we timed no steps"),
     Entry(
         "doubts",
-        "how the machine differs from the declared one, and why the result may not repeat",
-        "where there is no doubt",
+        "how the machine differs from its spec, and why the result may not repeat",
+        "if there is no doubt",
     ),
-    Entry("evidence", "the file or page of the site that the result comes from"),
+    Entry("evidence", "file or page of the site with the evidence of the result"),
 )
 
 
 _INTRODUCTION = """\
 # Data dictionary
 
-The columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`, with every
-result of the site, one row per model, machine and price. Written by `make schemas`; how to use
-the files: [Using the data](../how-to/use-the-data.md).
+This page lists the columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`.
+The files contain every result of the site, in one row per model, machine and price. `make schemas`
+writes this page. See also: [use the data](../how-to/use-the-data.md).
 
-A value that is not known or does not apply is empty in CSV and null elsewhere, never zero. Numbers
-have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats.
-Text that a spreadsheet would run as a formula begins with an apostrophe in CSV only.
+A value that is unknown or does not apply is empty in CSV and null in the other files, never zero.
+Numbers have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats. In CSV,
+text that a spreadsheet would run as a formula begins with an apostrophe.
 """
 _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 

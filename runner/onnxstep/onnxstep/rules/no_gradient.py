@@ -42,8 +42,8 @@ _CONTAINER = "a sequence or optional value is not a tensor; export the model wit
 
 # Operators that few trained models contain.
 _RARE = (
-    "few trained models have it; freeze the parameters before it, or write it in the export as "
-    "other operators (a norm as ReduceL2 and Div, a windowed transform as a Conv)"
+    "few trained models use this operator; freeze the parameters before it, or export other "
+    "operators instead (ReduceL2 and Div for a norm, Conv for a windowed transform)"
 )
 
 for _op_type, _versions in {

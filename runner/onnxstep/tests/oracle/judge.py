@@ -51,12 +51,12 @@ class Answer(enum.StrEnum):
     """Kinds of results of a test."""
 
     CHECKED = "differentiated and checked"
-    ZERO = "zero by nature"
+    ZERO = "derivative always zero"
     REFUSED = "refused with a reason"
     NO_RULE = "no rule"
     NO_FLOAT = "no float tensor to differentiate"
-    UNDEFINED = "its own intermediate values are not numbers"
-    UNJUDGED = "no evaluator can judge it"
+    UNDEFINED = "intermediate values are not numbers"
+    UNJUDGED = "no evaluator computes the operator"
     WRONG = "wrong"
 
 

@@ -132,14 +132,14 @@ def _without_a_rule(
 ) -> tuple[str, str]:
     schema = defs.get_schema(op, domain)
     if not any(_FLOATS & set(formal.types) for formal in schema.inputs):
-        return "no float goes in", ""
+        return "no float input", ""
     if not any(_FLOATS & set(formal.types) for formal in schema.outputs):
-        return "zero", "no float comes out"
+        return "zero", "no float output"
     if any(v.answer in (Answer.CHECKED, Answer.ZERO) for v in cases):
         return "by its definition", note
     if note:
         return "refused", note
-    return "no rule", "" if runs.get(op, True) else "ONNX Runtime has no CPU kernel for it either"
+    return "no rule", "" if runs.get(op, True) else "ONNX Runtime has no CPU kernel either"
 
 
 def _note_of(verdict: Verdict) -> str:
