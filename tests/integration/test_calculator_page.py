@@ -214,6 +214,22 @@ def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
     assert sum("This machine" in row for row in rows) == 1
 
 
+def test_a_price_in_another_currency_is_not_compared(site: Site) -> None:
+    """It is listed apart with the reason, and never wins by the size of its number."""
+    plans = (site.folder / "data/calculator/plans.js").read_text("utf-8")
+    euros, changed = re.subn(r'("crate":{.*?"currency":)"USD"', r'\1"EUR"', plans, count=1)
+    assert changed == 1
+    page = site.tab()
+    page.route("**/data/calculator/plans.js", lambda route: route.fulfill(
+        body=euros, content_type="text/javascript",
+    ))  # fmt: skip
+    page.goto(f"{site.address}calculator.html?model=net&software=onnxruntime&prices=")
+    wait_until(page, _SETTLED)
+    assert "Crate" not in page.locator(".ec-calculated > div > .ec-frame").inner_text()
+    apart = page.locator(".ec-calculated details", has_text="Not compared")
+    assert "; price in EUR" in (apart.text_content() or "")
+
+
 def test_a_batch_costs_what_the_command_line_says(site: Site) -> None:
     """Ten million examples of a model, once and each month, and no length without tokens."""
     page = ask(site, "?model=net&job=batch&examples=10000000&software=onnxruntime&prices=on-demand")

@@ -85,6 +85,16 @@ def test_a_faster_runtime_is_named_with_its_ratio(tmp_path: Path) -> None:
     assert "times as long as with OpenVINO" in text
 
 
+def test_a_measured_machine_begins_with_its_times(site: Site) -> None:
+    """They are unfolded above the costs of jobs; other machines keep them folded below."""
+    page = site.pages["machines/local.md"]
+    assert "We measured it: its times come first." in page
+    assert page.index(" open>") < page.index("Each training time") < page.index("Cost of each job")
+    other = site.pages["machines/box.md"]
+    assert " open>" not in other
+    assert other.index("Cost of each job") < other.index("Each training time")
+
+
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
     """The page of prices lists the superseded price of a plan with its date and source."""
     page = site.pages["prices.md"]
