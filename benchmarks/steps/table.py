@@ -64,27 +64,11 @@ def write_site(records: Records, root: Path) -> None:
     """Write the ratios of training and of inference, which ``epochcost.analysis.inputs`` reads."""
     compared = measured(records, "training")
     inference = measured(json.loads((root / INFERENCE).read_text("utf-8")), "inference")
-    # Cases ascend: the last of a model has its larger batch and the most threads.
-    largest_cases = {case.subject.model: (case, record) for case, record in compared}
     content = _site(records, compared) | {
         "inference": _by_model(inference, INFERENCE_CONTENDERS),
-        "shares": {name: _shares(root, *largest) for name, largest in largest_cases.items()},
         "gpu": _on_gpu(json.loads((root / CUDA).read_text("utf-8"))),
     }
     (root / SITE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-
-
-def _shares(root: Path, case: Case, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a step at peak rates, as ``epochcost.analysis.inputs.StepShares``."""
-    needed = demands(_catalogue(root), case.subject, case.batch_size)
-    seconds, ceilings = step_seconds(record, OURS), record["sessions"][0]["ceilings"]
-    assert seconds is not None, case.key
-    return {
-        "batch_size": case.batch_size,
-        "threads": case.threads,
-        "products": round(needed.flops / seconds / ceilings["flops"], 3),
-        "update": round(needed.update_bytes / seconds / ceilings["copy_bytes"], 3),
-    }
 
 
 @functools.cache

@@ -17,6 +17,8 @@ from epochcost.errors import InputError
 SECONDS_PER_HOUR = 3600
 # Hours of a month in bills of EC2 and GCE for commitments and disks: a twelfth of 8760 hours.
 HOURS_PER_BILLED_MONTH = 730
+# What to do about prices in another currency: no exchange rate is known.
+CONVERT = "convert the amounts, and name the rate and its date in the source"
 # Enough digits for the largest amount with all its decimals, and for any duration.
 _CONTEXT = Context(prec=100, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 _SECONDS_PER_UNIT = {

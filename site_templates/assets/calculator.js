@@ -128,7 +128,7 @@
 
   /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
   function unconfirmed({ plan, misses }, ways) {
-    const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses && way.plan.currency === plan.currency);
+    const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses);
     return plan.unconfirmed && ` The source of this price does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
       (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}, price of ${sure.plan.as_of}.` : "");
   }
@@ -152,13 +152,14 @@
 
   /* What the bill of an owned machine counts. */
   function counted(form, question, { plan }) {
-    const made = small(""), used = utilisation(question, plan), share = `${rounded(100 * used, 3)} %`;
+    const made = small(""), used = utilisation(question, plan), share = `${rounded(168 * used, 3)} hours`;
     const href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
     if (plan.own) {
       made.append(question.job === "serve" && used === question.day ?
-        ` Counted: the whole machine, in use ${share} of the time (` :
-        ` Counted: the job's hours at a utilisation of ${share}, not the whole machine (`,
-      element("a", "owned machines", { href }), ").");
+        ` Counted: the whole machine, in use ${share} a week (` :
+        ` Counted: the job's hours, at ${share} of use a week, not the whole machine (`,
+      element("a", "owned machines", { href }), "). ", `We assume that it is kept for ${rounded(plan.share.inputs["owned.years"], 3)} years and ` +
+      `draws ${rounded(plan.share.inputs["owned.power_watts"], 3)} W in use${plan.share.inputs.vcpus ? " per vCPU" : ""}.`);
     }
     return made;
   }
@@ -171,17 +172,24 @@
       ` Fastest: ${duration(way.mean.seconds)} on ${way.timing.name}, for ${amount(way.mean.each, way)}.`;
   }
 
+  /* The cheapest machine beside the reader's own. */
+  function beside(ways) {
+    const best = ways.find(way => !way.apart && !way.mine);
+    return best ? ` The cheapest of the others: ${amount(best.mean.total, best)} on ${best.timing.name}, ` +
+      `in ${duration(best.mean.seconds)}; ${best.plan.name}, price of ${best.plan.as_of}.` : "";
+  }
+
   /* A cheaper answer in other software, and why it is not the first one. */
   function lower(best, stacks, form) {
     const other = stacks.map(list => list.find(way => !way.apart)).find(
-      way => way && !way.misses && way.plan.currency === best.plan.currency && way.mean.total < best.mean.total
+      way => way && !way.misses && way.mean.total < best.mean.total
     );
     return other ? ` With ${form.elements.software.querySelector(`[value="${other.timing.stack}"]`).textContent}: ${amount(other.mean.total, other)} on ` +
       `${other.timing.name}, less, but its time is less sure.` : "";
   }
 
   function verdict(question, ways, shapes, stacks, form) {
-    const best = ways.find(way => !way.apart), sure = element("p");
+    const mine = ways.find(way => way.mine), best = mine || ways.find(way => !way.apart), sure = element("p");
     if (!best) {
       const spot = question.prices !== "spot" ? "" : " Providers do not state how often they interrupt spot machines" +
         (question.job === "train" ? ": to rank these, enter “Spot interruptions an hour” under “Your own assumptions”." : ".");
@@ -189,9 +197,9 @@
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
     sure.append(badge(best, shapes, form.dataset.ecRoot), " ", certainty(best, question, ways), counted(form, question, best));
-    if (question.job !== "serve") { sure.append(small(fastest(ways, best))); }
-    sure.append(small(lower(best, stacks, form)));
-    const closest = best.misses ? [element("p", "No machine is within the limits. The closest:")] : [];
+    sure.append(small(mine ? beside(ways) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
+    const closest = best.misses && !mine ? [element("p", "No machine is within the limits. The closest:")] : [];
+    if (question.own && !mine) { closest.unshift(element("p", "Your machine has no time for this job; its memory may be too small.")); }
     return [asked(form, question), ...closest, answer(question, best), sure, lines(question, best)];
   }
 
@@ -219,10 +227,10 @@
   }
 
   function show(form, place, data, shared) {
-    const question = window.epochcostWays.question(form, data, shared.month_hours), { shapes } = shared;
+    const question = window.epochcostWays.question(form, data, shared), { shapes } = shared;
     /* The best known software that has an answer. */
     const stacks = question.stacks.map(stack => candidates(question, data, shared, stack));
-    const ways = stacks.find(list => list.some(way => !way.apart)) || stacks[0] || [];
+    const ways = stacks.find(list => list.some(way => way.mine)) || stacks.find(list => list.some(way => !way.apart)) || stacks[0] || [];
     const two = question.a && question.b, listed = two ? ways : ways.filter(way => !way.apart);
     const apart = two ? [] : ways.filter(way => way.apart);
     odds.weigh(listed, data.draws, { seconds: question.limit, total: question.budget }, two);
@@ -230,7 +238,7 @@
     place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes, stacks, form)));
     place.lastElementChild.replaceChildren(...(listed.length ? [table(form, question, listed, shapes)] : []),
       ...(apart.length ? [fold(
-        `Not compared: ${apart.length} with an assumed price, or without a known rate of interruptions`,
+        `Not compared: ${apart.length} with an assumed price, without a known rate of interruptions, or in another currency`,
         table(form, question, apart, shapes)
       )] : []));
     window.epochcostTables.begin();
@@ -246,7 +254,7 @@
   }
 
   /* Show the machines with a time, and the fields that the job needs. */
-  function settle(form, data, state) {
+  function settle(form, data, state, shared) {
     const job = form.elements.job.value, lacks = { examples: job === "train" && !data.examples, tokens: !data.tokens };
     const names = new Map(data[timed(job)].map(({ machine, name }) => [machine, name]));
     const sorted = Array.from(names).sort((one, other) => one[1].localeCompare(other[1]));
@@ -256,8 +264,14 @@
       field.replaceChildren(...[["", "any"], ...sorted].map(([id, name]) => element("option", name, { value: id })));
       field.value = chosen ? chosen[0] : "";
     });
-    const usual = { epochs: data.epochs, examples: job === "batch" ? 1e6 : data.examples, tokens: data.tokens };
-    Object.entries(usual).forEach(([name, value]) => { form.elements[name].placeholder = value; });
+    if (state.has("own")) { form.elements.own.closest("details").open = true; }
+    const plan = shared.machines[form.elements.own.value]?.plans.map(id => shared.plans[id]).find(({ own }) => own);
+    const usual = {
+      epochs: data.epochs, examples: job === "batch" ? 1e6 : data.examples, tokens: data.tokens,
+      purchase: plan?.share.inputs["owned.purchase"], electricity: plan?.share.inputs["owned.electricity_per_kwh"],
+      weekly: plan && 168 * plan.share.inputs["owned.utilisation"]
+    };
+    Object.entries(usual).forEach(([name, value]) => { form.elements[name].placeholder = value ?? ""; });
     form.querySelectorAll("[data-ec-job]").forEach(label => {
       label.hidden = !label.dataset.ecJob.split(" ").includes(job) || Boolean(lacks[label.control?.name]);
     });
@@ -271,7 +285,7 @@
     if (form.elements.model.value !== model) { return; }
     const whole = job => published[job].map(timing => ({ ...shared.machines[timing.machine], ...timing }));
     const data = { ...published, train: whole("train"), serve: whole("serve") };
-    settle(form, data, state);
+    settle(form, data, state, shared);
     show(form, place, data, shared);
   }
 

@@ -112,7 +112,7 @@
   function sureness({ wins, regret, kept, misses }) {
     if (wins === undefined || misses) { return ""; }
     const among = Object.keys(kept).length ? "machines within the limits" : "machines";
-    const lost = wins < 1 ? `; in the others, it costs ${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than the cheapest` : "";
+    const lost = wins < 1 && regret !== undefined ? `; in the others, it costs ${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than the cheapest` : "";
     return `It costs least of all ${among} in ${scenarios(wins)} scenarios${lost}. `;
   }
 

@@ -98,7 +98,7 @@
      busy for the share ``busiest`` of the time. */
   function turn(listed, busiest) {
     const { api, request } = listed.find(offer => offer.api) || {};
-    const own = listed.filter(offer => api && offer.plan && !reserved(offer) && offer.plan.currency === api.currency);
+    const own = listed.filter(offer => api && offer.plan && !reserved(offer));
     if (!own.length || !request) { return ""; }
     const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn)[0];
     return turned ? ` ${turned.decoder.name} is cheaper than the cheapest API if each machine serves at least ${rounded(turned.turn, 2)} requests/s.` :

@@ -10,7 +10,8 @@
      budget      a month, a year if every=year, or in all if every=once
      prices      on-demand, spot, committed, owned, or nothing for all list prices
      a b         ids of two machines to compare
-     epochs failed busy interruptions electricity utilisation: the reader's own assumptions */
+     own         id of a machine of the reader's, bought for ``purchase``, used ``weekly`` hours
+     epochs failed busy interruptions electricity: the reader's own assumptions */
 (() => {
   "use strict";
 
@@ -29,9 +30,9 @@
   }
 
   /* The question: times in seconds, shares from 0 to 1, money in the plan's currency. */
-  function question(form, data, monthHours) {
+  function question(form, data, { currency, month_hours: monthHours }) {
     const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise);
-    const { a, b, every, job, prices, software } = form.elements, days = monthHours / 24;
+    const { a, b, every, job, own: mine, prices, software } = form.elements, days = monthHours / 24;
     const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
     const examples = own ? number("examples", own) : 1, tokens = data.tokens ? number("tokens", data.tokens) : 0, epochs = number("epochs", data.epochs);
     const longer = tokens ? tokens / data.tokens : 1;
@@ -42,6 +43,9 @@
       timed: name,
       stacks: software.value ? [software.value] : data.stacks[name],
       prices: prices.value,
+      currency,
+      own: mine.value,
+      paid: number("purchase", null),
       a: a.value,
       b: b.value,
       every: every.value,
@@ -65,7 +69,7 @@
       assumed: {
         "interruptions.rate_per_hour": number("interruptions", null),
         "owned.electricity_per_kwh": number("electricity", null),
-        "owned.utilisation": number("utilisation", null) / 100 || null
+        "owned.utilisation": number("weekly", null) / 168 || null
       }
     };
   }
@@ -116,9 +120,10 @@
 
   /* The reason why a figure cannot win; empty if it can. */
   function reserve(question, plan) {
+    if (plan.currency !== question.currency) { return `price in ${plan.currency}`; }
     if (plan.committed && !question.prices) { return "paid for its whole term"; }
     if (interruptions(question, plan) === null) { return "unknown rate of interruptions"; }
-    return plan.assumed && !(plan.own && question.prices === plan.group) ? "assumed price" : "";
+    return plan.assumed && !(plan.own && (question.own || question.prices === plan.group)) ? "assumed price" : "";
   }
 
   function miss(question, mean) {
@@ -126,15 +131,17 @@
     return mean.total > question.budget ? "over budget" : "";
   }
 
-  function candidate(question, timing, plan, programs) {
+  function candidate(asked, timing, plan, programs) {
+    const mine = timing.machine === asked.own && plan.own, { paid } = asked, units = plan.share?.inputs.vcpus ? timing.vcpus : 1;
+    const bought = mine && paid !== null ? { "owned.purchase": paid / units, "owned.residual": 0 } : {};
+    const question = { ...asked, own: mine, assumed: { ...asked.assumed, ...bought } };
     const price = question.job === "serve" ? served : trained;
     const [low, mean, high] = timing.seconds.map(seconds => price(question, timing, plan, seconds, programs));
-    return { timing, plan, low, mean, high, apart: reserve(question, plan), misses: miss(question, mean) };
+    return { timing, plan, mine, low, mean, high, apart: reserve(question, plan), misses: miss(question, mean) };
   }
 
   function better(way, other) {
     return Boolean(way.apart) - Boolean(other.apart) || Boolean(way.misses) - Boolean(other.misses) ||
-      way.plan.currency.localeCompare(other.plan.currency) ||
       way.mean.total - other.mean.total || way.mean.seconds - other.mean.seconds;
   }
 
@@ -148,9 +155,10 @@
   function candidates(question, data, shared, stack) {
     const sides = [question.a, question.b], all = !sides.some(Boolean), best = new Map();
     const ways = data[question.timed].filter(
-      timing => timing.stack === stack && (all || sides.includes(timing.machine))
+      timing => timing.stack === stack && (all || [...sides, question.own].includes(timing.machine))
     ).flatMap(timing => timing.plans.map(id => shared.plans[id]).filter(
-      plan => programOf(question, plan) && (plan.assumed || ["", plan.group].includes(question.prices))
+      plan => programOf(question, plan) &&
+        (plan.assumed || (plan.own && timing.machine === question.own) || ["", plan.group].includes(question.prices))
     ).map(plan => candidate(question, timing, plan, shared.jobs)));
     ways.filter(way => isFinite(way.mean.total)).sort(better).forEach(way => {
       const key = way.timing.name + (way.apart ? " apart" : "");

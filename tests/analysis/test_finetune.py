@@ -60,6 +60,21 @@ def test_machines_that_cannot_say_why(market: TuningMarket) -> None:
     assert "g4dn.xlarge" in {offer.key.way.hardware.id for offer in quantised.offers}
 
 
+def test_a_price_in_another_currency_is_a_reason(market: TuningMarket) -> None:
+    """A machine whose prices are in euros is named as left out, with the reason."""
+    catalogue = load_catalogue(ROOT)
+    first = market.answer(LORA).choice.key.way.hardware
+    prices = {
+        name: price.model_copy(update={"currency": "EUR"}) if price.hardware == first.id else price
+        for name, price in catalogue.prices.items()
+    }
+    inputs = read_inputs(replace(catalogue, prices=prices), [], ROOT / "docs")
+    answer = TuningMarket(inputs).answer(LORA)
+    assert answer.choice.key.way.hardware.id != first.id
+    (refusal,) = (each for each in answer.refused if each.machine == first.name)
+    assert refusal.reason.startswith("its price is in EUR, others are in USD: convert the amounts")
+
+
 def test_published_lora_lies_in_the_range(market: TuningMarket) -> None:
     """VectorLM's rows of Llama 3 8B are listed with one A100 of 80 GB, within its range."""
     answer = market.answer(replace(LORA, length=2048))

@@ -22,7 +22,6 @@ _FILE = """{
  },
  "dimensions": {"text": {"sequence": 256}},
  "cpu": "AMD EPYC",
- "shares": {"net": {"batch_size": 64, "threads": 2, "products": 0.5, "update": 0.07}},
  "inference": {
   "net": {
    "1": {"2": {"PyTorch eager": 0.5, "OpenVINO": 1.06}},
@@ -76,12 +75,6 @@ def test_the_worst_case_of_inference_counts_above_five_per_cent(ratios: StepRati
     """Each model has the largest ratio of its inference to another runtime, if above 1.05."""
     worst = SlowerInference(Decimal("1.4"), "OpenVINO", 32, 2, "AMD EPYC")
     assert ratios.slower_inference == {"net": worst}
-
-
-def test_shares_of_a_step_are_read(ratios: StepRatios) -> None:
-    """The shares of a step are read with the step's batch size and threads."""
-    read = ratios.shares["net"]
-    assert (read.batch_size, read.threads, read.products) == (64, 2, Decimal("0.5"))
 
 
 @pytest.mark.parametrize("model", ["none", "unheard"])

@@ -96,6 +96,19 @@ def test_machines_and_apis_stand_in_one_list(root: Path) -> None:
     assert {offer.mark for offer in predicted} == {"predicted"}
 
 
+def test_prices_in_another_currency_are_left_out_with_the_reason(root: Path) -> None:
+    """A machine at a cent in euros is not cheaper than one at two dollars: no rate is known."""
+    path = root / "specs/prices/cheap-11-01.toml"
+    path.write_text(price_text("cheap", "0.01").replace("amount", 'currency = "EUR"\namount', 1))
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert "Box cheap" not in map(name_of, answer.ways)
+    (refusal,) = (each for each in answer.refused if each.machine == "Box cheap")
+    assert refusal.reason == (
+        "its price is in EUR, others are in USD: convert the amounts, and name the rate and its "
+        "date in the source"
+    )
+
+
 def test_the_cheapest_confirmed_price_may_be_another_plan(root: Path) -> None:
     """It may be a dearer plan of the cheapest machine."""
     for price in (root / "specs/prices").glob("*.toml"):

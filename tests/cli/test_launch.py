@@ -85,6 +85,17 @@ def test_dry_run_shows_the_most_that_cells_cost(
 
 
 @pytest.mark.usefixtures("project")
+def test_only_named_models_are_planned(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A launch measures only the models that it names; an unknown name is an error."""
+    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--model", "tiny") == 0
+    assert "3 trials to measure" in capsys.readouterr().out
+    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--model", "tinny") == 1
+    assert 'unknown model "tinny"; did you mean "tiny"?' in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
 def test_nothing_is_planned_by_value_without_predictions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

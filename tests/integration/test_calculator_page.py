@@ -52,9 +52,9 @@ def test_the_address_keeps_the_question(site: Site, look: Look) -> None:
 
 # One address each, since only a key's first value counts.
 _ADDRESSES = (
-    "epochs=-1&utilisation=-1&electricity=-1e308&runs=-3&failed=-1&interruptions=-1&deadline=-1",
-    "epochs=1e300&utilisation=1000&electricity=Infinity&runs=1e400&failed=100&budget=-1&hours=0",
-    "epochs=NaN&utilisation=x&electricity=0x10&runs=&prices=nowhere&model=nowhere&deadline=%ff",
+    "epochs=-1&weekly=-1&purchase=-1&electricity=-1e308&runs=-3&failed=-1&interruptions=-1&deadline=-1",
+    "epochs=1e300&weekly=1000&electricity=Infinity&runs=1e400&failed=100&budget=-1&hours=0",
+    "epochs=NaN&weekly=x&own=nowhere&electricity=0x10&runs=&prices=nowhere&model=nowhere&deadline=%ff",
     "1=x&length=NaN&item=x&elements=x&__proto__=x&constructor=x&submit=x&dataset=x&0=x&=x",
     "job=bake&every=eon&a=nowhere&b=%00&within=-1&rate=0&busy=101&model=../../bill",
     "%",
@@ -72,8 +72,8 @@ def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> No
     """The form marks it, and answer and address ignore it."""
     page = ask(site, "")
     plain = text_of(page)
-    page.locator("summary", has_text="assumptions").click()
-    for name, value in (("utilisation", "-1"), ("electricity", "-1e308"), ("epochs", "-1")):
+    page.locator("summary", has_text="Your own machine").click()
+    for name, value in (("weekly", "-1"), ("electricity", "-1e308"), ("epochs", "-1")):
         page.locator(f"[name={name}]").fill(value)
         assert text_of(page) == plain
         assert page.locator(f"[name={name}]:invalid").count() == 1
@@ -181,19 +181,53 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
 def test_an_owned_server_is_in_use_for_at_least_its_hours(site: Site) -> None:
     """All day it costs the whole machine, at any utilisation; for a part of it, the stated use."""
     asked = "?model=net&job=serve&prices=owned&rate=1"
-    texts = {query: text_of(ask(site, asked + query)) for query in ("", "&utilisation=10")}
-    assert texts[""] == texts["&utilisation=10"]
-    assert "Counted: the whole machine, in use 100 % of the time (owned machines)" in texts[""]
+    texts = {query: text_of(ask(site, asked + query)) for query in ("", "&weekly=17")}
+    assert texts[""] == texts["&weekly=17"]
+    assert "Counted: the whole machine, in use 168 hours a week (owned machines)" in texts[""]
     page = ask(site, asked)
     cost = float(page.locator("tbody td").nth(1).get_attribute("data-order") or 0)
     plan = load_catalogue(site.folder.parent).price("assumed-local")
     # A month of the calculator has 730 hours, half an hour less than that of `break-even`.
     whole = monthly_owned(plan, 2).at(HOURS_PER_CALENDAR_MONTH)
     assert cost == pytest.approx(float(whole * 730 / HOURS_PER_CALENDAR_MONTH))
-    half = text_of(ask(site, f"{asked}&hours=12&utilisation=20"))
-    assert "Counted: the whole machine, in use 50 % of the time" in half
-    part = text_of(ask(site, f"{asked}&hours=6&utilisation=50"))
-    assert "at a utilisation of 50 %, not the whole machine (owned machines)" in part
+    half = text_of(ask(site, f"{asked}&hours=12&weekly=33"))
+    assert "Counted: the whole machine, in use 84 hours a week" in half
+    part = text_of(ask(site, f"{asked}&hours=6&weekly=84"))
+    assert (
+        "the job's hours, at 84 hours of use a week, not the whole machine (owned machines)" in part
+    )
+
+
+def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
+    """It needs no price kind, costs what its owner paid, and the cheapest other machine follows."""
+    asked = "?model=net&software=onnxruntime&prices=on-demand&own=local"
+    whole = text_of(ask(site, asked))
+    assert re.search(r"on This machine: .*, in .* The cheapest of the others: \$[\d.]+ on ", whole)
+    assert "kept for 4 years and draws 10 W in use per vCPU" in whole
+    free = ask(site, f"{asked}&purchase=0")
+    assert "depreciation" not in text_of(free)
+    assert "energy, from declared power" in free.locator(".ec-calculated").text_content()
+    rows = free.locator(
+        ".ec-calculated > div > .ec-frame tbody tr td:first-child"
+    ).all_inner_texts()
+    assert len(rows) > 1
+    assert sum("This machine" in row for row in rows) == 1
+
+
+def test_a_price_in_another_currency_is_not_compared(site: Site) -> None:
+    """It is listed apart with the reason, and never wins by the size of its number."""
+    plans = (site.folder / "data/calculator/plans.js").read_text("utf-8")
+    euros, changed = re.subn(r'("crate":{.*?"currency":)"USD"', r'\1"EUR"', plans, count=1)
+    assert changed == 1
+    page = site.tab()
+    page.route("**/data/calculator/plans.js", lambda route: route.fulfill(
+        body=euros, content_type="text/javascript",
+    ))  # fmt: skip
+    page.goto(f"{site.address}calculator.html?model=net&software=onnxruntime&prices=")
+    wait_until(page, _SETTLED)
+    assert "Crate" not in page.locator(".ec-calculated > div > .ec-frame").inner_text()
+    apart = page.locator(".ec-calculated details", has_text="Not compared")
+    assert "; price in EUR" in (apart.text_content() or "")
 
 
 def test_a_batch_costs_what_the_command_line_says(site: Site) -> None:

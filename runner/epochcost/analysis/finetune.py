@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import product
+from itertools import product, starmap
 from operator import itemgetter
 
 from epochcost.analysis.finetune_memory import (
@@ -24,7 +24,7 @@ from epochcost.analysis.finetune_memory import (
 )
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
-from epochcost.analysis.rows import mark_of, usual_currency
+from epochcost.analysis.rows import in_usual_currency, mark_of
 from epochcost.analysis.serving_capacity import Place, Refusal, computed_in, serving_places
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
@@ -156,7 +156,12 @@ class TuningMarket:
         """
         decoder, form = self._decoder(demand)
         ways, refused = self._ways(demand, decoder, form)
-        offers = self._offers(demand, ways)
+        offers, others = in_usual_currency(
+            self._offers(demand, ways),
+            lambda offer: offer.cost.currency,
+            lambda offer: offer.key.way.hardware.name,
+        )
+        refused += starmap(Refusal, others)
         competing = [offer for offer in offers if not offer.key.price.reservation] or offers
         if not competing:
             raise InputError(
@@ -247,7 +252,7 @@ class TuningMarket:
     def _offers(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Price each layout under each current plan in the most usual currency, cheapest first."""
+        """Price each layout under each current plan, cheapest first."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines
@@ -257,9 +262,7 @@ class TuningMarket:
                 if isinstance(cost, Estimate):
                     elapsed = job.quote(price).elapsed_seconds
                     candidates.append(Candidate(TuningOffer(way, price), elapsed, cost))
-        usual = usual_currency(candidates)
-        same = [candidate for candidate in candidates if candidate.cost.currency == usual]
-        return tuple(sorted(same, key=_cheapest_first))
+        return tuple(sorted(candidates, key=_cheapest_first))
 
 
 def _unable(place: Place, precision: Precision) -> str:

@@ -42,28 +42,12 @@ FaultOf = Callable[[SidecarT], str | None]
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
-class StepShares(BaseModel):
-    """Shares of a training step's time that two parts of it would take at the machine's peak rates.
-
-    ``products`` is the share of the matrix products and convolutions. ``update`` is the share of
-    moving gradients, parameters and optimizer states once.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    batch_size: int
-    threads: int
-    products: Decimal
-    update: Decimal
-
-
 class _File(BaseModel):
     """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
     ``inference`` has ratios of our inference time to that of other runtimes, by runtime, measured
-    on ``cpu``. ``shares`` has the parts of each model's step. ``dimensions`` has the dimensions
-    that replaced those in the spec for the comparison, by model. ``gpu`` has ratios on a GPU by
-    model, precision, batch size and mode.
+    on ``cpu``. ``dimensions`` has the dimensions that replaced those in the spec for the
+    comparison, by model. ``gpu`` has ratios on a GPU by model, precision, batch size and mode.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -71,7 +55,6 @@ class _File(BaseModel):
     models: dict[str, dict[int, dict[int, dict[str, Decimal]]]]
     dimensions: dict[str, dict[str, int]] = {}
     inference: dict[str, dict[int, dict[int, dict[str, Decimal]]]] = {}
-    shares: dict[str, StepShares] = {}
     cpu: str = ""
     gpu: dict[str, dict[str, dict[int, dict[str, Decimal]]]] = {}
 
@@ -106,15 +89,12 @@ class StepRatios:
     """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads.
 
     ``slower_inference`` has the largest ratio of each model whose inference is more than 5 % faster
-    in another runtime. ``shares`` has the parts of each model's step, measured on ``cpu``. ``gpu``
-    has ratios on a GPU, by model, precision and batch size.
+    in another runtime. ``gpu`` has ratios on a GPU, by model, precision and batch size.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     slower_inference: Mapping[str, SlowerInference] = field(default_factory=dict)
-    shares: Mapping[str, StepShares] = field(default_factory=dict)
-    cpu: str = ""
     gpu: Mapping[str, Mapping[str, Mapping[int, Decimal]]] = field(default_factory=dict)
 
     def of(self, trial: Trial) -> StepRatio | None:
@@ -170,7 +150,7 @@ def read_ratios(path: Path) -> StepRatios:
         }
         for model, precisions in file.gpu.items()
     }
-    return StepRatios(worst, file.dimensions, slower, file.shares, file.cpu, gpu)
+    return StepRatios(worst, file.dimensions, slower, gpu)
 
 
 def _slower_inference(file: _File) -> Iterator[tuple[str, SlowerInference]]:

@@ -8,7 +8,7 @@ never merged, and a missing price stays missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -26,10 +26,10 @@ from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
 from epochcost.statistics import first_by, group_by
-from epochcost.units import money, seconds
+from epochcost.units import CONVERT, money, seconds
 
+T = TypeVar("T")
 _KINDS: tuple[Kind, ...] = ("measured", "published", "predicted")
-KeyT = TypeVar("KeyT", bound=Hashable)
 
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 GOAL_WORDS: Mapping[Goal, str] = {
@@ -217,14 +217,30 @@ def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
         for row in rows
         if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
-    usual = usual_currency(candidates)
+    usual = usual_currency(candidate.cost.currency for candidate in candidates)
     return [candidate for candidate in candidates if candidate.cost.currency == usual]
 
 
-def usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
-    """The currency that most candidates have; None without candidates."""
-    counts = Counter(candidate.cost.currency for candidate in candidates)
+def usual_currency(currencies: Iterable[str]) -> str | None:
+    """The most frequent currency; None without currencies."""
+    counts = Counter(currencies)
     return max(sorted(counts), key=counts.__getitem__, default=None)
+
+
+def other_currency(currency: str, usual: str | None) -> str:
+    """Explain why a price is not compared with prices in the usual currency."""
+    return f"its price is in {currency}, others are in {usual}: {CONVERT}"
+
+
+def in_usual_currency(
+    ways: Sequence[T], currency: Callable[[T], str], name: Callable[[T], str]
+) -> tuple[tuple[T, ...], list[tuple[str, str]]]:
+    """Keep the ways in the most frequent currency; name the others, each with the reason."""
+    usual = usual_currency(map(currency, ways))
+    others = {(name(way), currency(way)) for way in ways if currency(way) != usual}
+    return tuple(way for way in ways if currency(way) == usual), [
+        (named, other_currency(code, usual)) for named, code in sorted(others)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +274,10 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -
                 candidates.append(_candidate(row, goal, repetitions))
             except InputError as error:
                 unpriced.append((row, str(error)))
-    usual = usual_currency(candidates)
+    usual = usual_currency(candidate.cost.currency for candidate in candidates)
     for candidate in candidates:
         if candidate.cost.currency != usual:
-            reason = f"its price is in {candidate.cost.currency}, and others are in {usual}"
-            unpriced.append((candidate.key.row, reason))
+            unpriced.append((candidate.key.row, other_currency(candidate.cost.currency, usual)))
     same = [candidate for candidate in candidates if candidate.cost.currency == usual]
     sound = [candidate for candidate in same if not candidate.key.row.reservation]
     if sound:

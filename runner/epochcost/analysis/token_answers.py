@@ -6,11 +6,13 @@ Times of phases were measured on some machines with our runtime, and are predict
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import starmap
 from typing import Literal
 
 import numpy as np
@@ -20,6 +22,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.reported import ReportedRow, reported_rows
+from epochcost.analysis.rows import in_usual_currency
 from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
@@ -54,6 +57,8 @@ from epochcost.statistics import first_by, group_by
 
 # Precisions of our own phases that are listed with predictions in 16 bits.
 _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
+# Requests to compare models with; short ones if no machine answers the first.
+_USUAL = (Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 100))
 Software = Literal["vLLM", "TensorRT-LLM", "llama.cpp", "ONNX Runtime"]
 Way = ServingOffer | ApiOffer
 Deployed = tuple[list[tuple[Deployment, Capacity]], list[Refusal]]
@@ -69,8 +74,9 @@ class TokenAnswer:
     """Requests to a model in a precision, and the machines and APIs that can answer them.
 
     ``offers`` has every machine under every price plan, ``apis`` has every API; both are sorted by
-    cost. ``refused`` has the machines that cannot answer. ``served`` and ``reported`` have
-    measurements under load, our own and those that readers reported.
+    cost and have the currency of most of them. ``refused`` has the machines that cannot answer.
+    ``served`` and ``reported`` have measurements under load, our own and those that readers
+    reported.
     """
 
     model: str
@@ -154,6 +160,11 @@ def reservation_of(way: Way) -> str:
     return way.reservation if isinstance(way, ApiOffer) else way.price.reservation
 
 
+def currency_of(way: Way) -> str:
+    """The currency of a machine's price or an API's."""
+    return way.api.currency if isinstance(way, ApiOffer) else way.price.currency
+
+
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
     """Sort machines and APIs by cost; those with a caveat come last."""
     return tuple(sorted(ways, key=_cheapest_first))
@@ -192,7 +203,8 @@ class TokenMarket:
     def evidence(self) -> str:
         """A digest of all inputs of the forecasts."""
         catalogue = self.inputs.catalogue
-        digest = hashlib.sha256(repr((catalogue.devices, catalogue.models)).encode())
+        decoders = {name: each.decoder for name, each in catalogue.models.items() if each.decoder}
+        digest = hashlib.sha256(repr((catalogue.devices, decoders)).encode())
         tables = [catalogue.files[f"observations/{name}"] for name in catalogue.observations]
         for path in sorted({csv for table in tables for csv in table.parent.glob("*.csv")}):
             digest.update(path.read_bytes())
@@ -230,12 +242,16 @@ class TokenMarket:
             deployed += predicted
             refused += unable
         apis = (api for api in catalogue.apis.values() if api.model == name)
+        priced = priced_offers(catalogue, deployed, requests)
+        every: tuple[Way, ...] = (*priced, *api_offers(apis, requests))
+        ways, others = in_usual_currency(every, currency_of, name_of)
+        refused += starmap(Refusal, others)
         answer = TokenAnswer(
             model=name,
             requests=requests,
             precision=precision,
-            offers=priced_offers(catalogue, deployed, requests),
-            apis=api_offers(apis, requests),
+            offers=tuple(way for way in ways if isinstance(way, ServingOffer)),
+            apis=tuple(way for way in ways if isinstance(way, ApiOffer)),
             refused=tuple(refused),
             served=self._served.get(name, ()),
             reported=reported_rows(self.inputs, name),
@@ -279,6 +295,17 @@ class TokenMarket:
             lambda: predicted_capacities(self.forecaster, model, layouts, requests),
         )
         return deployed, [*unfit, *late, *unknown]
+
+
+def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
+    """Answers to the usual requests, by the id of each decoder that has an answer."""
+    answers: dict[str, TokenAnswer] = {}
+    for model in market.inputs.catalogue.models.values():
+        for requests in _USUAL if model.decoder else ():
+            if model.id not in answers or not answers[model.id].offers:
+                with contextlib.suppress(InputError):
+                    answers[model.id] = market.answer(model.id, requests)
+    return answers
 
 
 def _nothing(answer: TokenAnswer) -> str:

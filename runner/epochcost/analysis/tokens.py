@@ -62,6 +62,11 @@ class Requests:
         return self.prompt + self.output
 
     @property
+    def lengths_words(self) -> str:
+        """The lengths of prompt and answer in a phrase."""
+        return f"{self.prompt:,} tokens read and {self.output:,} written"
+
+    @property
     def millions_a_month(self) -> Decimal:
         """Millions of tokens that a month of such requests reads and writes."""
         hourly = self.per_second * self.tokens * _HOUR_SECONDS

@@ -18,7 +18,16 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measuring_value import MeasurableCell, order_by_value
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import RESULTS, Quick, ResultsFolder, Studies, ids, print_table, say
+from epochcost.cli.terminal import (
+    RESULTS,
+    Models,
+    Quick,
+    ResultsFolder,
+    Studies,
+    ids,
+    print_table,
+    say,
+)
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.planning import plan_elsewhere
 from epochcost.fleet.cells import Cell, Intake, cells_of
@@ -45,6 +54,7 @@ _NO_TARGET = (
 def launch(
     *,
     study: Studies = None,
+    model: Models = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +96,8 @@ def launch(
         targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
     if not targets:
         raise InputError(_NO_TARGET)
-    cells = _cells(catalogue, targets, RunRequest(studies=tuple(study or ()), quick=quick))
+    request = RunRequest(studies=tuple(study or ()), models=tuple(model or ()), quick=quick)
+    cells = _cells(catalogue, targets, request)
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)

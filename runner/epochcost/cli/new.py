@@ -26,6 +26,7 @@ from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 from epochcost.statistics import group_by
+from epochcost.units import CONVERT
 from onnxstep.graphs.binding import symbolic_dimensions
 from onnxstep.graphs.loading import external_files, load_model
 from onnxstep.graphs.parameters import DataInput, data_inputs
@@ -34,10 +35,7 @@ app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a m
 _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
-_NOT_COMPARED = (
-    "costs in different currencies are not compared: convert the amounts to USD, and name the rate "
-    "and its date in the source"
-)
+_NOT_COMPARED = f"costs in different currencies are not compared: {CONVERT}"
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
 
 

@@ -19,12 +19,12 @@ from epochcost.cli.progress import counting
 from epochcost.cli.terminal import (
     AsIs,
     HardwareId,
+    Models,
     OutputFormat,
     Quick,
     Studies,
     WideTable,
     fields_of,
-    ids,
     print_json,
     print_table,
     say,
@@ -55,10 +55,7 @@ class Selection:
     """The options that select the trials to plan or run."""
 
     study: Studies = None
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="A model's id; repeatable. Default: all.", autocompletion=ids("models")),
-    ] = None
+    model: Models = None
     provider: Annotated[
         Provider | None,
         typer.Option(help="Only this execution provider; an error if it is unusable."),

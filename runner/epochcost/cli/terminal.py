@@ -60,6 +60,12 @@ Studies = Annotated[
         "--study", help="A study's id; repeatable. Default: all.", autocompletion=ids("studies")
     ),
 ]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="A model's id; repeatable. Default: all.", autocompletion=ids("models")
+    ),
+]
 HardwareId = Annotated[
     str,
     typer.Option(

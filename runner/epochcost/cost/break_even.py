@@ -31,7 +31,7 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices, usual_price
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
-from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain, rounded
+from epochcost.units import CONVERT, HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain, rounded
 
 # Rented plans that an error names.
 _MOST_NAMED = 3
@@ -289,7 +289,7 @@ def _demand_one_currency(owned: Price, rented: Price) -> None:
     if owned.currency != rented.currency:
         raise InputError(
             f"{rented.id}: expected a plan in {owned.currency}, the currency of {owned.id}, got "
-            f"{rented.currency}"
+            f"{rented.currency}: {CONVERT}"
         )
 
 

@@ -144,7 +144,10 @@ class Limits:
         """
         currency = candidates[0].cost.currency
         if self.budget is not None and self.currency != currency:
-            raise InputError(f"budget: expected {currency} like the prices, got {self.currency}")
+            raise InputError(
+                f"budget: expected {currency} like the prices, got {self.currency}: state it in "
+                f"{currency}, because no exchange rate is known"
+            )
         best = fastest if self.fastest else cheapest
         choice = best(filter(self.met_by, candidates))
         if choice is not None:

@@ -30,7 +30,9 @@ from epochcost.specs.terms import Billing, Owned
 Json = Any
 FORMAT = 1
 RATE, _EGRESS = "interruptions.rate_per_hour", "egress_gb"
-_OWNED = ("purchase", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh")
+_OWNED = (
+    "purchase", "residual", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh",
+)  # fmt: skip
 _SECONDS, _COUNT, _RUNS = symbol("seconds"), symbol("count"), symbol("runs")
 # A run takes `seconds` on each of `count` machines; there are `runs` runs.
 _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}

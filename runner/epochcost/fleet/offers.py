@@ -19,7 +19,7 @@ from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.draft import successor
 from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Target
-from epochcost.specs.wording import suggest_or_list
+from epochcost.specs.wording import suggest_or_list, suggestion
 from epochcost.units import today
 
 # SkyPilot's clouds by the provider of a price.
@@ -59,9 +59,11 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
         for target in rented
     ]
     if not targets:
+        chips = {part for form in offers for part in form.split() if re.search("[0-9]", part)}
+        near = suggestion(accelerator, chips) or suggest_or_list(accelerator, offers)
         raise InputError(
             f"--accelerator {accelerator}: expected an accelerator of a machine with a price of "
-            f"{', '.join(_CLOUDS)}{suggest_or_list(accelerator, offers)}"
+            f"{', '.join(_CLOUDS)}{near}"
         )
     return min(targets, key=lambda each: (Tariff.of(catalogue, each).cost(3600), each.id))
 

@@ -59,7 +59,7 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
         names = {*report.decoders, *report.tokens}
     for name in sorted(names):
         named = (api for api in report.catalogue.apis.values() if api.model == name)
-        apis = [api for api in named if not api.doubt]
+        apis = [api for api in named if not api.doubt and api.currency == report.currency]
         published = {
             "decoders": [
                 _decoder(report, timed)
@@ -117,7 +117,8 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
 
 
 def _machine(report: Report, machine: Machine) -> Json:
-    prices = current_prices(report.catalogue.prices_of(machine.hardware))
+    current = current_prices(report.catalogue.prices_of(machine.hardware))
+    prices = (price for price in current if price.currency == report.currency)
     priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
     return {
         "name": one_line(machine.name),

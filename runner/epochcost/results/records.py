@@ -56,6 +56,7 @@ from epochcost.results.fields import (
 )
 from epochcost.results.served import ServingRecord
 from epochcost.specs.study import Provider
+from epochcost.units import rounded
 
 FORMAT_VERSION = 4
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
@@ -132,7 +133,7 @@ class Agreement(Record):
         changed = worst.largest_changed
         off = 100 * (worst.relative_to_norm or 0.0)
         parts = (
-            f"{worst.output} {off:.2g} % off fp32 on {self.examples} examples",
+            f"{worst.output} {rounded(off, 2)} % off fp32 on {self.examples} examples",
             "" if changed is None else f"another largest in {100 * changed:.3g} % of rows",
         )
         return ", ".join(part for part in parts if part)

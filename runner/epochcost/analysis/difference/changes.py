@@ -26,6 +26,7 @@ from epochcost.analysis.difference.revision import (
     read_revision,
 )
 from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
+from epochcost.analysis.difference.token_figures import token_figures
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Row, contenders, odds_of
 from epochcost.analysis.table.lines import Line, values_of
@@ -96,7 +97,7 @@ def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = No
 
 def compare_revisions(before: Revision, after: Revision) -> Difference:
     """Compare the costs of equal jobs on equal hosts in two revisions, and the cheapest choices."""
-    table = compare_tables(before, after)
+    table = compare_tables(before, after, token_figures(before, after))
     compared = [explain(pair, before, after) for pair in table.changed]
     costs = tuple(sorted((each for each in compared if each.causes), key=_order))
     unsure = {each.figure.job.work for each in compared if not each.causes}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.observations import Goal
@@ -41,7 +41,7 @@ class Job:
     host: str | None
     variant: str | None
     scenario: str | None
-    goal: Goal
+    goal: Goal | Literal["tokens"]
     kind: str
     source: str
     threads: int
@@ -116,9 +116,17 @@ class TableDiff:
     removed: tuple[Job, ...]
 
 
-def compare_tables(before: Revision, after: Revision) -> TableDiff:
-    """Compare the costs and times of equal jobs in the tables of two revisions."""
-    old, new = (group_by(figures_of(each), lambda figure: figure.job) for each in (before, after))
+def compare_tables(
+    before: Revision, after: Revision, more: tuple[Iterable[Figure], Iterable[Figure]] = ((), ())
+) -> TableDiff:
+    """Compare the costs and times of equal jobs in the tables of two revisions.
+
+    ``more`` are figures of both that the tables do not have.
+    """
+    old, new = (
+        group_by((*figures_of(side), *others), lambda figure: figure.job)
+        for side, others in zip((before, after), more, strict=True)
+    )
     pairs = (
         pair
         for job, figures in new.items()

@@ -136,8 +136,9 @@ def cells(change: ChangedCost) -> tuple[str, ...]:
 def job_words(job: Job) -> str:
     """Name the workload, goal and variant of a job."""
     threads = f"{job.threads} threads" if job.threads and not job.variant else ""
+    goal = "a million tokens" if job.goal == "tokens" else GOAL_WORDS[job.goal]
     parts = (
-        job.workload, GOAL_WORDS[job.goal], _batch_words(job), threads, job.variant, job.scenario,
+        job.workload, goal, _batch_words(job), threads, job.variant, job.scenario,
         job.source,
     )  # fmt: skip
     return ", ".join(part for part in parts if part)

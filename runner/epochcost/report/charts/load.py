@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any
 
-from epochcost.analysis.token_answers import TokenAnswer, reservation_of
+from epochcost.analysis.token_answers import TokenAnswer, currency_of, reservation_of
 from epochcost.analysis.token_answers import Way as Offered
 from epochcost.analysis.tokens import ApiOffer, Requests, machines_for, rented_per_million
 from epochcost.cost.money import exact_arithmetic
@@ -105,28 +105,23 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     return cost_by_load(
         [_way(requests, offer) for offer in offers],
         identifier=identifier,
-        currency=_currency(offers[0]),
-        requests=f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written",
+        currency=currency_of(offers[0]),
+        requests=f"Requests of {requests.lengths_words}",
         source=f"Times predicted; prices of {day_range(map(_day, offers))}",
         turn=per_second_words(turn[0]) if turn else "",
     )
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield the APIs, and the machines that no other beats in price and speed, in one currency."""
-    currency = _currency(answer.ways[0]) if answer.ways else ""
+    """Yield the APIs, and the machines that no other beats in price and speed."""
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
-        if reservation_of(offer) or offer.price.currency != currency:
+        if reservation_of(offer):
             continue
         if offer.capacity.request.mean < least:
             least = offer.capacity.request.mean
             yield offer
-    yield from (api for api in answer.apis if not api.reservation and api.api.currency == currency)
-
-
-def _currency(offer: Offered) -> str:
-    return offer.api.currency if isinstance(offer, ApiOffer) else offer.price.currency
+    yield from (api for api in answer.apis if not api.reservation)
 
 
 def _day(offer: Offered) -> dt.date:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
@@ -48,6 +49,11 @@ _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
 # Common questions: text, model, and query of the calculator's address (calculator.js).
 _QUESTIONS = (
     ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
+    (
+        "the same on my own RTX 4090",
+        "bert-base-fine-tune-all",
+        "runs=3&every=week&own=workstation-1x-rtx-4090",
+    ),
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
     ("LoRA of Llama 3.1 8B on 10,000 examples", "lora/llama-3.1-8b", "examples=10000&tokens=512"),
@@ -102,15 +108,25 @@ def pages(report: Report) -> Iterator[Page]:
             "workloads": sorted(names.items(), key=lambda entry: entry[1].casefold()),
             # A fine-tuning is a training.
             "jobs": dict.fromkeys(names, "train")
-            | {key: _timed_jobs(rows) for key, rows in rows_by_key.items()},
+            | {
+                key: " ".join(sorted({_JOBS[row.mode] for row in rows}))
+                for key, rows in rows_by_key.items()
+            },
             "start": start,
             "texts": any(model.id == start and model.tokens_per_example for model in models),
             "questions": questions(report),
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
-            "tuning": TUNING,
+            "owned": sorted(_owned(report), key=itemgetter(1)),
         },
     )
+
+
+def _owned(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield id and name of the machines with an owned plan."""
+    for hardware in report.catalogue.hardware.values():
+        if any(price.owned for price in report.catalogue.prices_of(hardware.id)):
+            yield hardware.id, one_line(hardware.name)
 
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
@@ -127,6 +143,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         "plans": programs,
         "shapes": dict(SHAPES),
         "machines": usual,
+        "currency": report.currency,
         "month_hours": HOURS_PER_BILLED_MONTH,
         "jobs": {
             "training": training_program(),
@@ -198,11 +215,6 @@ def _rows(report: Report) -> dict[str, list[Row]]:
     ]
     groups = group_by(priced, lambda row: row.observed.workload)
     return {workload.key: list(rows) for workload, rows in groups.items()}
-
-
-def _timed_jobs(rows: Sequence[Row]) -> str:
-    """List the jobs for which a workload has times."""
-    return " ".join(sorted({_JOBS[row.mode] for row in rows}))
 
 
 def _places(rows: Sequence[Row]) -> int:

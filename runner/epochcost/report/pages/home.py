@@ -95,7 +95,6 @@ def pages(report: Report) -> Iterator[Page]:
             "trust": headline(report.trust) if report.trust else None,
             "unseen": headline(report.trust, "source") if report.trust else None,
             "data": URI,
-            "gpus_measured": report.gpus_measured,
         },
         figures={"answer": job_figure(report, first, job) if first else None},
     )
@@ -159,7 +158,7 @@ def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> st
         return "{:,} examples of {} tokens, {} epochs.".format(*TUNING) + _LEFT_OUT
     if job == "tokens":
         requests = report.tokens[workload.id].requests
-        return f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written."
+        return f"Requests of {requests.lengths_words}."
     if job == "serve" and embeds(report, workload):
         tokens = report.catalogue.models[workload.id].tokens_per_example
         size = f"Documents of {tokens} tokens, as one batch on a machine that is never idle."

@@ -11,7 +11,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios, times_over
 from epochcost.analysis.roofline import achieved_rates, measured_roofs
-from epochcost.analysis.rows import Row
+from epochcost.analysis.rows import Row, other_currency
 from epochcost.plan.variant import CUDA_NEEDS_X86
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
@@ -111,7 +111,7 @@ def _page(
             "same": same_accelerator([*listed.values()], hardware),
             "jobs": jobs,
             "compared": [job for job in jobs if job.machines > 1 and job.here.answers],
-            "unranked": _unranked(current, jobs),
+            "unranked": _unranked(current, jobs, report.currency),
             "why": next(
                 (gap.reason for gap in report.predictions.without if gap.id == hardware.id), ""
             ),
@@ -139,11 +139,13 @@ def _unable(hardware: Hardware) -> str:
     return ""
 
 
-def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
+def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | None) -> str:
     """Explain why the machine is in no ranking: its prices or its times have reservations."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]
+    if prices and all(price.currency != usual for price in prices):
+        return other_currency(prices[0].currency, usual)
     return next((remark for job in jobs for remark in job.here.remarks), "")
 
 

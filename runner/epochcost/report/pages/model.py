@@ -30,7 +30,6 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
         "model": model,
         "graph": Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
         "counted": arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
-        "gpus_measured": report.gpus_measured,
         "gpu_memory": report.gpu_memory,
         "without": _without(report, workload),
         "sources": [

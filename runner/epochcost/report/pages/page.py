@@ -25,11 +25,10 @@ from epochcost.analysis.observations import (
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.prediction_trust import Trust, read_trust
-from epochcost.analysis.rows import Row, price_rows
+from epochcost.analysis.rows import Row, price_rows, usual_currency
 from epochcost.analysis.serving import ServedDecoder, ServingRow, served_decoders, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
-from epochcost.analysis.token_answers import TokenAnswer, TokenMarket
-from epochcost.analysis.tokens import Requests
+from epochcost.analysis.token_answers import TokenAnswer, TokenMarket, usual_answers
 from epochcost.errors import InputError, ResultError
 from epochcost.predict.decoders.training_rows import Method
 from epochcost.report.charts.figure import Figure
@@ -54,8 +53,6 @@ JOB_WORDS: Mapping[Job, str] = {
 # A fine-tuning on a decoder's page: examples, their tokens and epochs.
 METHODS: tuple[Method, ...] = ("lora", "qlora", "full")
 TUNING = (10_000, 512, 3)
-# Requests on a decoder's page; short ones if no machine answers the first.
-_REQUESTS, _SHORT = Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 100)
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,11 @@ class Report:
     def catalogue(self) -> Catalogue:
         """The specs of the project."""
         return self.inputs.catalogue
+
+    @cached_property
+    def currency(self) -> str | None:
+        """The currency that most prices have; the browser compares no others."""
+        return usual_currency(price.currency for price in self.catalogue.prices.values())
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
@@ -164,13 +166,7 @@ class Report:
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
         """Answers to the usual requests, by the id of each decoder that has an answer."""
-        answers: dict[str, TokenAnswer] = {}
-        for model in self.catalogue.models.values():
-            for requests in (_REQUESTS, _SHORT) if model.decoder else ():
-                if model.id not in answers or not answers[model.id].offers:
-                    with contextlib.suppress(InputError):
-                        answers[model.id] = self.market.answer(model.id, requests)
-        return answers
+        return usual_answers(self.market)
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
@@ -204,14 +200,6 @@ class Report:
             else ""
             for hardware in self.catalogue.hardware.values()
         }
-
-    @property
-    def gpus_measured(self) -> bool:
-        """Whether any stored time was measured on a GPU."""
-        return any(
-            observed.kind == "measured" and observed.machine.device == "cuda"
-            for observed in self.observations
-        )
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:

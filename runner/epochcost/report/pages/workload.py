@@ -135,8 +135,6 @@ def _values(
         "ratio_worst": max(
             (trial for trial in trained if _ratio(trial) > 1), key=_ratio, default=None
         ),
-        "shares": report.inputs.ratios.shares.get(workload.id),
-        "compared_cpu": report.inputs.ratios.cpu,
         "slower_inference": report.inputs.ratios.slower_inference.get(workload.id),
         "estimated": report.workloads[workload].estimated,
     }

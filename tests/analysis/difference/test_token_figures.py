@@ -1,0 +1,65 @@
+"""Costs of tokens in the difference between two revisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.difference.changes import compare_revisions
+from epochcost.analysis.difference.revision import Revision
+from epochcost.analysis.difference.words import cells, prediction_words
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+CARD = "workstation-1x-a6000"
+
+
+@pytest.fixture(name="inputs", scope="module")
+def inputs_fixture() -> Inputs:
+    """The project with a single decoder, and results of other machines."""
+    inputs = read_inputs(load_catalogue(ROOT), [ROOT / "docs/data/results"], ROOT / "docs")
+    models = {"llama-3.2-1b": inputs.catalogue.model("llama-3.2-1b")}
+    return replace(inputs, catalogue=replace(inputs.catalogue, models=models))
+
+
+def revision(label: str, inputs: Inputs, catalogue: Catalogue) -> Revision:
+    """A revision with other specs and without other figures."""
+    return Revision(label, replace(inputs, catalogue=catalogue), (), {}, ())
+
+
+def test_a_price_changes_the_costs_of_tokens_there(inputs: Inputs) -> None:
+    """The purchase of a machine doubles: the tokens of every software there cost more."""
+    before = inputs.catalogue
+    price = before.price(f"assumed-{CARD}")
+    assert price.owned is not None
+    owned = price.owned.model_copy(update={"purchase": Decimal(16_000)})
+    dear = {**before.prices, price.id: price.model_copy(update={"owned": owned})}
+    difference = compare_revisions(
+        revision("a", inputs, before), revision("b", inputs, replace(before, prices=dear))
+    )
+    assert {cost.figure.job.hardware for cost in difference.costs} == {CARD}
+    assert all((cost.relative or 0) > 0.5 for cost in difference.costs)
+    job, machine, plan, _, _, change, why = cells(difference.costs[0])
+    assert job.startswith("llama-3.2-1b, a million tokens, 1 request/s of 1,000 tokens read and ")
+    assert (machine, plan) == (f"{CARD}, cuda", f"assumed-{CARD} (assumed)")
+    assert change.startswith("+$")
+    assert why == "price: owned.purchase 8000 → 16000"
+    assert not difference.prices
+
+
+def test_a_new_machine_adds_predictions_of_tokens(inputs: Inputs) -> None:
+    """A revision without the machine has no cost there to compare with."""
+    after = inputs.catalogue
+    hardware = {name: spec for name, spec in after.hardware.items() if name != CARD}
+    prices = {name: price for name, price in after.prices.items() if price.hardware != CARD}
+    before = replace(after, hardware=hardware, prices=prices)
+    difference = compare_revisions(revision("a", inputs, before), revision("b", inputs, after))
+    assert not difference.costs
+    (sentence,) = prediction_words(difference)
+    assert "added: " in sentence
+    assert sentence.endswith(("for llama-3.2-1b", f"for {CARD}"))
