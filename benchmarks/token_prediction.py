@@ -34,15 +34,14 @@ from epochcost.predict.decoders.rows import (
     TokenRow,
     catalogue_lines,
     names_of,
-    placed_on,
     read_lines,
+    software_of,
     token_rows,
     token_rows_of,
 )
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.decoders.training import (
     TrainingForecaster,
-    family_of,
     learnable,
     question_of,
 )
@@ -120,18 +119,15 @@ def main() -> None:
     try:
         catalogue = load_catalogue(ROOT)
         published, trained = token_rows(catalogue), training_rows(catalogue)
-        observed, trainings, names = published, trained, names_of(catalogue)
-        lines = [line for table in catalogue_lines(catalogue, names) for line in table]
+        observed, trainings, lines = published, trained, [*catalogue_lines(catalogue)]
         if options.observations:
+            names = names_of(catalogue)
             lines = [line for path in options.observations for line in read_lines(path, names, {})]
-            observed = tuple(token_rows_of(lines, names))
-            trainings = tuple(training_rows_of(lines, names))
+            observed, trainings = tuple(token_rows_of(lines)), tuple(training_rows_of(lines))
         unknown = Counter(line.cells["model"] for line in lines if line.form is None)
     except InputError as error:
         parser.exit(1, f"{error}\n")
-    skipped = Counter(
-        line.cells["chip"] for line in lines if line.form and placed_on(line.cells, names) is None
-    )
+    skipped = Counter(line.cells["chip"] for line in lines if line.form and line.device is None)
     left_out = options.held_out or options.leave_out
     learnt, doubts = sound_rows(published), doubted_token_rows(observed)
     observed = tuple(row for at, row in enumerate(observed) if at not in doubts)
@@ -230,7 +226,7 @@ def _pair(row: TokenRow) -> tuple[str, DecoderForm]:
 def _training_label(row: TrainingRow, kind: str) -> object:
     assert row.device is not None, "rows of unknown chips are left out before"
     labels = {"device": row.device.chip, "generation": row.device.generation, "model": row.form}
-    return labels.get(kind, family_of(row.line.cells["software"]))
+    return labels.get(kind, software_of(row.line.cells["software"]))
 
 
 def _training_cases(
@@ -251,7 +247,7 @@ def _training_cases(
             yield Case(
                 "training",
                 row.device.generation,
-                family_of(row.line.cells["software"]),
+                software_of(row.line.cells["software"]),
                 ratio * least,
                 forecast.seconds,
                 forecast.low,

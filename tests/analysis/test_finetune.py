@@ -108,7 +108,7 @@ def test_limits_choose(market: TuningMarket) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "resnet50"}, "expected a language model with hidden and parameters"),
+        ({"model": "resnet50"}, "expected a model that generates tokens"),
         ({"length": 131_073}, "--tokens 131073: expected at most 131072, the context"),
         (
             {"model": "llama-3.1-405b", "method": "full"},

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import Inputs, read_inputs
-from epochcost.analysis.token_answers import TokenMarket, name_of, reservation_of
+from epochcost.analysis.token_answers import TokenMarket, name_of
 from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
@@ -161,7 +161,7 @@ def test_an_api_that_ended_is_no_answer(root: Path) -> None:
     api = root / "specs/apis/theirs.toml"
     api.write_text(f"{api.read_text()}valid_until = 2026-11-02\n")
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
-    assert reservation_of(answer.ways[-1]) == "no longer offered"
+    assert answer.ways[-1].price.reservation == "no longer offered"
     assert answer.cheapest_api is None
     assert answer.apis[0].api.valid_until == dt.date(2026, 11, 2)
     assert isinstance(answer.ways[0], ServingOffer)
@@ -173,7 +173,7 @@ def test_a_doubted_api_is_no_answer(root: Path) -> None:
     text = api.read_text().replace("input_per_million = 1", "input_per_million = 0.000001")
     api.write_text(text.replace("output_per_million = 4", "output_per_million = 0.000004"))
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
-    assert reservation_of(answer.ways[-1]) == "doubted, see `epochcost check`"
+    assert answer.ways[-1].price.reservation == "doubted, see `epochcost check`"
     assert answer.cheapest_api is None
 
 

@@ -16,7 +16,7 @@ from epochcost.analysis.tokens import (
     Deployment,
     Requests,
     ServingOffer,
-    api_per_million,
+    api_offers,
     break_even_per_second,
     capacities,
     hour_of,
@@ -171,7 +171,7 @@ def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedD
     api = catalogue.apis["theirs"]
     requests = Requests(Decimal("0.1"), 100, 50)
     (offer,) = offers_of(catalogue, [decoder], requests)
-    assert api_per_million(api, requests) == 2
+    assert [offer.per_million for offer in api_offers([api], requests)] == [2]
     # 1 / 3600 / 0.0003 = 0.926 a second, more than the machine's 0.276.
     assert break_even_per_second(offer, api, requests) is None
     dear = api.model_copy(update={"output_per_million": Decimal(100)})

@@ -19,7 +19,7 @@ from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.serving_capacity import Precision
-from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million
+from epochcost.analysis.tokens import Requests, ServingOffer, api_offers
 from epochcost.report.pages import workload
 from epochcost.report.pages.page import Report
 from epochcost.report.templates import environment, render
@@ -97,7 +97,7 @@ def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -
                 agree(offer, expected)
             apis = [api for api in report.catalogue.apis.values() if api.model == model]
             assert sorted(answer["mean"] for answer in answers if "api" in answer) == pytest.approx(
-                sorted(float(api_per_million(api, traffic)) for api in apis)
+                [float(offer.per_million) for offer in api_offers(apis, traffic)]
             )
 
 

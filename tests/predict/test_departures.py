@@ -1,5 +1,7 @@
 """Departures of rows from a law: shared terms, left-out groups, calibration and the fit."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,7 @@ TERMS = (Term(0.3, ("chip",)), Term(0.2, ("software",), (("size", 1.0),)))
 NOISE = 0.05
 
 
-def _traits(count: int) -> Traits:
-    rows = range(count)
+def _traits(rows: Iterable[int]) -> Traits:
     return Traits.of(
         list(rows),
         {"chip": lambda row: row % 7, "software": lambda row: ("vLLM", row % 2)},
@@ -27,7 +28,7 @@ def _drawn(traits: Traits, seed: int) -> np.ndarray:
 
 def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
     """Rows with equal labels share a term, smaller for distant features."""
-    traits = _traits(10)
+    traits = _traits(range(10))
     spread = covariance(TERMS, traits, traits)
     assert spread[0, 7] == pytest.approx(0.3**2)
     assert spread[0, 2] == pytest.approx(0.2**2 * np.exp(-2.0))
@@ -37,14 +38,14 @@ def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
 
 def test_calibration_has_the_errors_of_fits_without_each_group() -> None:
     """Errors are in standard deviations of a prediction by the other groups, noise included."""
-    traits = _traits(35)
+    traits = _traits(range(35))
     departures = _drawn(traits, 1)
     groups = numbered([row % 7 for row in range(35)])
     process = Departures(TERMS, NOISE, traits, departures)
     calibration = process.calibration(groups, np.zeros((35, 1)))
     rows, rest = groups == 3, groups != 3
-    alone = Departures(TERMS, NOISE, traits.rows(rest), departures[rest])
-    mean, spread = alone.predicted(traits.rows(rows))
+    alone = Departures(TERMS, NOISE, _traits(np.flatnonzero(rest)), departures[rest])
+    mean, spread = alone.predicted(_traits(np.flatnonzero(rows)))
     expected = np.abs(departures[rows] - mean) / np.sqrt(np.diag(spread) + NOISE**2)
     assert calibration.deviations[rows] == pytest.approx(expected)
     assert calibration.groups == 7
@@ -54,7 +55,7 @@ def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
     """If errors are normal, a 90 % range is 1.645 standard deviations wide on each side."""
     factors = []
     for seed in range(20):
-        traits = _traits(70)
+        traits = _traits(range(70))
         process = Departures(TERMS, NOISE, traits, _drawn(traits, seed))
         groups = numbered(list(range(70)))
         factors.append(process.calibration(groups, np.zeros((70, 1))).factor(np.zeros(1)))
@@ -63,7 +64,7 @@ def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
 
 def test_calibration_counts_a_group_of_many_rows_more_than_one_of_two() -> None:
     """A group counts as its rows, at most 25."""
-    traits = _traits(200)
+    traits = _traits(range(200))
     calibration = Departures(TERMS, NOISE, traits, _drawn(traits, 1)).calibration(
         numbered([min(row // 2, 1) for row in range(200)]), np.zeros((200, 1))
     )

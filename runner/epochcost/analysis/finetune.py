@@ -25,7 +25,13 @@ from epochcost.analysis.finetune_memory import (
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
 from epochcost.analysis.rows import in_usual_currency, mark_of
-from epochcost.analysis.serving_capacity import Place, Refusal, computed_in, serving_places
+from epochcost.analysis.serving_capacity import (
+    Place,
+    Refusal,
+    computed_in,
+    powers_of_two,
+    serving_places,
+)
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
@@ -185,14 +191,11 @@ class TuningMarket:
         )
 
     def _decoder(self, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:
-        models = self._catalogue.models.values()
-        decoder = self._catalogue.model(demand.model).decoder
-        form = form_of(decoder) if decoder else None
-        if decoder is None or form is None:
-            formed = [model.id for model in models if model.decoder and form_of(model.decoder)]
+        decoder = self._catalogue.decoder(demand.model)
+        form = form_of(decoder)
+        if form is None:
             raise InputError(
-                f"--model {demand.model}: expected a language model with hidden and parameters in "
-                f"a table [decoder]: {', '.join(formed) or 'there is none'}"
+                f"--model {demand.model}: expected hidden and parameters in its table [decoder]"
             )
         if demand.length > decoder.context:
             raise InputError(
@@ -282,8 +285,8 @@ def _settings(
     assert isinstance(place.device, Device), "callers leave out machines without accelerators"
     count = place.count * demand.machines
     most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
-    batches = [2**power for power in range(max(most, 1).bit_length())]
-    for sequences, checkpointing, sharded in product(batches, (False, True), (False, True)):
+    batches, ways = powers_of_two(max(most, 1)), (False, True)
+    for sequences, checkpointing, sharded in product(batches, ways, ways):
         if count > 1 or not sharded:
             yield TrainingQuestion(
                 form=form,

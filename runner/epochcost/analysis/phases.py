@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter, itemgetter
 
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, mean_time
-from epochcost.analysis.representatives import doubts_about, representatives
+from epochcost.analysis.representatives import doubts_about, of_whole_machines
 from epochcost.cost import Time
 from epochcost.cost.tracing import where
 from epochcost.plan.work import Phase
@@ -90,16 +91,8 @@ class TimedDecoder:
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
         """The times of a phase with ``sequences`` at once, by length, the shortest length first."""
-        return tuple(
-            sorted(
-                (
-                    (timed.phase.tokens, timed.step)
-                    for timed in self.phases
-                    if timed.phase.name == name and timed.sequences == sequences
-                ),
-                key=lambda pair: pair[0],
-            )
-        )
+        alike = (o for o in self.phases if (o.phase.name, o.sequences) == (name, sequences))
+        return tuple(sorted(((o.phase.tokens, o.step) for o in alike), key=itemgetter(0)))
 
     def _between(self, name: str, tokens: Decimal, sequences: int) -> Time | None:
         steps = self.steps(name, sequences)
@@ -110,9 +103,8 @@ class TimedDecoder:
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
     """Yield the low ends of the times, then the means, then the high ends, each by length."""
-    yield [(tokens, step.low) for tokens, step in steps]
-    yield [(tokens, step.mean) for tokens, step in steps]
-    yield [(tokens, step.high) for tokens, step in steps]
+    for end in map(attrgetter, ("low", "mean", "high")):
+        yield [(tokens, end(step)) for tokens, step in steps]
 
 
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
@@ -129,25 +121,16 @@ def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecod
 
     ``model`` is the id of the decoder, None for all decoders.
     """
-    plain = [
-        stored
-        for stored in inputs.stored
-        if isinstance(stored.result.trial.work, Phase)
-        and model in (None, stored.result.trial.model)
-        and stored.result.trial.variant in ("", stored.result.trial.precision)
-    ]
-    groups = group_by(
-        representatives(plain),
-        lambda stored: (
-            stored.result.trial.model,
-            stored.result.hardware,
-            stored.result.environment.fingerprint,
-            stored.result.trial.provider,
-            stored.result.trial.precision,
-            stored.result.trial.runtime,
-        ),
-    )
+    named = (stored for stored in inputs.stored if model in (None, stored.result.trial.model))
+    groups = group_by(of_whole_machines(named, Phase), _setting)
     return tuple(_decoder(inputs, group) for group in groups.values())
+
+
+# Results that agree in these facts are phases of the same decoder.
+_setting = attrgetter(
+    "result.trial.model", "result.hardware", "result.environment.fingerprint",
+    "result.trial.provider", "result.trial.precision", "result.trial.runtime",
+)  # fmt: skip
 
 
 def _decoder(inputs: Inputs, stored: Sequence[StoredResult]) -> TimedDecoder:

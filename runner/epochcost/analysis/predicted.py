@@ -285,14 +285,11 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
     device = evidence.devices.named(accelerator.name)
     if device is None:
         return f"no published time of a {accelerator.name}"
-    serving = [
-        runtime
-        for runtime in (PINNED_RUNTIME, CUDA_12_RUNTIME)
-        if not declared_obstacle(runtime, hardware)
-    ]
-    software = _runtime_name(serving[0]) if serving else ""
+    runtimes = (PINNED_RUNTIME, CUDA_12_RUNTIME)
+    runtime = next((name for name in runtimes if not declared_obstacle(name, hardware)), "")
+    software = _runtime_name(runtime) if runtime else ""
     doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {hardware.compute_capability}"
-    older = doubt if software and serving[0] != PINNED_RUNTIME else ""
+    older = "" if runtime in {"", PINNED_RUNTIME} else doubt
     return _Place(hardware, device, accelerator.count, device.memory_gib, software, older)
 
 

@@ -5,10 +5,10 @@ Times and costs of results belong to `observations`, `serving` and `tokens`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from epochcost.analysis.inputs import StoredResult
-from epochcost.plan.work import Steps
+from epochcost.plan.work import Phase, Requests, Steps
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 
@@ -42,6 +42,20 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
         if earlier is None or _gives_way(earlier.result, result):
             latest[key] = result_file
     return tuple(sorted(latest.values(), key=lambda result_file: result_file.uri))
+
+
+def of_whole_machines(
+    stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
+) -> tuple[StoredResult, ...]:
+    """Choose the representatives of a kind of work in default settings; precisions may differ."""
+    trials = ((result_file, result_file.result.trial) for result_file in stored)
+    return representatives(
+        [
+            result_file
+            for result_file, trial in trials
+            if isinstance(trial.work, work) and trial.variant in ("", trial.precision)
+        ]
+    )
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:

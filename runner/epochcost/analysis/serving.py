@@ -12,14 +12,19 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import itemgetter
 from typing import ClassVar, Literal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
-from epochcost.analysis.representatives import doubts_about, representatives
+from epochcost.analysis.representatives import (
+    doubts_about,
+    of_whole_machines,
+    representatives,
+)
 from epochcost.analysis.rows import mark_of
-from epochcost.analysis.tokens import hour_of, rented_per_million
+from epochcost.analysis.tokens import hour_of, hourly_plans, rented_per_million
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load, Requests
@@ -166,11 +171,6 @@ class ServedRate:
         return nanoseconds / 1e9 if percentile_holds(self.requests, percent) else None
 
     @property
-    def tokens_per_request(self) -> float:
-        """Mean number of tokens read and written for a request."""
-        return (self.tokens.read + self.tokens.written) / self.requests
-
-    @property
     def written_per_second(self) -> float:
         """Tokens written a second."""
         return self.tokens.written / self.seconds
@@ -214,7 +214,8 @@ class ServedDecoder:
         if hour is None or self.price is None:
             return Unpriced("no price of the machine")
         with exact_arithmetic():
-            per_request = Decimal(repr(rate.tokens_per_request))
+            tokens = rate.tokens.read + rate.tokens.written
+            per_request = Decimal(repr(tokens / rate.requests))
             mean = rented_per_million(hour, Decimal(1), rate.per_second, per_request)
             low = mean / _RATE_PRECISION if rate == self.highest else mean
         return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
@@ -225,15 +226,7 @@ def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
 
     Each has the cheapest current price of its machine.
     """
-    requested = [
-        stored for stored in inputs.stored if isinstance(stored.result.trial.work, Requests)
-    ]
-    plain = [
-        stored
-        for stored in requested
-        if stored.result.trial.variant in ("", stored.result.trial.precision)
-    ]
-    for stored in representatives(plain):
+    for stored in of_whole_machines(inputs.stored, Requests):
         record, requests = stored.result.measurement.served, stored.result.trial.work
         if record is not None and isinstance(requests, Requests):
             yield _served(inputs, stored, record, requests)
@@ -243,7 +236,7 @@ def _served(
     inputs: Inputs, stored: StoredResult, record: ServingRecord, requests: Requests
 ) -> ServedDecoder:
     result, trial, machine = stored.result, stored.result.trial, inputs.machine(stored.result)
-    prices = current_prices(inputs.catalogue.prices_of(result.hardware))
+    plans = hourly_plans(inputs.catalogue, machine)
     energy = result.measurement.energy or Energy()
     return ServedDecoder(
         model=trial.model,
@@ -254,7 +247,7 @@ def _served(
         requests=requests,
         rates=tuple(_rates(record, requests)),
         start_seconds=record.start_seconds,
-        price=min(prices, key=lambda plan: _hour(machine, plan), default=None),
+        price=min(plans, key=itemgetter(1), default=(None,))[0],
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
         joules_per_token=_joules_per_token(record, energy),
@@ -266,11 +259,6 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
     tokens = sum(run.tokens.read + run.tokens.written for run in record.runs if run.tokens)
     joules = sum(reading.joules for reading in energy.readings)
     return joules / tokens if joules and tokens else None
-
-
-def _hour(machine: Machine, price: Price) -> Decimal:
-    hour = hour_of(machine, price)
-    return Decimal("Infinity") if hour is None else hour
 
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeVar
 
@@ -34,6 +36,7 @@ from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device, Hardware
+from epochcost.statistics import group_by
 from epochcost.units import memory as memory_words
 from epochcost.units import seconds
 
@@ -149,6 +152,11 @@ class Place:
     capability: Decimal | None
 
 
+def powers_of_two(most: int) -> list[int]:
+    """1, 2, 4, ... up to ``most``."""
+    return [2**power for power in range(max(most, 0).bit_length())]
+
+
 def computed_in(precision: str, capability: Decimal | None) -> str:
     """The precision of most arithmetic: GPUs before Ampere compute bf16 as fp16."""
     old = capability is not None and capability < _LEAST_BF16
@@ -166,19 +174,19 @@ class Layout:
 
     def deployment(self, precision: str) -> Deployment:
         """The deployment that fills the whole machine with copies of this layout."""
-        copies = self.place.count // self.devices
-        computed = computed_in(precision, self.place.capability)
-        return Deployment(
-            self.place.machine, computed, self.engine.name, "predicted", copies, self.devices
-        )
+        place, software = self.place, self.engine.name
+        computed = computed_in(precision, place.capability)
+        return Deployment(place.machine, computed, software, "predicted", self.copies, self.devices)
 
-    def sequences(self, requests: Requests) -> Iterator[int]:
-        """Yield the numbers of sequences (powers of two) whose tokens fit into the cache."""
+    @property
+    def copies(self) -> int:
+        """Number of copies of the model on the machine."""
+        return self.place.count // self.devices
+
+    def sequences(self, requests: Requests) -> list[int]:
+        """The numbers of sequences (powers of two) whose tokens fit into the cache."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
-        number = 1
-        while number <= most:
-            yield number
-            number *= 2
+        return powers_of_two(int(most))
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Number of tokens of each prompt that an earlier request has left in the cache.
@@ -191,11 +199,9 @@ class Layout:
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
     """Yield a copy of a model on 1, 2, 4, ... devices of a machine, if there is room for tokens."""
-    devices = 1
-    while devices <= place.count:
+    for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
-        devices *= 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,16 +220,11 @@ class _Option:
     alone: Forecast
     token: Forecast
 
-    @property
-    def copies(self) -> int:
-        """Number of copies of the model on the machine."""
-        return self.layout.place.count // self.layout.devices
-
     def request(self, first: ValueT, token: ValueT) -> ValueT:
         """The seconds for which a request occupies the machine, from the seconds of its phases."""
         if self.sequences == 1:
-            return (first + (self.output - 1) * token) / self.copies
-        return self.output * token / (self.sequences * self.copies)
+            return (first + (self.output - 1) * token) / self.layout.copies
+        return self.output * token / (self.sequences * self.layout.copies)
 
     @property
     def seconds(self) -> float:
@@ -271,7 +272,12 @@ def at_full_load(end: float) -> float:
 
 
 def question_of(
-    model: ServedModel, requests: Requests, layout: Layout, kind: Kind, sequences: int
+    model: ServedModel,
+    requests: Requests,
+    layout: Layout,
+    kind: Kind,
+    sequences: int,
+    cached: float = 0.0,
 ) -> ServingQuestion:
     """The question for the time of a phase on a layout with ``sequences`` at once."""
     return ServingQuestion(
@@ -287,6 +293,7 @@ def question_of(
         output=requests.output,
         sequences=sequences,
         interleaved=sequences > 1,
+        cached=cached,
     )
 
 
@@ -297,43 +304,39 @@ def predicted_capacities(
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """The best capacity of each machine and engine within the bounds, and the refused machines."""
-    questions: dict[object, ServingQuestion] = {}
-    layouts_by_engine: dict[tuple[str, str], list[tuple[Layout, int, list[object]]]] = {}
-    for layout in layouts:
-        numbered = layouts_by_engine.setdefault((layout.place.machine.name, layout.engine.name), [])
-        for sequences in layout.sequences(requests):
-            cached = layout.cached_tokens(requests, sequences)
-            phases: tuple[tuple[Kind, int], ...]
-            phases = ("first", 1), ("token", 1), ("token", sequences)
-            keys: list[object] = []
-            for kind, many in phases:
-                device = layout.place.device
-                name = device.id if isinstance(device, Device) else device
-                keys.append((name, layout.devices, layout.engine.name, kind, many, cached))
-                if keys[-1] not in questions:
-                    question = question_of(model, requests, layout, kind, many)
-                    questions[keys[-1]] = replace(question, cached=cached)
-            numbered.append((layout, sequences, keys))
-    answers = forecaster.forecasts([*questions.values()])
-    forecasts = dict(zip(questions, answers, strict=True))
+    options = _options(forecaster, model, layouts, requests)
     capacities, refusals = [], []
-    for (machine, _), rows in layouts_by_engine.items():
-        options = [
-            _Option(layout, sequences, requests.output, *(forecasts[key] for key in keys))
-            for layout, sequences, keys in rows
-        ]
+    for alike in group_by(
+        options, attrgetter("layout.place.machine", "layout.engine.name")
+    ).values():
         sufficient = [
-            option
-            for option in options
-            if requests.bounds_met(option.first.seconds, option.between)
+            option for option in alike if requests.bounds_met(option.first.seconds, option.between)
         ]
         if sufficient:
             best = min(sufficient, key=lambda option: option.seconds)
             capacities.append((best.layout.deployment(model.precision), best.capacity))
         else:
-            times = [(option.first.seconds, option.between) for option in options]
-            refusals.append(Refusal.too_slow(machine, times))
+            times = [(option.first.seconds, option.between) for option in alike]
+            refusals.append(Refusal.too_slow(alike[0].layout.place.machine.name, times))
     return capacities, refusals
+
+
+def _options(
+    forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
+) -> Iterator[_Option]:
+    """Yield each layout with each number of sequences that fit, and the forecasts of its phases."""
+    asked = []
+    for layout in layouts:
+        for sequences in layout.sequences(requests):
+            cached = layout.cached_tokens(requests, sequences)
+            ask = partial(question_of, model, requests, layout, cached=cached)
+            phases = ask("first", 1), ask("token", 1), ask("token", sequences)
+            asked.append((layout, sequences, phases))
+    questions = dict.fromkeys(question for *_, phases in asked for question in phases)
+    forecasts = dict(zip(questions, forecaster.forecasts([*questions]), strict=True))
+    for layout, sequences, phases in asked:
+        first, alone, token = (forecasts[question] for question in phases)
+        yield _Option(layout, sequences, requests.output, first, alone, token)
 
 
 def fitting(
@@ -389,7 +392,7 @@ def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuFor
             None if capability is None else Decimal(capability),
         )  # fmt: skip
     processor = cpu_form_of(hardware, processors)
-    described = processor and (processor.instructions or generation_of(processor.chip))
+    described = processor and (processor.instructions or generation_of(processor.chip).name)
     if processor is None or not described or hardware.memory_gib is None:
         return "no facts of its processors"
     return Place(machine, processor, 1, float(hardware.memory_gib) * _GIB, None)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import starmap
+from operator import attrgetter
 from typing import Literal
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs
@@ -50,8 +50,6 @@ from epochcost.analysis.tokens import (
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
-from epochcost.predict.joint import DRAWS
-from epochcost.predict.process import Vector
 from epochcost.results.kept import Keep
 from epochcost.statistics import first_by, group_by
 
@@ -112,19 +110,17 @@ class TokenAnswer:
     @property
     def cheapest_api(self) -> ApiOffer | None:
         """The API that costs least; None without one."""
-        return next((offer for offer in self.apis if not offer.reservation), None)
+        return next((offer for offer in self.apis if not offer.price.reservation), None)
 
     @cached_property
     def odds(self) -> Odds[str] | None:
         """The odds that the first machine or API is the cheapest of those without a caveat."""
-        competing = [way for way in self.ways if not reservation_of(way)] or self.ways
-        draws: dict[str, Vector] = {}
-        for way in competing:
-            draws[name_of(way)] = (
-                np.full(DRAWS, float(way.per_million))
-                if isinstance(way, ApiOffer)
-                else cost_draws(way, self.requests)
-            )
+        return self.odds_of(self.ways)
+
+    def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
+        """The odds that the first of some ways is the cheapest of those without a caveat."""
+        competing = [way for way in ways if not way.price.reservation] or ways
+        draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
         return odds(name_of(competing[0]), draws) if competing else None
 
     def chance(self, way: Way) -> float:
@@ -155,16 +151,6 @@ def name_of(way: Way) -> str:
     return way.deployment.machine.name
 
 
-def reservation_of(way: Way) -> str:
-    """The caveat because of which other machines and APIs are preferred; empty if there is none."""
-    return way.reservation if isinstance(way, ApiOffer) else way.price.reservation
-
-
-def currency_of(way: Way) -> str:
-    """The currency of a machine's price or an API's."""
-    return way.api.currency if isinstance(way, ApiOffer) else way.price.currency
-
-
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
     """Sort machines and APIs by cost; those with a caveat come last."""
     return tuple(sorted(ways, key=_cheapest_first))
@@ -172,7 +158,7 @@ def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
 
 def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
     cost = way.per_million if isinstance(way, ApiOffer) else way.per_million.mean
-    return bool(reservation_of(way)), cost
+    return bool(way.price.reservation), cost
 
 
 class TokenMarket:
@@ -244,7 +230,7 @@ class TokenMarket:
         apis = (api for api in catalogue.apis.values() if api.model == name)
         priced = priced_offers(catalogue, deployed, requests)
         every: tuple[Way, ...] = (*priced, *api_offers(apis, requests))
-        ways, others = in_usual_currency(every, currency_of, name_of)
+        ways, others = in_usual_currency(every, attrgetter("price.currency"), name_of)
         refused += starmap(Refusal, others)
         answer = TokenAnswer(
             model=name,
@@ -291,7 +277,7 @@ class TokenMarket:
         question = (self.evidence, model, layouts, replace(requests, per_second=Decimal(1)))
         deployed, late = _KEPT.value(
             self.inputs.cache,
-            hashlib.sha256(repr(question).encode()).hexdigest(),
+            question,
             lambda: predicted_capacities(self.forecaster, model, layouts, requests),
         )
         return deployed, [*unfit, *late, *unknown]

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache, partial
+from itertools import starmap
 
 import numpy as np
 
@@ -23,14 +25,13 @@ from epochcost.analysis.rows import mark_of
 from epochcost.cost import Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.jobs import machines_for_load
 from epochcost.cost.money import exact_arithmetic
-from epochcost.predict.joint import seed_of
+from epochcost.predict.joint import DRAWS, seed_of
 from epochcost.predict.process import Vector
 from epochcost.results.kept import KeptArray
 from epochcost.specs.api import MILLION, ApiPrice
-from epochcost.specs.base import DOUBTED
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
-from epochcost.units import HOURS_PER_BILLED_MONTH, share, today
+from epochcost.units import HOURS_PER_BILLED_MONTH, share
 
 _HOUR_SECONDS = Decimal(3600)
 # Share of busy time above which simultaneous requests wait long for each other.
@@ -216,28 +217,21 @@ class ApiOffer:
     per_million: Decimal
 
     @property
-    def reservation(self) -> str:
-        """The caveat because of which other offers are preferred; empty if there is none."""
-        if self.api.valid_until is not None and self.api.valid_until < today():
-            return "no longer offered"
-        return DOUBTED if self.api.doubt else ""
+    def price(self) -> ApiPrice:
+        """The API's price list, as ``price`` of a machine is its price plan."""
+        return self.api
 
 
 def priced_offers(
     catalogue: Catalogue, deployments: Iterable[tuple[Deployment, Capacity]], requests: Requests
 ) -> tuple[ServingOffer, ...]:
     """Price deployments under every current price; cheapest first, those with a caveat last."""
-    plans: dict[Machine, list[tuple[Price, Decimal]]] = {}
-    offers = []
-    for deployment, capacity in deployments:
-        machine = deployment.machine
-        if machine not in plans:
-            prices = current_prices(catalogue.prices_of(machine.hardware))
-            hours = [(price, hour_of(machine, price)) for price in prices]
-            plans[machine] = [(price, hour) for price, hour in hours if hour is not None]
-        offers += [
-            _offer(deployment, price, hour, capacity, requests) for price, hour in plans[machine]
-        ]
+    plans = cache(partial(hourly_plans, catalogue))
+    offers = (
+        _offer(deployment, price, hour, capacity, requests)
+        for deployment, capacity in deployments
+        for price, hour in plans(deployment.machine)
+    )
     return tuple(sorted(offers, key=_cheapest_first))
 
 
@@ -267,8 +261,10 @@ def _offer(
     )
 
 
-def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
-    """Draw the cost [DRAWS] of a million tokens on a whole number of machines."""
+def cost_draws(offer: ServingOffer | ApiOffer, requests: Requests) -> Vector:
+    """Draw the cost [DRAWS] of a million tokens at an API, or on a whole number of machines."""
+    if isinstance(offer, ApiOffer):
+        return np.full(DRAWS, float(offer.per_million))
     request = offer.capacity.request
     drawn = offer.capacity.draws
     if drawn is None:
@@ -294,15 +290,16 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
     return None if isinstance(cost, Unpriced) else cost.mean / HOURS_PER_BILLED_MONTH
 
 
+def hourly_plans(catalogue: Catalogue, machine: Machine) -> list[tuple[Price, Decimal]]:
+    """The current prices of a machine that can be billed, each with its cost of an hour."""
+    prices = current_prices(catalogue.prices_of(machine.hardware))
+    return [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
+
+
 def api_offers(apis: Iterable[ApiPrice], requests: Requests) -> tuple[ApiOffer, ...]:
     """Price a million tokens of these requests at each API, cheapest first."""
-    offers = [ApiOffer(api, api_per_million(api, requests)) for api in apis]
-    return tuple(sorted(offers, key=lambda offer: offer.per_million))
-
-
-def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
-    """The cost of a million tokens (read and written together) at an API, for these requests."""
-    return api_request(api, requests) * MILLION / requests.tokens
+    costs = ((api, api_request(api, requests) * MILLION / requests.tokens) for api in apis)
+    return tuple(sorted(starmap(ApiOffer, costs), key=lambda offer: offer.per_million))
 
 
 def api_request(api: ApiPrice, requests: Requests) -> Decimal:

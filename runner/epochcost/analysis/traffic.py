@@ -7,7 +7,6 @@ the square of the prompts' length. A few forecasts determine each part.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -76,7 +75,7 @@ def predicted_timings(
     layouts, _ = fitting(model, market.places[0], ENGINES, _TWO)
     groups = [*group_by(layouts, _device).values()]
     questions = [[*_questions(model, group[0])] for group in groups]
-    key = hashlib.sha256(repr((market.evidence, questions)).encode()).hexdigest()
+    key = market.evidence, questions
     forecasts = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, questions)])
     for group, phases in zip(groups, forecasts, strict=True):
         yield _timing(group, *phases)

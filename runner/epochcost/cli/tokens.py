@@ -21,7 +21,6 @@ from epochcost.analysis.token_answers import (
     Way,
     in_order,
     name_of,
-    reservation_of,
 )
 from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
@@ -38,8 +37,8 @@ from epochcost.cli.terminal import (
     print_table,
     say,
 )
-from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
+from epochcost.report.wording import cost_words
 from epochcost.units import (
     money,
     money_range,
@@ -174,7 +173,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
 
 def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
     """Select the cheapest machines and APIs, and all machines with measured phases."""
-    sound = [way for way in answer.ways if not reservation_of(way)] or answer.ways
+    sound = [way for way in answer.ways if not way.price.reservation] or answer.ways
     first = sound[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]
     return (*first, *(way for way in machines if way not in first))
@@ -233,7 +232,7 @@ def _on_machine(offer: ServingOffer) -> str:
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
     return (
-        f"{name_of(offer)} with {_software(offer)}: {_amount(cost)} a million tokens{likely} "
+        f"{name_of(offer)} with {_software(offer)}: {cost_words(cost)} a million tokens{likely} "
         f"({offer.mark}; {number}, {offer.load_words}, of at most "
         f"{_per_second(offer.capacity.per_second)} each{owned}{reservation})"
     )
@@ -259,13 +258,13 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
         cost, dates = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
-        plan = ", ".join(filter(None, (dates, way.reservation)))
+        plan = ", ".join(filter(None, (dates, way.price.reservation)))
         return (name_of(way), cost, "", chance, "", "", "API", "list price", plan, *[""] * 6)
     capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
     return (
         name_of(way),
-        _amount(way.per_million),
+        cost_words(way.per_million),
         _likely(way),
         chance,
         str(way.machines),
@@ -273,17 +272,13 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
         _software(way),
         way.mark,
         way.price.plan_words,
-        _amount(way.full),
+        cost_words(way.full),
         " to ".join(f"{rounded(1 / end)}" for end in (request.high, request.low)) + "/s",
         seconds(float(capacity.first.mean)),
         seconds(float(capacity.token.mean)),
         f"{copies}{capacity.sequences}",
         f"{copies}{deployment.tensor_parallel}",
     )
-
-
-def _amount(cost: Cost) -> str:
-    return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
 
 
 def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
@@ -293,7 +288,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
         *("-" if time is None else seconds(time) for time in times),
         "-" if rate.good_share is None else f"{rate.good_share:.0%}",
         f"{rounded(rate.written_per_second)}/s",
-        _amount(served.per_million(rate)),
+        cost_words(served.per_million(rate)),
         seconds(rate.seconds),
     )
 

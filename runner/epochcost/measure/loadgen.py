@@ -33,10 +33,6 @@ from epochcost.specs.study import MOST_SAMPLES
 
 _MODULE = "mlperf_loadgen"
 _PREFIX = "loadgen-"
-_SCENARIOS: dict[LoadScenario, str] = {
-    "offline": "Offline",
-    "server": "Server",
-}
 # The seeds of every scenario in mlcommons/inference, loadgen/mlperf.conf, revision 001712e9: the
 # same arrivals and the same choice of examples on every machine.
 _SEEDS = {
@@ -174,7 +170,7 @@ def _loadgen() -> Any:
 
 def _test_settings(loadgen: Any, request: LoadGenRequest) -> Any:
     settings = loadgen.TestSettings()
-    settings.scenario = getattr(loadgen.TestScenario, _SCENARIOS[request.scenario])
+    settings.scenario = getattr(loadgen.TestScenario, request.scenario.capitalize())
     settings.mode = loadgen.TestMode.PerformanceOnly
     settings.min_duration_ms = round(request.minimum_seconds * 1e3)
     settings.min_query_count = request.minimum_queries

@@ -78,13 +78,6 @@ class Traits:
             },
         )
 
-    def rows(self, chosen: NDArray[np.bool_] | Labels) -> Traits:
-        """The labels and features of the ``chosen`` rows."""
-        return Traits(
-            {name: values[chosen] for name, values in self.labels.items()},
-            {name: values[chosen] for name, values in self.features.items()},
-        )
-
 
 def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
     """Covariance [n, m] between the departures of two sets of rows, without noise."""
@@ -99,7 +92,7 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
         if term.same:
             together = np.zeros(sum(total.shape), dtype=np.int64)
             for name in term.same:
-                together = together * (codes[name].max() + 1) + codes[name]
+                together = together * (codes[name].max(initial=0) + 1) + codes[name]
             part = part * (together[: len(total), None] == together[None, len(total) :])
         total += part
     return total
@@ -182,7 +175,13 @@ def fitted(
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights
-    loss = _loss(law(parameters) - observed, counts, (parameters - start) / deviations, softness)
+
+    def loss_of(trial: Vector) -> float:
+        residual, departures = law(trial) - observed, (trial - start) / deviations
+        soft = 2 * softness**2 * (counts * (np.sqrt(1 + (residual / softness) ** 2) - 1)).sum()
+        return float(soft + softness**2 * (departures**2).sum())
+
+    loss = loss_of(parameters)
     for _ in range(_ROUNDS):
         residual = law(parameters) - observed
         counted = counts / np.sqrt(1 + (residual / softness) ** 2)
@@ -193,8 +192,7 @@ def fitted(
         while damping < _HIGHEST_DAMPING:
             damped = curvature + damping * np.diag(np.diag(curvature))
             trial = parameters - np.linalg.solve(damped, downhill)
-            departures = (trial - start) / deviations
-            trial_loss = _loss(law(trial) - observed, counts, departures, softness)
+            trial_loss = loss_of(trial)
             if trial_loss <= loss:
                 break
             damping *= 10
@@ -204,15 +202,6 @@ def fitted(
         if gain <= _CONVERGED * loss:
             return parameters
     return parameters
-
-
-def _loss(residual: Vector, counts: Vector, departures: Vector, softness: float) -> float:
-    """Loss that ``fitted`` minimizes: soft squares of the residuals, plus squares for the prior.
-
-    ``departures`` are distances of the parameters from the prior's mean, in standard deviations.
-    """
-    soft = 2 * softness**2 * (counts * (np.sqrt(1 + (residual / softness) ** 2) - 1)).sum()
-    return float(soft + softness**2 * (departures**2).sum())
 
 
 def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) -> Matrix:

@@ -20,7 +20,7 @@ from epochcost.analysis.tokens import (
     MOST_BUSY,
     break_even_rate,
     busy_per_million,
-    hour_of,
+    hourly_plans,
     machines_for,
     rented_per_million,
     token_seconds,
@@ -34,7 +34,6 @@ from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_script
 from epochcost.specs.api import MILLION, ApiPrice
-from epochcost.specs.catalogue import current_prices
 
 FOLDER = "data/calculator/tokens"
 SHARED = f"{FOLDER}.js"
@@ -91,10 +90,7 @@ def _timing(timing: DeviceTiming, precision: Precision) -> Json:
         "step": [*map(_short_of, timing.step[: layout.engine.most_sequences.bit_length()])],
         "phases": {name: _short_of(seconds) for name, seconds in phases.items()},
         "spread": [_short_of(end) for end in timing.spread],
-        "machines": {
-            alike.place.machine.hardware: alike.place.count // alike.devices
-            for alike in timing.layouts
-        },
+        "machines": {alike.place.machine.hardware: alike.copies for alike in timing.layouts},
     }
 
 
@@ -117,9 +113,6 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
 
 
 def _machine(report: Report, machine: Machine) -> Json:
-    current = current_prices(report.catalogue.prices_of(machine.hardware))
-    prices = (price for price in current if price.currency == report.currency)
-    priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
     return {
         "name": one_line(machine.name),
         "plans": [
@@ -131,7 +124,8 @@ def _machine(report: Report, machine: Machine) -> Json:
                 "currency": price.currency,
                 "hour": float(hour),
             }
-            for price, hour in priced
+            for price, hour in hourly_plans(report.catalogue, machine)
+            if price.currency == report.currency
         ],
     }
 
@@ -234,11 +228,10 @@ def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
 
 
 def _api(api: ApiPrice) -> Json:
-    request = api.model_copy(update={"long": None}).request(_PROMPT, _OUTPUT, _SHARE)
+    asked = _PROMPT, _OUTPUT, _SHARE, Decimal(0)
+    request = api.undiscounted(*asked)
     if api.long is not None:
-        prices = api.long.model_dump(exclude={"above_tokens"})
-        long_api = api.model_copy(update={"long": None, **prices})
-        long_request = long_api.request(_PROMPT, _OUTPUT, _SHARE)
+        long_request = api.long.undiscounted(*asked)
         request = where(api.long.above_tokens >= _PROMPT, request, long_request)
     cost = {"request": request, "mean": request * MILLION / (_PROMPT + _OUTPUT)}
     return {

@@ -6,9 +6,10 @@ import datetime as dt
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from epochcost.specs.base import (
+    DOUBTED,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -25,50 +26,55 @@ from epochcost.specs.base import (
     optional,
 )
 from epochcost.specs.reference_data import Currency
+from epochcost.units import today
 
 MILLION = 1_000_000
 
 
-def _at_most_input(cached: Decimal | None, info: ValidationInfo) -> Decimal | None:
-    full = info.data.get("input_per_million")
-    if cached is not None and full is not None and cached > full:
-        raise ValueError(f"should be at most the input's price, {full}")
-    return cached
+class TokenPrices(Spec):
+    """Prices of a million tokens of prompts and of answers."""
 
-
-_Input = Annotated[
-    NonNegative, Field(description="Price of a million tokens of prompts.", examples=[0.15])
-]
-_CachedInput = Annotated[
-    NonNegative | None,
-    AfterValidator(_at_most_input),
-    Field(description="Price of a million cached tokens of prompts.", examples=[0.075]),
-]
-_CacheWrite = Annotated[
-    NonNegative | None,
-    Field(
-        description="Price of a million tokens of prompts that are written to the cache;"
+    input_per_million: NonNegative = key("Price of a million tokens of prompts.", 0.15)
+    cached_input_per_million: NonNegative | None = optional(
+        "Price of a million cached tokens of prompts.", 0.075
+    )
+    cache_write_per_million: NonNegative | None = optional(
+        "Price of a million tokens of prompts that are written to the cache;"
         " the input price by default.",
-        examples=[0.1875],
-    ),
-]
-_Output = Annotated[
-    NonNegative, Field(description="Price of a million tokens of answers.", examples=[0.60])
-]
+        0.1875,
+    )
+    output_per_million: NonNegative = key("Price of a million tokens of answers.", 0.60)
+
+    @field_validator("cached_input_per_million")
+    @classmethod
+    def _at_most_input(cls, cached: Decimal | None, info: ValidationInfo) -> Decimal | None:
+        full = info.data.get("input_per_million")
+        if cached is not None and full is not None and cached > full:
+            raise ValueError(f"should be at most the input's price, {full}")
+        return cached
+
+    def undiscounted(
+        self, prompt: Decimal, output: Decimal, cached_share: Decimal, written_share: Decimal
+    ) -> Decimal:
+        """The cost of a request, of whose prompt two shares are cached or written to the cache."""
+        full = read = self.input_per_million
+        for share, price in (
+            (cached_share, self.cached_input_per_million),
+            (written_share, self.cache_write_per_million),
+        ):
+            if price is not None and share != 0:
+                read -= share * (full - price)
+        return (prompt * read + output * self.output_per_million) / MILLION
 
 
-class LongPrompts(Spec):
-    """Prices of all tokens of a request whose prompt is longer than ``above_tokens``."""
+class LongPrompts(TokenPrices):
+    """The prices of all tokens of a request whose prompt is longer than ``above_tokens``."""
 
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
-    input_per_million: _Input
-    cached_input_per_million: _CachedInput = None
-    cache_write_per_million: _CacheWrite = None
-    output_per_million: _Output
 
 
-class ApiPrice(PricedSpec):
-    """A provider's prices of a model, per million tokens of prompts and of answers."""
+class _SoldModel(PricedSpec):
+    """A model at a provider; these keys precede the prices."""
 
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     provider: Text = key("Company that serves the model.", "OpenAI")
@@ -76,10 +82,11 @@ class ApiPrice(PricedSpec):
         "The model of the same size in specs/models, by id.", "llama-3.1-8b"
     )
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
-    input_per_million: _Input
-    cached_input_per_million: _CachedInput = None
-    cache_write_per_million: _CacheWrite = None
-    output_per_million: _Output
+
+
+class ApiPrice(TokenPrices, _SoldModel):
+    """A provider's prices of a model, per million tokens of prompts and of answers."""
+
     batch_percent: Annotated[NonNegative, Field(lt=100)] = key(
         "Discount for requests that are answered within a day, in percent.", 50, default=Decimal(0)
     )
@@ -99,10 +106,17 @@ class ApiPrice(PricedSpec):
                 raise ValueError(f"should have {name} at least as the usual one, {least}")
         return long
 
+    @property
+    def reservation(self) -> str:
+        """The reason to prefer other APIs to this one; empty if there is none."""
+        if self.valid_until is not None and self.valid_until < today():
+            return "no longer offered"
+        return DOUBTED if self.doubt else ""
+
     def request(
         self,
-        prompt: Decimal | int,
-        output: Decimal | int,
+        prompt: int,
+        output: int,
         cached_share: Decimal = Decimal(0),
         written_share: Decimal = Decimal(0),
         *,
@@ -111,20 +125,11 @@ class ApiPrice(PricedSpec):
         """The cost of a request with ``prompt`` and ``output`` tokens.
 
         The provider reads ``cached_share`` of the prompt from its cache and writes
-        ``written_share`` of the prompt to the cache. If ``prompt`` is a symbolic variable of a
-        formula, prices for long prompts are not applied.
+        ``written_share`` of the prompt to the cache.
         """
-        number = isinstance(prompt, int | Decimal)
-        long = self.long if number and self.long and prompt > self.long.above_tokens else None
-        prices = long or self
-        full = read = prices.input_per_million
-        for share, price in (
-            (cached_share, prices.cached_input_per_million),
-            (written_share, prices.cache_write_per_million),
-        ):
-            if price is not None and share != 0:
-                read -= share * (full - price)
-        cost = (prompt * read + output * prices.output_per_million) / MILLION
+        prices = self.long if self.long and prompt > self.long.above_tokens else self
+        tokens = Decimal(prompt), Decimal(output)
+        cost = prices.undiscounted(*tokens, cached_share, written_share)
         return cost * (1 - self.batch_percent / 100) if batch and self.batch_percent else cost
 
 

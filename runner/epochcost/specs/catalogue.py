@@ -89,6 +89,10 @@ class Catalogue:
         """The tables of measured speeds in examples per second, or in tokens per second."""
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
+    def table_path(self, table: ObservationTable, name: str) -> Path:
+        """A CSV file of a table of measured speeds; all are in the folder of its spec."""
+        return self.files[f"observations/{table.id}"].parent / name
+
     def graph_path(self, model: Model) -> Path:
         """The ONNX file of a model; raises InputError if the model has no graph."""
         if model.graph is None:

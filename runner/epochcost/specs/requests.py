@@ -68,11 +68,6 @@ class Lengths(Spec):
         return self.median, self.p90, self.most
 
     @property
-    def shortest(self) -> int:
-        """The shortest possible length in tokens."""
-        return min(self.tokens) if self.tokens else 1
-
-    @property
     def longest(self) -> int:
         """The longest possible length in tokens."""
         lengths: tuple[int, ...] = (*(self.tokens or ()), *(self.curve or ()))
@@ -115,7 +110,7 @@ class Requests(Spec):
     @field_validator("answer")
     @classmethod
     def _has_time_between(cls, answer: Lengths) -> Lengths:
-        if answer.tokens is not None and answer.shortest < _SHORTEST_ANSWER:
+        if answer.tokens is not None and min(answer.tokens) < _SHORTEST_ANSWER:
             raise ValueError(f"should have answers of at least {_SHORTEST_ANSWER} tokens")
         return answer
 

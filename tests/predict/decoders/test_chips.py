@@ -60,7 +60,7 @@ def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catal
 )
 def test_names_tell_generations(name: str, generation: str) -> None:
     """Names of rows and of machines give a processor's generation, or nothing."""
-    assert generation_of(name) == generation
+    assert generation_of(name).name == generation
 
 
 def test_a_processor_by_name_alone_has_rates() -> None:

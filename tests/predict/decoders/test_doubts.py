@@ -11,7 +11,6 @@ from epochcost.predict.decoders.doubts import (
     doubted_token_rows,
     doubted_training_rows,
     sound_rows,
-    sound_training_rows,
 )
 from epochcost.predict.decoders.rows import (
     TokenRow,
@@ -43,8 +42,7 @@ def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow, ...]) -> None:
     """Rows faster than bandwidth or peak, known by hand, are among the doubted."""
-    names = names_of(catalogue)
-    impossible = tuple(token_rows_of(read_lines(IMPLAUSIBLE, names, {}), names))
+    impossible = tuple(token_rows_of(read_lines(IMPLAUSIBLE, names_of(catalogue), {})))
     doubts = doubted_token_rows((*rows, *impossible))
     assert len(impossible) > 10
     assert all(at in doubts for at in range(len(rows), len(rows) + len(impossible)))
@@ -119,4 +117,3 @@ def test_training_near_the_peak_is_doubted(catalogue: Catalogue) -> None:
     rows = training_rows(catalogue)
     doubts = doubted_training_rows(rows)
     assert {rows[at].line.cells["chip"] for at in doubts} == {"rtx-a6000"}
-    assert len(sound_training_rows(rows)) == len(rows) - len(doubts)

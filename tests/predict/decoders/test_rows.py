@@ -81,7 +81,7 @@ def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
         writer = csv.DictWriter(file, list(row))
         writer.writeheader()
         writer.writerow(row)
-    return tuple(token_rows_of(read_lines(path, names, {}), names))
+    return tuple(token_rows_of(read_lines(path, names, {})))
 
 
 def test_tables_of_tokens_give_rows_of_both_kinds(rows: tuple[TokenRow, ...]) -> None:

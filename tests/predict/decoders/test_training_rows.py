@@ -31,8 +31,7 @@ def catalogue() -> Catalogue:
 def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> TrainingRow:
     path = folder / "own.csv"
     path.write_text(f"{header}\n{line}\n", encoding="utf-8")
-    names = names_of(catalogue)
-    (row,) = training_rows_of(read_lines(path, names, _COLUMNS), names)
+    (row,) = training_rows_of(read_lines(path, names_of(catalogue), _COLUMNS))
     return row
 
 

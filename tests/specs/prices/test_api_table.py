@@ -46,7 +46,8 @@ def test_a_row_is_a_price(tmp_path: Path) -> None:
     assert api.request(1000, 100) * 1_000_000 == 700
     assert api.request(1000, 100, Decimal("0.5")) * 1_000_000 == 500
     assert api.request(1001, 100) * 1_000_000 == 1301
-    assert is_traced(api.request(symbol("prompt"), 100))
+    shares = Decimal(0), Decimal(0)
+    assert is_traced(api.undiscounted(symbol("prompt"), Decimal(100), *shares))
     assert apis["them-closed"].request(1000, 100, Decimal("0.5")) * 1_000_000 == 1200
 
 

@@ -40,7 +40,7 @@ _UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
 _ORDINARY_SHARE = 1 / 8
 
 
-class _Generation(NamedTuple):
+class CpuGeneration(NamedTuple):
     """Processors whose names match ``pattern``.
 
     In a cycle, a core computes ``lanes`` operations in fp32 on the widest vectors that programs
@@ -77,41 +77,40 @@ _FEWEST_LANES = 16
 # Lanes, clocks and cores are from makers' documents, bandwidths from the machines in
 # specs/observations/sparecores-machines.csv.
 _GENERATIONS = (
-    _Generation(r"graviton1|graviton$", "Graviton", 8, 2.3, 16, 3, 35),
-    _Generation(r"graviton2", "Graviton2", 16, 2.5, 64, 20, 175),
-    _Generation(r"graviton3", "Graviton3", 32, 2.6, 64, 24, 275),
-    _Generation(r"graviton4", "Graviton4", 32, 2.8, 96, 22, 465),
-    _Generation(r"graviton5", "Graviton5", 32, 3.3, 192, 22, 745),
-    _Generation(r"axion", "Axion", 32, 3.0, 72, 22, 400),
-    _Generation(r"cobalt", "Cobalt", 32, 3.4, 128, 22, 475),
-    _Generation(r"yitian", "Yitian", 32, 2.8, 128, 20, 250),
-    _Generation(r"altra", "Altra", 16, 3.0, 128, 20, 175),
-    _Generation(r"ampereone", "Ampereone", 16, 3.2, 192, 20, 290),
-    _Generation(r"xeon-e\d.*v2|ivy.bridge", "Ivy Bridge", 16, 2.9, 12, 13, 52),
-    _Generation(r"xeon-e\d.*v3|haswell", "Haswell", 32, 2.7, 18, 13, 58),
-    _Generation(r"xeon-e\d.*v4|broadwell", "Broadwell", 32, 2.7, 22, 13, 62),
-    _Generation(r"xeon-e-2|xeon-e3-\d+-v6", "Xeon E", 32, 4.3, 8, 15, 35),
-    _Generation(r"xeon-[3568]1|xeon-8223|skylake", "Skylake", 40, 2.9, 28, 13, 110),
-    _Generation(r"xeon-[3568]2|cascade.lake", "Cascade Lake", 40, 3.1, 28, 13, 115),
-    _Generation(r"xeon-[3568]3|ice.lake", "Ice Lake", 40, 3.1, 40, 14, 175),
-    _Generation(r"xeon-[3568]4|sapphire.rapids", "Sapphire Rapids", 128, 3.0, 60, 14, 240),
-    _Generation(r"xeon-[3568]5|emerald.rapids", "Emerald Rapids", 128, 3.1, 64, 15, 300),
-    _Generation(r"xeon-69|granite.rapids", "Granite Rapids", 128, 3.6, 128, 17, 560),
-    _Generation(r"epyc-4", "EPYC 4004", 64, 5.0, 16, 15, 53),
-    _Generation(r"epyc-7\w\w1p?$|naples", "Naples", 16, 2.7, 32, 6, 80),
-    _Generation(r"epyc-7\w+2p?$|rome", "Rome", 32, 3.1, 64, 9, 120),
-    _Generation(r"epyc-7\w+3[px]?$|milan", "Milan", 32, 3.4, 64, 6, 140),
-    _Generation(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", 64, 3.6, 128, 9, 355),
-    _Generation(r"epyc-9\w+5[pfx]?$|turin", "Turin", 64, 4.0, 192, 9, 530),
+    CpuGeneration(r"graviton1|graviton$", "Graviton", 8, 2.3, 16, 3, 35),
+    CpuGeneration(r"graviton2", "Graviton2", 16, 2.5, 64, 20, 175),
+    CpuGeneration(r"graviton3", "Graviton3", 32, 2.6, 64, 24, 275),
+    CpuGeneration(r"graviton4", "Graviton4", 32, 2.8, 96, 22, 465),
+    CpuGeneration(r"graviton5", "Graviton5", 32, 3.3, 192, 22, 745),
+    CpuGeneration(r"axion", "Axion", 32, 3.0, 72, 22, 400),
+    CpuGeneration(r"cobalt", "Cobalt", 32, 3.4, 128, 22, 475),
+    CpuGeneration(r"yitian", "Yitian", 32, 2.8, 128, 20, 250),
+    CpuGeneration(r"altra", "Altra", 16, 3.0, 128, 20, 175),
+    CpuGeneration(r"ampereone", "Ampereone", 16, 3.2, 192, 20, 290),
+    CpuGeneration(r"xeon-e\d.*v2|ivy.bridge", "Ivy Bridge", 16, 2.9, 12, 13, 52),
+    CpuGeneration(r"xeon-e\d.*v3|haswell", "Haswell", 32, 2.7, 18, 13, 58),
+    CpuGeneration(r"xeon-e\d.*v4|broadwell", "Broadwell", 32, 2.7, 22, 13, 62),
+    CpuGeneration(r"xeon-e-2|xeon-e3-\d+-v6", "Xeon E", 32, 4.3, 8, 15, 35),
+    CpuGeneration(r"xeon-[3568]1|xeon-8223|skylake", "Skylake", 40, 2.9, 28, 13, 110),
+    CpuGeneration(r"xeon-[3568]2|cascade.lake", "Cascade Lake", 40, 3.1, 28, 13, 115),
+    CpuGeneration(r"xeon-[3568]3|ice.lake", "Ice Lake", 40, 3.1, 40, 14, 175),
+    CpuGeneration(r"xeon-[3568]4|sapphire.rapids", "Sapphire Rapids", 128, 3.0, 60, 14, 240),
+    CpuGeneration(r"xeon-[3568]5|emerald.rapids", "Emerald Rapids", 128, 3.1, 64, 15, 300),
+    CpuGeneration(r"xeon-69|granite.rapids", "Granite Rapids", 128, 3.6, 128, 17, 560),
+    CpuGeneration(r"epyc-4", "EPYC 4004", 64, 5.0, 16, 15, 53),
+    CpuGeneration(r"epyc-7\w\w1p?$|naples", "Naples", 16, 2.7, 32, 6, 80),
+    CpuGeneration(r"epyc-7\w+2p?$|rome", "Rome", 32, 3.1, 64, 9, 120),
+    CpuGeneration(r"epyc-7\w+3[px]?$|milan", "Milan", 32, 3.4, 64, 6, 140),
+    CpuGeneration(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", 64, 3.6, 128, 9, 355),
+    CpuGeneration(r"epyc-9\w+5[pfx]?$|turin", "Turin", 64, 4.0, 192, 9, 530),
 )
 # Processors of unknown generation are like a server of average age.
-_OTHERS = _Generation("", "", 0, 3.0, 32, 13, 100)
+_OTHERS = CpuGeneration("", "", 0, 3.0, 32, 13, 100)
 # If the cores can read a bytes a second and the memory b, the processor reads
 # 1 / (1 / a**n + 1 / b**n)**(1 / n), with n being this number.
 _SHARPNESS = 3
 _PROCESSOR = re.compile(
-    r"(xeon|epyc|graviton|neoverse|ampere-?(one|altra)|altra|cobalt|axion|kunpeng|yitian|ryzen"
-    r"|threadripper|core-|intel-core)"
+    "|".join(["xeon", "core-", "intel-core", *(name.pattern for name in _OF_PROCESSORS.values())])
 )
 _COLUMNS = (
     "vendor", "machine", "chip", "gpu", "cpu", "vcpus", "threads_per_core",
@@ -215,7 +214,7 @@ def _products(device: Device, precision: str) -> float:
 
 
 def _processor_chip(cpu: CpuForm) -> Chip:
-    generation = _generation(cpu.chip)
+    generation = generation_of(cpu.chip)
     cores = cpu.cores or generation.cores
     sockets = cpu.sockets or math.ceil(cores / generation.cores)
     limits = generation.core_read * cores, generation.read * sockets
@@ -235,12 +234,8 @@ def _processor_chip(cpu: CpuForm) -> Chip:
     )
 
 
-def generation_of(name: str) -> str:
-    """The generation that a processor's name contains, or an empty string."""
-    return _generation(name).name
-
-
-def _generation(name: str) -> _Generation:
+def generation_of(name: str) -> CpuGeneration:
+    """The generation that a processor's name contains; without one, an average one, unnamed."""
     text = name.casefold().replace(" ", "-")
     return next((each for each in _GENERATIONS if re.search(each.pattern, text)), _OTHERS)
 
@@ -265,8 +260,7 @@ def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
     forms: dict[str, CpuForm] = {}
     for table in catalogue.tables_of("tokens"):
         if table.machines:
-            folder = catalogue.files[f"observations/{table.id}"].parent
-            forms |= read_processors(folder / table.machines)
+            forms |= read_processors(catalogue.table_path(table, table.machines))
     return forms
 
 

@@ -21,6 +21,7 @@ from epochcost.predict.decoders.rows import Precision, TokenRow
 from epochcost.predict.decoders.training_rows import TrainingRow
 from epochcost.predict.learnt import Doubt
 from epochcost.specs.hardware import Device
+from epochcost.statistics import group_by
 
 # Operations for each parameter and token: two forwards, and two each backwards for the inputs and
 # the weights; adapters need no gradients of the frozen weights.
@@ -47,29 +48,31 @@ def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
 
 def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
     """The reason why a serving measurement is implausible, by its index in ``rows``."""
-    doubts = {
-        at: Doubt(row.line.where, reason) for at, row in enumerate(rows) if (reason := _why(row))
-    }
-    tables: dict[Hashable, list[int]] = defaultdict(list)
-    for at, row in enumerate(rows):
-        key = (row.question.edition, row.line.cells["model"], row.line.cells["chip"], _count(row))
-        tables[key].append(at)
-    for places in tables.values():
-        impossible = [at for at in places if at in doubts]
+    reasons = {at: reason for at, row in enumerate(rows) if (reason := _why(row))}
+    for places in group_by(range(len(rows)), lambda at: _program(rows[at])).values():
+        impossible = [at for at in places if at in reasons]
         if len(impossible) >= _SHARE_OF_A_TABLE * len(places):
-            for at in places:
-                reason = f"{len(impossible)} of {len(places)} rows of this program are impossible"
-                doubts.setdefault(at, Doubt(rows[at].line.where, reason))
-    for at, reason in _starts(rows):
-        doubts.setdefault(at, Doubt(rows[at].line.where, reason))
+            reason = f"{len(impossible)} of {len(places)} rows of this program are impossible"
+            reasons = dict.fromkeys(places, reason) | reasons
+    for at, reason in (*_starts(rows), *_repeats(rows)):
+        reasons.setdefault(at, reason)
+    return {at: Doubt(rows[at].line.where, reason) for at, reason in sorted(reasons.items())}
+
+
+def _program(row: TokenRow) -> Hashable:
+    cells = row.line.cells
+    return row.question.edition, cells["model"], cells["chip"], _count(row)
+
+
+def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
+    """Yield the index of each row that is in a table already, and the first place."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
         entry = (row.question, row.seconds, row.tokens_per_second, *texts)
-        if entry in first_places:
-            doubts.setdefault(at, Doubt(row.line.where, f"the same as {first_places[entry]}"))
-        first_places.setdefault(entry, row.line.where)
-    return doubts
+        where = first_places.setdefault(entry, row.line.where)
+        if where != row.line.where:
+            yield at, f"the same as {where}"
 
 
 def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
@@ -94,12 +97,6 @@ def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
 def _run_seconds(row: TokenRow) -> float:
     """Seconds from the first prompt of a batch to the last token of its answers."""
     return row.question.output * (row.seconds or 0.0)
-
-
-def sound_training_rows(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
-    """The plausible training measurements, in their order."""
-    doubts = doubted_training_rows(rows)
-    return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
 
 def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:

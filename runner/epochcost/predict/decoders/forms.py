@@ -70,8 +70,7 @@ def catalogue_forms(catalogue: Catalogue) -> Mapping[str, DecoderForm]:
     named: list[tuple[str, DecoderForm]] = []
     for table in catalogue.tables_of("tokens"):
         if table.decoders:
-            folder = catalogue.files[f"observations/{table.id}"].parent
-            named += read_forms(folder / table.decoders)
+            named += read_forms(catalogue.table_path(table, table.decoders))
     for model in catalogue.models.values():
         form = form_of(model.decoder) if model.decoder else None
         if form is not None:

@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epochcost.predict.decoders.chips import ARM, Chip
+from epochcost.predict.decoders.chips import ARM
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.process import Vector
 
@@ -49,13 +49,6 @@ _ORDINARY_OPERATIONS = 3e13
 _ORDINARY_PRODUCTS = 1e12
 # Products of matrix units in the time of an operation of ordinary units, unless fitted otherwise.
 _PRODUCTS_AN_OPERATION = 10
-
-
-class Case(NamedTuple):
-    """A question for the time of a model, and the chip's rates at the question's precision."""
-
-    question: ServingQuestion
-    chip: Chip
 
 
 class Efficiencies(NamedTuple):
@@ -123,46 +116,47 @@ class Law:
     ``part`` the most tokens of a prompt that are read at once.
     """
 
-    def __init__(self, cases: Sequence[Case]) -> None:
-        self._cases = cases
-        self.layers = self._column(lambda question, _: question.form.layers)
-        self.hidden = self._column(lambda question, _: question.form.hidden)
-        self.parameters = self._column(lambda question, _: question.form.parameters)
-        self.active = self._column(lambda question, _: question.form.active_parameters)
-        self.experts = self._column(lambda question, _: question.form.experts)
-        self.experts_per_token = self._column(lambda question, _: question.form.experts_per_token)
+    def __init__(self, questions: Sequence[ServingQuestion]) -> None:
+        self._questions = questions
+        self.layers = self._column(lambda question: question.form.layers)
+        self.hidden = self._column(lambda question: question.form.hidden)
+        self.parameters = self._column(lambda question: question.form.parameters)
+        self.active = self._column(lambda question: question.form.active_parameters)
+        self.experts = self._column(lambda question: question.form.experts)
+        self.experts_per_token = self._column(lambda question: question.form.experts_per_token)
         spare = np.maximum(self.experts - self.experts_per_token, 1)
         self.expert = np.where(self.experts > 0, (self.parameters - self.active) / spare, 0)
-        self.bandwidth = self._column(lambda _, chip: chip.bandwidth)
-        self.products = self._column(lambda _, chip: chip.products)
-        self.operations = self._column(lambda _, chip: chip.operations)
-        self.link = self._column(lambda _, chip: chip.link)
-        self.hops = self._column(lambda _, chip: chip.hops)
-        self.cores = self._column(lambda _, chip: chip.cores)
+        self.bandwidth = self._column(lambda question: question.chip.bandwidth)
+        self.products = self._column(lambda question: question.chip.products)
+        self.operations = self._column(lambda question: question.chip.operations)
+        self.link = self._column(lambda question: question.chip.link)
+        self.hops = self._column(lambda question: question.chip.hops)
+        self.cores = self._column(lambda question: question.chip.cores)
         # The clocks of Arm's processors do not fall with the number of busy cores.
-        self.turbo = self._column(lambda _, chip: chip.cores > 0 and chip.maker != ARM)
-        self.sockets = self._column(lambda _, chip: chip.sockets)
+        of_arm = self._column(lambda question: question.chip.maker == ARM)
+        self.turbo = (self.cores > 0) * (1 - of_arm)
+        self.sockets = self._column(lambda question: question.chip.sockets)
         self.unpacking = self._column(_unpacking)
-        self.memory = self._column(lambda question, chip: chip.memory * question.count)
-        self.cache_bytes = self._column(lambda question, _: _cache_bytes(question))
-        self.weight_bytes = self._column(lambda question, _: question.weight_bytes)
-        turns = self._column(lambda question, _: question.software.startswith(_LAYERS_BY_TURNS))
-        self.split = np.where(turns > 0, 1, self._column(lambda question, _: question.count))
+        self.memory = self._column(lambda question: question.chip.memory * question.count)
+        self.cache_bytes = self._column(_cache_bytes)
+        self.weight_bytes = self._column(lambda question: question.weight_bytes)
+        turns = self._column(lambda question: question.software.startswith(_LAYERS_BY_TURNS))
+        self.split = np.where(turns > 0, 1, self._column(lambda question: question.count))
         self.part = np.where(turns > 0, _PART_OF_PROMPT, math.inf)
-        self.prompt = self._column(lambda question, _: max(question.prompt, 0.0))
-        self.cached = np.clip(self._column(lambda question, _: question.cached), 0, self.prompt)
-        self.output = self._column(lambda question, _: max(question.output, 1.0))
-        self.sequences = self._column(lambda question, _: max(question.sequences, 1.0))
-        self.token = self._column(lambda question, _: question.kind == "token")
-        self.interleaved = self._column(lambda question, _: question.interleaved)
+        self.prompt = self._column(lambda question: max(question.prompt, 0.0))
+        self.cached = np.clip(self._column(lambda question: question.cached), 0, self.prompt)
+        self.output = self._column(lambda question: max(question.output, 1.0))
+        self.sequences = self._column(lambda question: max(question.sequences, 1.0))
+        self.token = self._column(lambda question: question.kind == "token")
+        self.interleaved = self._column(lambda question: question.interleaved)
 
     @property
     def columns(self) -> list[Vector]:
         """All attributes that are arrays."""
         return [value for value in vars(self).values() if isinstance(value, np.ndarray)]
 
-    def _column(self, number: Callable[[ServingQuestion, Chip], float]) -> Vector:
-        return np.array([number(*case) for case in self._cases], dtype=np.float64)
+    def _column(self, number: Callable[[ServingQuestion], float]) -> Vector:
+        return np.array([*map(number, self._questions)], dtype=np.float64)
 
     def __call__(self, efficiencies: Vector) -> Vector:
         """Logarithms of the predicted seconds of each step [n]."""
@@ -171,12 +165,11 @@ class Law:
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
         wave = np.minimum(s.sequences, fitting)
         token = (phase.decode(wave) + s.interleaved * phase.between(wave)) * s.sequences / wave
-        result: Vector = np.log(np.where(s.token > 0, token, phase.prefill()))
-        return result
+        return np.log(np.where(s.token > 0, token, phase.prefill()))
 
 
-def _unpacking(question: ServingQuestion, chip: Chip) -> float:
-    return chip.unpacking if question.precision.startswith("int") else 0.0
+def _unpacking(question: ServingQuestion) -> float:
+    return question.chip.unpacking if question.precision.startswith("int") else 0.0
 
 
 def _cache_bytes(question: ServingQuestion) -> float:
@@ -211,29 +204,27 @@ class _Phases:
         weights = s.unpacking * s.active * self._e.weights / self._operations
         layers = s.layers * self._layer + self._waiting
         fixed = self._read(sequences) + layers + weights
-        result: Vector = fixed + cache + products + self._sequence * sequences
-        return result + self._exchange(sequences)
+        spent = fixed + cache + products + self._sequence * sequences
+        return spent + self._exchange(sequences)
 
     def prefill(self) -> Vector:
         """Seconds to read the prompts of all sequences together."""
         s = self._s
-        result: Vector = s.sequences * self._prompt() + self._overhead()
-        return result + self._exchange((s.prompt - s.cached) * s.sequences)
+        alone = s.sequences * self._prompt() + self._overhead()
+        return alone + self._exchange((s.prompt - s.cached) * s.sequences)
 
     def between(self, sequences: Vector) -> Vector:
         """Seconds that each token waits because prompts of other requests are read."""
         s = self._s
         prompts = self._e.between * self._prompt() + self._exchange(s.prompt - s.cached)
-        result: Vector = (sequences * prompts + self._overhead()) / s.output
-        return result
+        return (sequences * prompts + self._overhead()) / s.output
 
     def _prompt(self) -> Vector:
         """Seconds of a prompt's products and attention; a narrow model's products are slower."""
         s = self._s
         products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
         attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers
-        result: Vector = (products + attention) / self._products
-        return result
+        return (products + attention) / self._products
 
     def _overhead(self) -> Vector:
         """Fixed seconds of a prefill: at the start, and for each part of the prompt."""
@@ -243,21 +234,19 @@ class _Phases:
         layers = s.layers * self._prompt_layer + self._waiting
         start = np.where(np.isfinite(s.part), 0.0, self._e.start)
         read = self._read(np.minimum(s.prompt - s.cached, s.part))
-        result: Vector = parts * (products + layers + read) + start
-        return result
+        return parts * (products + layers + read) + start
 
     def _read(self, tokens: Vector) -> Vector:
         """Seconds to read the weights that ``tokens`` tokens use together."""
         s = self._s
         untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
         share = 1 - s.experts * untouched * s.expert / s.parameters
-        result: Vector = s.weight_bytes * share / self._bandwidth
-        return result
+        return s.weight_bytes * share / self._bandwidth
 
     def _exchange(self, tokens: Vector) -> Vector:
         """Seconds that devices with split weights need for the two reductions in each layer."""
         s = self._s
         volume = 2 * BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
         hop = self._e.hop * s.hops
-        result: Vector = 2 * s.layers * (hop + volume / (self._e.link * s.link))
-        return np.where(s.split > 1, result, 0.0)
+        seconds = 2 * s.layers * (hop + volume / (self._e.link * s.link))
+        return np.where(s.split > 1, seconds, 0.0)

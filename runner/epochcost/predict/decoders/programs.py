@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from epochcost.predict.decoders.chips import NVIDIA
-from epochcost.predict.decoders.law import Case, Efficiencies, Law
+from epochcost.predict.decoders.law import Efficiencies, Law
+from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.departures import fitted
 from epochcost.predict.process import Vector, numbered
 from epochcost.statistics import group_by
@@ -27,15 +28,15 @@ _SPREAD_OF_PROGRAM = 0.7
 _FEWEST_TO_LEARN = 8
 
 
-def _groups(case: Case) -> tuple[str, ...]:
-    """Names of the groups of software that contain the measured case, the largest first.
+def _groups(question: ServingQuestion) -> tuple[str, ...]:
+    """Names of the groups of software that contain the question, the largest first.
 
     The smallest group is one edition of the software for the chips of one maker.
     """
-    software, edition = case.question.software, case.question.edition
-    if case.chip.cores or case.chip.maker == NVIDIA:
+    software, edition, chip = question.software, question.edition, question.chip
+    if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
-    elsewhere = f"{software} on {case.chip.maker}"
+    elsewhere = f"{software} on {chip.maker}"
     return software, elsewhere, f"{elsewhere}: {edition}"
 
 
@@ -45,38 +46,38 @@ class Programs(NamedTuple):
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
-    def law(self, cases: Sequence[Case]) -> Vector:
-        """Predicted logarithms of the cases' seconds, by the smallest fitted group of each case."""
-        result = np.empty(len(cases))
-        places = group_by(range(len(cases)), lambda at: _groups(cases[at]))
+    def law(self, questions: Sequence[ServingQuestion]) -> Vector:
+        """Predicted logarithms of seconds, by the smallest fitted group of each question."""
+        result = np.empty(len(questions))
+        places = group_by(range(len(questions)), lambda at: _groups(questions[at]))
         for groups, members in places.items():
             fits = [self.named[name] for name in groups if name in self.named]
-            law = Law([cases[at] for at in members])
+            law = Law([questions[at] for at in members])
             result[list(members)] = law(np.array(fits[-1] if fits else self.pooled))
         return result
 
 
 def fit_programs(
-    cases: Sequence[Case], seconds: Vector, start: Efficiencies, spread: Efficiencies
+    questions: Sequence[ServingQuestion], seconds: Vector, start: Efficiencies, spread: Efficiencies
 ) -> Programs:
     """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
 
-    ``seconds`` are logarithms of the times of ``cases``. The prior of each efficiency has its
-    middle at ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
+    ``seconds`` are logarithms of the times that answer ``questions``. The prior of each efficiency
+    has its middle at ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
     """
-    fit = partial(_fit, cases, seconds)
+    fit = partial(_fit, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)
-    groups_of = [_groups(case) for case in cases]
+    groups_of = [_groups(question) for question in questions]
     at_home = [at for at, groups in enumerate(groups_of) if len(groups) == 2]
     if len(at_home) >= _FEWEST_TO_LEARN:
-        pooled = fit(at_home, [case.question.software for case in cases], pooled, deviations)
+        pooled = fit(at_home, [question.software for question in questions], pooled, deviations)
     places: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for at, groups in enumerate(groups_of):
         # Rows on other makers' chips do not count in the software's group on NVIDIA's.
         for length in range(1 if len(groups) == 2 else 2, len(groups) + 1):
             places[groups[:length]].append(at)
     named: dict[str, Vector] = {}
-    chips = [case.chip.kind for case in cases]
+    chips = [question.chip.kind for question in questions]
     for groups in sorted(places, key=len):
         near = next((named[name] for name in groups[-2::-1] if name in named), pooled)
         members = places[groups]
@@ -88,15 +89,15 @@ def fit_programs(
 
 
 def _fit(
-    cases: Sequence[Case],
+    questions: Sequence[ServingQuestion],
     seconds: Vector,
     at: list[int],
     groups: Sequence[str],
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to the cases with indices ``at``; a group of n cases has the weight √n."""
+    """Fit efficiencies to the questions with indices ``at``; n of a group have the weight √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
-    law = Law([cases[i] for i in at])
+    law = Law([questions[i] for i in at])
     return fitted(law, seconds[at], start, deviations, weights=weights / weights.mean())

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from epochcost.predict.decoders.chips import (
+    Chip,
     CpuForm,
     catalogue_processors,
+    chip_of,
     is_processor,
     processor_of,
 )
@@ -49,12 +52,14 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
 _BITS_PER_WEIGHT = re.compile(r"([\d.]+) bpw")
 _LLAMA_CPP = "llama.cpp"
 # The family of a software by a part of its name in lower case; the first that matches. Ollama runs
-# llama.cpp, whose kernels for Vulkan differ from those for a maker's own interface.
-_FAMILIES = {"vulkan": f"{_LLAMA_CPP} Vulkan", "ollama": _LLAMA_CPP} | {
+# llama.cpp, whose kernels for Vulkan differ from those for a maker's own interface. NeMo trains
+# with Megatron.
+_FAMILIES = {"vulkan": f"{_LLAMA_CPP} Vulkan", "ollama": _LLAMA_CPP, "nemo": "Megatron"} | {
     name.casefold(): name
     for name in (
         _LLAMA_CPP, "vLLM", "TensorRT-LLM", "DeepSpeed", "LMDeploy", "SGLang", "gpt-fast",
-        "OpenVINO", "bitsandbytes", "Transformers", "MLC", "exllama", "NeuronX",
+        "OpenVINO", "bitsandbytes", "Transformers", "MLC", "exllama", "NeuronX", "Megatron",
+        "llm-foundry", "torchtitan", "torchtune", "XTuner", "VectorLM", "Unsloth", "LLaMA-Factory",
     )
 }  # fmt: skip
 # Fewer sequences on average are one at a time: a client that waits for each answer.
@@ -66,13 +71,15 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 class Line:
     """The cells of a published row, and the dimensions of its model if the model is known.
 
-    Every column has a cell, an empty one if the table omits the column.
+    Every column has a cell, an empty one if the table omits the column. ``device`` is the
+    accelerator or the processor, None if the chip is unknown.
     """
 
     path: Path
     number: int
     cells: Mapping[str, str]
     form: DecoderForm | None
+    device: Device | CpuForm | None = field(default=None, repr=False)
 
     def count_of(self, column: str, default: int) -> int:
         """The whole number in a column, ``default`` if empty.
@@ -88,7 +95,7 @@ class Line:
         return f"{self.path}:{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServingQuestion:
     """A question for the time of a prefill or a decoding step on some devices or processors.
 
@@ -114,6 +121,11 @@ class ServingQuestion:
     interleaved: bool = False
     edition: str = ""
     cached: float = 0.0
+
+    @cached_property
+    def chip(self) -> Chip:
+        """The rates of the device or the processors at the question's precision."""
+        return chip_of(self.device, self.precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +165,7 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
     Raises InputError for a table that cannot be read.
     """
-    names = names_of(catalogue)
-    return tuple(
-        row for lines in catalogue_lines(catalogue, names) for row in token_rows_of(lines, names)
-    )
+    return tuple(token_rows_of(catalogue_lines(catalogue)))
 
 
 def names_of(catalogue: Catalogue) -> Names:
@@ -168,11 +177,12 @@ def names_of(catalogue: Catalogue) -> Names:
     )
 
 
-def catalogue_lines(catalogue: Catalogue, names: Names) -> Iterator[tuple[Line, ...]]:
-    """Yield the lines of each token table of a project."""
+def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
+    """Yield the lines of all token tables of a project."""
+    names = names_of(catalogue)
     for table in catalogue.tables_of("tokens"):
-        folder = catalogue.files[f"observations/{table.id}"].parent
-        yield read_lines(folder / table.table, names, columns_of(table))
+        path = catalogue.table_path(table, table.table)
+        yield from read_lines(path, names, columns_of(table))
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
@@ -183,7 +193,7 @@ def columns_of(table: ObservationTable) -> Mapping[str, str]:
 def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
     """Read the lines of a table; ``columns`` has values for columns that the table omits.
 
-    If ``names`` is None, the lines have no model dimensions.
+    If ``names`` is None, the lines have no model dimensions and no device.
     """
     demanded = [name for name in REQUIRED if name not in columns]
     blank = dict.fromkeys((*REQUIRED, *OPTIONAL), "") | dict(columns)
@@ -193,8 +203,10 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
         if cells["mode"] not in MODES:
             raise ValueError(f"mode: expected infer or train, got {cells['mode']!r}")
         positive_number("value", cells["value"])
-        form = names.forms.get(plain_name(cells["model"])) if names else None
-        return Line(path, number, cells, form)
+        if names is None:
+            return Line(path, number, cells, None)
+        form = names.forms.get(plain_name(cells["model"]))
+        return Line(path, number, cells, form, _device(cells, names))
 
     return tuple(read_table(path, demanded, line))
 
@@ -205,19 +217,13 @@ def precision_of(text: str) -> Precision:
     return next(name for pattern, name in _PRECISIONS if re.search(pattern, folded))
 
 
-def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
-    """Bytes of all weights, from the source's bits per weight, else from the usual ones."""
-    stated = _BITS_PER_WEIGHT.search(text)
-    return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
-
-
 def software_of(text: str) -> str:
     """The family of a software, "vLLM" for every version; an unknown text stays as it is."""
     folded = text.casefold()
     return next((family for part, family in _FAMILIES.items() if part in folded), text)
 
 
-def token_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
+def token_rows_of(lines: Iterable[Line]) -> Iterator[TokenRow]:
     """Yield the serving measurements among the lines of a table.
 
     Lines without a time or a rate of serving are omitted, and so are lines of unknown chips and of
@@ -226,9 +232,9 @@ def token_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "inference":
             continue
-        device, timed = placed_on(line.cells, names), _timed(line)
-        if device is not None and timed is not None:
-            question = _question(line, line.form, device, timed)
+        timed = _timed(line)
+        if line.device is not None and timed is not None:
+            question = _question(line, line.form, line.device, timed)
             yield TokenRow(line, question, timed.seconds, timed.tokens_per_second)
 
 
@@ -300,13 +306,14 @@ def _question(
     software, precision = software_of(cells[kernels]), precision_of(cells["precision"])
     # llama.cpp splits the layers between devices; devices of others work on each layer together.
     split = min(line.count_of("tensor_parallel", count), count)
+    stated = _BITS_PER_WEIGHT.search(cells["precision"])
+    bits = float(stated[1]) if stated else BITS[precision]
     return ServingQuestion(
         form=form,
         model=cells["model"],
         software=software,
         precision=precision,
-        weight_bytes=float(cells["weight_bytes"] or 0)
-        or weight_bytes_of(cells["precision"], precision, form.parameters),
+        weight_bytes=float(cells["weight_bytes"] or 0) or form.parameters * bits / 8,
         device=device,
         count=count if software.startswith(_LLAMA_CPP) else split,
         kind=timed.kind,
@@ -318,8 +325,7 @@ def _question(
     )
 
 
-def placed_on(cells: Mapping[str, str], names: Names) -> Device | CpuForm | None:
-    """The accelerator or the processor of a row; None if the chip is unknown."""
+def _device(cells: Mapping[str, str], names: Names) -> Device | CpuForm | None:
     device = names.devices.named(cells["chip"])
     if device is not None or not is_processor(cells["chip"]):
         return device

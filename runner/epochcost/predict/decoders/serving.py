@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from epochcost.predict.decoders.chips import CpuForm, chip_of
+from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.law import (
     BYTES_OF_16_BITS,
@@ -30,15 +30,14 @@ from epochcost.predict.decoders.law import (
     SPREAD_ON_DEVICES,
     SPREAD_ON_PROCESSORS,
     USABLE_MEMORY,
-    Case,
     Efficiencies,
     Law,
 )
 from epochcost.predict.decoders.programs import Programs, fit_programs
 from epochcost.predict.decoders.rows import ServingQuestion, TokenRow
-from epochcost.predict.departures import Departures, Term, Traits, covariance
+from epochcost.predict.departures import Departures, Term, Traits
 from epochcost.predict.joint import Forecast, forecasts_of
-from epochcost.predict.process import Matrix, Vector, numbered
+from epochcost.predict.process import Vector, numbered
 from epochcost.results.kept import Keep
 from epochcost.specs.hardware import Device
 from epochcost.statistics import group_by
@@ -52,21 +51,28 @@ _PROMPT_STEP = 2 * math.log(2)
 _KIND_DISTANCE = 3.0
 
 
-_LABELS: Mapping[str, Callable[[Case], Hashable]] = {
-    "software": attrgetter("question.software"),
+def _length(question: ServingQuestion) -> float:
+    """The logarithm of a prompt's length, in coarse steps; 0 for the time of a token."""
+    if question.kind == "token":
+        return 0.0
+    return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
+
+
+_LABELS: Mapping[str, Callable[[ServingQuestion], Hashable]] = {
+    "software": attrgetter("software"),
     "maker": attrgetter("chip.maker"),
-    "kind": attrgetter("question.kind"),
+    "kind": attrgetter("kind"),
     "chip": attrgetter("chip.kind"),
-    "place": attrgetter("chip.name", "question.count", "chip.cores"),
+    "place": attrgetter("chip.name", "count", "chip.cores"),
     "generation": attrgetter("chip.generation"),
-    "model": attrgetter("question.form"),
-    "mixture": lambda case: case.question.form if case.question.form.experts else None,
-    "devices": attrgetter("question.count"),
-    "precision": attrgetter("question.precision"),
+    "model": attrgetter("form"),
+    "mixture": lambda question: question.form if question.form.experts else None,
+    "devices": attrgetter("count"),
+    "precision": attrgetter("precision"),
 }
-_FEATURES: Mapping[str, Callable[[Case], float]] = {
-    "size": lambda case: math.log(case.question.form.active_parameters),
-    "length": lambda case: _length(case.question),
+_FEATURES: Mapping[str, Callable[[ServingQuestion], float]] = {
+    "size": lambda question: math.log(question.form.active_parameters),
+    "length": _length,
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
@@ -166,13 +172,6 @@ def _timed(row: TokenRow) -> TokenRow | None:
     )
 
 
-def _length(question: ServingQuestion) -> float:
-    """The logarithm of a prompt's length, in coarse steps; 0 for the time of a token."""
-    if question.kind == "token":
-        return 0.0
-    return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
-
-
 class _Fit(NamedTuple):
     """The fitted efficiencies of programs, and the factor of intervals for each kind of time."""
 
@@ -195,45 +194,44 @@ class _Side:
         cache: Path | None,
     ) -> None:
         self._start, self._spread, self._terms = start, spread, terms
-        self._cases = [_case(row.question) for row in rows]
+        self._questions = [row.question for row in rows]
         self._observed = np.log([row.seconds or 1.0 for row in rows])
-        editions = [(_key(case), case.question.edition) for case in self._cases]
-        content = hashlib.sha256(repr(editions).encode() + self._observed.tobytes())
-        for column in Law(self._cases).columns:
+        self._keys = [(_key(question), question.edition) for question in self._questions]
+        content = hashlib.sha256(repr(self._keys).encode() + self._observed.tobytes())
+        for column in Law(self._questions).columns:
             content.update(column.tobytes())
         digest = content.hexdigest()
         empty = _Fit(Programs(tuple(np.log(start)), {}), {})
         self._fit = _KEPT.value(cache, digest, self._fitted) if rows else empty
 
     def _fitted(self) -> _Fit:
-        programs = fit_programs(self._cases, self._observed, self._start, self._spread)
+        programs = fit_programs(self._questions, self._observed, self._start, self._spread)
         self._fit = _Fit(programs, {})
         return self._fit._replace(factors=self._factors())
 
     @cached_property
-    def _cells(self) -> tuple[list[Case], Vector, Vector]:
-        """A case for each set of traits, its median departure from the law, its number of rows."""
-        departures = self._observed - self._fit.programs.law(self._cases)
-        keys = [(_key(case), case.question.edition) for case in self._cases]
-        groups = group_by(range(len(keys)), keys.__getitem__).values()
+    def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
+        """A question for each set of traits, the median departure from the law, number of rows."""
+        departures = self._observed - self._fit.programs.law(self._questions)
+        groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])
-        first = [self._cases[places[0]] for places in groups]
+        first = [self._questions[places[0]] for places in groups]
         return first, medians, np.array([len(places) for places in groups])
 
     @cached_property
     def _departures(self) -> Departures:
-        cases, medians, counts = self._cells
+        questions, medians, counts = self._cells
         noise = np.sqrt(_FLOOR**2 + _ROW**2 / counts)
-        return Departures(self._terms, noise, _traits(cases), medians)
+        return Departures(self._terms, noise, Traits.of(questions, _LABELS, _FEATURES), medians)
 
     def _factors(self) -> dict[str, float]:
         """The factor that scales the intervals of each kind of time.
 
         Intervals of this number of standard deviations contain nine of ten rows of left-out chips.
         """
-        cases = self._cells[0]
-        kinds = np.array([[_KIND_DISTANCE * (case.question.kind == "first")] for case in cases])
-        groups = numbered([case.chip.kind for case in cases])
+        questions = self._cells[0]
+        kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])
+        groups = numbered([question.chip.kind for question in questions])
         calibration = self._departures.calibration(groups, kinds)
         return {
             "first": calibration.factor(np.array([_KIND_DISTANCE])),
@@ -242,32 +240,15 @@ class _Side:
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Forecast the times of one model; draws of different machines are correlated."""
-        cases = [_case(question) for question in questions]
-        at = numbered([_key(case) for case in cases])
-        cells = [cases[first] for first in np.unique(at, return_index=True)[1]]
-        departures, unknown = self._predicted(cells)
-        factors = [self._fit.factors.get(cell.question.kind, 2.0) for cell in cells]
-        levels = self._fit.programs.law(cases) + departures[at]
+        at = numbered(map(_key, questions))
+        cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
+        departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
+        unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
+        factors = [self._fit.factors.get(cell.kind, 2.0) for cell in cells]
+        levels = self._fit.programs.law(questions) + departures[at]
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
-    def _predicted(self, cases: Sequence[Case]) -> tuple[Vector, Matrix]:
-        """Predicted departures of cases from the law; covariance of their errors with noise."""
-        noise = (_FLOOR**2 + _ROW**2) * np.eye(len(cases))
-        traits = _traits(cases)
-        if not self._cases:
-            return np.zeros(len(cases)), covariance(self._terms, traits, traits) + noise
-        departures, unknown = self._departures.predicted(traits)
-        return departures, unknown + noise
 
-
-def _case(question: ServingQuestion) -> Case:
-    return Case(question, chip_of(question.device, question.precision))
-
-
-def _key(case: Case) -> tuple[Hashable, ...]:
+def _key(question: ServingQuestion) -> tuple[Hashable, ...]:
     """The traits that decide how far the time is expected to be from the law's."""
-    return tuple(trait(case) for trait in (*_LABELS.values(), *_FEATURES.values()))
-
-
-def _traits(cases: Sequence[Case]) -> Traits:
-    return Traits.of(cases, _LABELS, _FEATURES)
+    return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))

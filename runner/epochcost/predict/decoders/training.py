@@ -26,19 +26,15 @@ import numpy as np
 
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import chip_of
-from epochcost.predict.decoders.doubts import sound_training_rows
+from epochcost.predict.decoders.doubts import doubted_training_rows
 from epochcost.predict.decoders.forms import DecoderForm
-from epochcost.predict.decoders.rows import Precision
+from epochcost.predict.decoders.rows import Precision, software_of
 from epochcost.predict.decoders.training_rows import Method, TrainingRow
 from epochcost.predict.departures import Departures, Term, Traits, fitted
 from epochcost.predict.joint import Forecast, forecasts_of
 from epochcost.predict.process import Calibration, Vector, numbered
 from epochcost.specs.hardware import Device
 
-_FAMILIES = (
-    "Megatron", "NeMo", "llm-foundry", "torchtitan", "torchtune", "XTuner", "VectorLM", "DeepSpeed",
-    "Unsloth", "LLaMA-Factory",
-)  # fmt: skip
 _MICRO_BATCH = re.compile(r"(?:micro|local) batch (?:size )?(\d+)")
 _SHARDED = re.compile(r"fsdp(?!0)|zero-3")
 _TENSOR_PARALLEL = re.compile(r"\btp=?(\d+)")
@@ -152,24 +148,25 @@ class TrainingForecaster:
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
-        learnt = [row for row in sound_training_rows(rows) if learnable(row)]
+        doubts = doubted_training_rows(rows)
+        learnt = [row for at, row in enumerate(rows) if learnable(row) and at not in doubts]
         if not learnt:
             raise InputError("expected published trainings in specs/observations, found none")
         self._questions = [question_of(row) for row in learnt]
+        self._law = Law(self._questions)
         self._observed = -np.log([row.tokens_per_second or 1.0 for row in learnt])
 
     @cached_property
     def efficiencies(self) -> Efficiencies:
         """The fitted parameters of the law."""
-        law, start = Law(self._questions), np.log(_START)
-        return Efficiencies(*np.exp(fitted(law, self._observed, start, np.array(_SPREAD))))
+        logarithms = fitted(self._law, self._observed, np.log(_START), np.array(_SPREAD))
+        return Efficiencies(*np.exp(logarithms))
 
     @cached_property
     def _departures(self) -> Departures:
-        departures = self._observed - Law(self._questions)(np.log(self.efficiencies))
-        return Departures(
-            _TERMS, _NOISE, Traits.of(self._questions, _LABELS, _FEATURES), departures
-        )
+        departures = self._observed - self._law(np.log(self.efficiencies))
+        traits = Traits.of(self._questions, _LABELS, _FEATURES)
+        return Departures(_TERMS, _NOISE, traits, departures)
 
     @cached_property
     def _calibration(self) -> Calibration:
@@ -191,8 +188,7 @@ class TrainingForecaster:
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
         """Seconds per token [n] by the law alone, to compare layouts on one machine."""
-        result: Vector = np.exp(Law(questions)(np.log(self.efficiencies)))
-        return result
+        return np.exp(Law(questions)(np.log(self.efficiencies)))
 
 
 class Amounts(NamedTuple):
@@ -279,7 +275,7 @@ def learnable(row: TrainingRow) -> bool:
 def question_of(row: TrainingRow) -> TrainingQuestion:
     """The question whose answer a published row states."""
     assert row.device is not None, "rows of unknown chips are left out before"
-    family, settings = family_of(row.line.cells["software"]), row.settings.casefold()
+    family, settings = software_of(row.line.cells["software"]), row.settings.casefold()
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
     split = _TENSOR_PARALLEL.search(settings)
     sequences = _sequences_of_device(row, family)
@@ -296,13 +292,6 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
         sharded=row.count > 1 and sharded and not (family == "Megatron" or split),
         software=family,
     )
-
-
-def family_of(software: str) -> str:
-    """The family of a training software, such as "DeepSpeed" for every version."""
-    text = software.casefold()
-    name = next((name for name in _FAMILIES if name.casefold() in text), software)
-    return "Megatron" if name == "NeMo" else name
 
 
 def _sequences_of_device(row: TrainingRow, family: str) -> float:

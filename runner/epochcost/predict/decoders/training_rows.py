@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from epochcost.predict.decoders.forms import DecoderForm
-from epochcost.predict.decoders.rows import (
-    Line,
-    Names,
-    Precision,
-    catalogue_lines,
-    names_of,
-    placed_on,
-    precision_of,
-)
+from epochcost.predict.decoders.rows import Line, Precision, catalogue_lines, precision_of
 from epochcost.predict.rates import MODES, positive_number
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device
@@ -59,13 +51,10 @@ class TrainingRow:
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
     """Published trainings in all token tables of a project; raises as ``rows.token_rows`` does."""
-    names = names_of(catalogue)
-    return tuple(
-        row for lines in catalogue_lines(catalogue, names) for row in training_rows_of(lines, names)
-    )
+    return tuple(training_rows_of(catalogue_lines(catalogue)))
 
 
-def training_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TrainingRow]:
+def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
     """Yield the published trainings among the lines of a table."""
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
@@ -74,7 +63,7 @@ def training_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TrainingRo
         method = next((name for pattern, name in _METHODS if re.search(pattern, task)), None)
         tokens, memory = _tokens_per_second(line), _memory_bytes(line)
         if method is not None and (tokens or memory):
-            yield _row(line, line.form, method, (tokens, memory), names)
+            yield _row(line, line.form, method, (tokens, memory))
 
 
 def _tokens_per_second(line: Line) -> float | None:
@@ -99,14 +88,10 @@ def _memory_bytes(line: Line) -> float | None:
 
 
 def _row(
-    line: Line,
-    form: DecoderForm,
-    method: Method,
-    figures: tuple[float | None, float | None],
-    names: Names,
+    line: Line, form: DecoderForm, method: Method, figures: tuple[float | None, float | None]
 ) -> TrainingRow:
-    cells = line.cells
-    precision, device = precision_of(cells["precision"]), placed_on(cells, names)
+    cells, device = line.cells, line.device
+    precision = precision_of(cells["precision"])
     quantised = method == "lora" and precision in {"int4", "fp4"}
     return TrainingRow(
         line=line,

@@ -5,7 +5,6 @@ The chart shows only machines that are the cheapest at some load, and the cheape
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any
 
-from epochcost.analysis.token_answers import TokenAnswer, currency_of, reservation_of
+from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.analysis.token_answers import Way as Offered
 from epochcost.analysis.tokens import ApiOffer, Requests, machines_for, rented_per_million
 from epochcost.cost.money import exact_arithmetic
@@ -105,9 +104,9 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     return cost_by_load(
         [_way(requests, offer) for offer in offers],
         identifier=identifier,
-        currency=currency_of(offers[0]),
+        currency=offers[0].price.currency,
         requests=f"Requests of {requests.lengths_words}",
-        source=f"Times predicted; prices of {day_range(map(_day, offers))}",
+        source=f"Times predicted; prices of {day_range(offer.price.as_of for offer in offers)}",
         turn=per_second_words(turn[0]) if turn else "",
     )
 
@@ -116,16 +115,12 @@ def _contending(answer: TokenAnswer) -> Iterator[Offered]:
     """Yield the APIs, and the machines that no other beats in price and speed."""
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
-        if reservation_of(offer):
+        if offer.price.reservation:
             continue
         if offer.capacity.request.mean < least:
             least = offer.capacity.request.mean
             yield offer
-    yield from (api for api in answer.apis if not api.reservation)
-
-
-def _day(offer: Offered) -> dt.date:
-    return offer.api.as_of if isinstance(offer, ApiOffer) else offer.price.as_of
+    yield from (api for api in answer.apis if not api.price.reservation)
 
 
 def _way(requests: Requests, offer: Offered) -> Way:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.reported import reported_rows
 from epochcost.analysis.roofline import decoded_steps
-from epochcost.analysis.token_answers import TokenAnswer, name_of, reservation_of
-from epochcost.analysis.tokens import MOST_BUSY, cost_draws
+from epochcost.analysis.token_answers import TokenAnswer
+from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.pages.model import job_figure
 from epochcost.report.pages.page import TUNING, Page, Report, workload_uri
@@ -36,7 +35,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             # None if nothing can answer the usual requests.
             "answer": answer,
             "most_busy": MOST_BUSY,
-            "odds": _machine_odds(answer) if answer else None,
+            "odds": answer.odds_of(answer.machines) if answer else None,
             "turn": answer.turn if answer else None,
             "timed": timed,
             # Decoding steps and the shortest possible time of their reads, by their evidence.
@@ -61,13 +60,6 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "lora": job_figure(report, workload, "lora"),
         },
     )
-
-
-def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
-    """Compute the odds that the machine with the lowest mean cost really is the cheapest."""
-    competing = [offer for offer in answer.machines if not reservation_of(offer)]
-    draws = {name_of(offer): cost_draws(offer, answer.requests) for offer in competing}
-    return odds(name_of(competing[0]), draws) if competing else None
 
 
 def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
