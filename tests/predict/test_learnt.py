@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.learnt import doubted_rows, placed
+from epochcost.predict.learnt import doubted_rows, framework_of, placed
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -46,6 +46,24 @@ def test_no_more_than_two_in_a_hundred_sound_rows_are_doubted(
 ) -> None:
     """At most 2 % of the published rows are doubted."""
     assert len(doubted_rows(sound, all_devices)) <= 0.02 * len(sound)
+
+
+@pytest.mark.parametrize(
+    ("software", "framework"),
+    [
+        ("pt240 nchw cu124 eager", "PyTorch"),
+        ("pt240 nchw cu124 dynamo", "compiled PyTorch"),
+        ("PyTorch eager fusion", "compiled PyTorch"),
+        ("Transformers (PyTorch)", "PyTorch"),
+        ("TensorFlow2 NGC container", "TensorFlow"),
+        ("vLLM", "vLLM"),
+    ],
+)
+def test_a_compiled_model_is_another_framework_than_an_eager_one(
+    software: str, framework: str
+) -> None:
+    """Rates of torch.compile, twice those of eager mode on some devices, are not merged with it."""
+    assert framework_of(software) == framework
 
 
 def test_no_row_is_no_doubt(all_devices: Devices) -> None:

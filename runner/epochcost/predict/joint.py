@@ -28,9 +28,9 @@ DRAWS = 256
 # Nine of ten normal draws lie within this number of standard deviations.
 NINE_OF_TEN = 1.645
 # Spread of ratios between two accelerators, relative to the spread that the process predicts. With
-# this value, `epochcost trust` of 2026-11-27 had 92, 91 and 90 % of the published ratios in their
-# 90 % ranges, without two accelerators, two generations or one source; with 0.9 only 92, 89 and 89.
-RATIO_SCALE = 0.95
+# this value, `epochcost trust` of 2026-11-27 had 93, 90 and 90 % of the published ratios in their
+# 90 % ranges, without two accelerators, two generations or one source; with 0.95, 92, 89 and 88 %.
+RATIO_SCALE = 1.0
 # Added to the diagonal, relative to it, so that equal rows still have a Cholesky root.
 _JITTER = 1e-9
 # Decimals of a weight: the site publishes the rounded weights, so draws use them too.

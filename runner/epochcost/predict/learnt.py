@@ -39,8 +39,8 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.published import ObservationTable
 
 Profiles = Mapping[tuple[str, str], Profile]
-# The most used framework first.
-FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
+# The most used framework first. PyTorch's graphs run in eager mode, or compiled by torch.compile.
+FRAMEWORKS = ("PyTorch", "compiled PyTorch", "TensorFlow", "MXNet")
 _KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "specs"))
 # A row is doubted if it is off by this factor and by this number of standard deviations.
 _LEAST_FACTOR = 2.0
@@ -75,10 +75,14 @@ def learnt_rates(
 
 
 def framework_of(software: str) -> str:
-    """The framework that a source's text names; the text itself if it names none."""
+    """The framework that a source's text names; the text itself if it names none.
+
+    Sources abbreviate PyTorch as "pt", and torch.compile as "dynamo" or "fusion".
+    """
     text = software.casefold()
-    if text.startswith("pt"):
-        return "PyTorch"
+    if text.startswith(("pt", "pytorch")):
+        is_compiled = "dynamo" in text or "fusion" in text
+        return "compiled PyTorch" if is_compiled else "PyTorch"
     return next((name for name in FRAMEWORKS if name.casefold() in text), software)
 
 

@@ -297,15 +297,16 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     return Calibration(np.array(deviations), np.array(weights), design.device_features[rows], count)
 
 
-# Fitted to left-out accelerators, to ratios of two of them, and to ratios in left-out sources. The
+# Fitted to left-out accelerators and models, to ratios of two left-out accelerators or generations,
+# and to ratios in left-out sources, by coordinate steps and then by random steps (2026-11-27). The
 # gain from a larger device differs between batch sizes (``batch_linear``), more so within a program
 # (``setting_batch_linear``), and between programs (``stack_linear``, ``stack_group``).
 POOLED = Scales(
-    setting=0.0, batch=0.26, batch_length=1.4, work=0.16, stack=0.28, stack_linear=0.08,
-    stack_group=0.05, software=0.1, software_graph=0.0, graph_linear=0.1, graph=0.4,
-    graph_length=8.0, beyond_graph=0.14, linear=0.06, batch_linear=0.015,
-    setting_batch_linear=0.06, model_linear=0.07, model_smooth=0.08, device_graph=0.0, group=0.035,
-    group_model=0.08, noise=0.055,
+    graph_level=4.1, setting=0.03, batch=0.183, batch_length=0.958, work=0.13, stack=0.575,
+    stack_linear=0.08, stack_group=0.051, software=0.302, software_graph=0.037, graph_linear=0.1,
+    graph=0.525, graph_length=6.5, beyond_graph=0.143, linear=0.0605, batch_linear=0.0203,
+    setting_batch_linear=0.063, model_linear=0.0515, model_smooth=0.0806, length=2.4, cache=0.084,
+    power=0.347, device_graph=0.0, group=0.0387, group_model=0.0798, model_count=0.03, noise=0.072,
 )  # fmt: skip
 
 # For CPUs, whose rows are few machines by vCPUs under few programs: gains from more vCPUs differ
