@@ -206,7 +206,8 @@ def _remarks(compared: Compared) -> Iterator[str]:
     models: dict[tuple[str, str], dict[str, None]] = {}
     for case, record in compared:
         for name, note in record.get("notes", {}).items():
-            remark = (f'- \\* "{CONTENDERS[name]}" used {note} for', "")
+            used = note.replace("instead of momentum", "instead of SGD with momentum")
+            remark = (f'- \\* "{CONTENDERS[name]}" used {used} for', "")
             models.setdefault(remark, {})[case.subject.model] = None
         for name, reason in record["failed"].items():
             error = reason.removeprefix("did not run: ").removesuffix(" (exit 1)")
@@ -215,7 +216,13 @@ def _remarks(compared: Compared) -> Iterator[str]:
             remark = (f'- "{CONTENDERS[name]}" could not run', f" The message ends with `{shown}`.")
             models.setdefault(remark, {})[case.subject.model] = None
     if models:
-        yield "\n".join(f"{head} {', '.join(who)}.{tail}" for (head, tail), who in models.items())
+        yield "\n".join(f"{head} {_listed(who)}.{tail}" for (head, tail), who in models.items())
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Join names with commas, and the last two names with "and"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:

@@ -60,10 +60,10 @@ _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
 @dataclass(frozen=True, slots=True)
 class TrainingDemand:
-    """A training of a model on ``total`` tokens, in sequences of ``length`` tokens, with limits.
+    """A training of a model on ``total`` tokens, in sequences of ``length`` tokens.
 
     ``rank`` is the rank of LoRA adapters, ``machines`` the number of machines of one kind that
-    train together.
+    train together. ``limits`` are the deadline and the budget of the training.
     """
 
     model: str

@@ -26,7 +26,7 @@ class Machine:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """Make the machine of a published figure from the machine's spec."""
+    """The machine on which a published time was measured, from the machine's spec."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 

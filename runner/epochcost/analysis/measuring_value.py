@@ -119,7 +119,7 @@ class _Rivals:
         self.known = np.zeros(len(self.gaps))
 
     def pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pairs of measurable times: that of a rival, and that of the way that it would replace."""
+        """Pairs of measurable times: the time of a job's cheapest way, and the time of a rival."""
         pairs = zip(self.best.tolist(), self.times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 

@@ -91,7 +91,7 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of ``rows`` predictions differ from the published figure by at most a ``factor``.
+    """Half of the ``rows`` predictions differ from the published figure by at most ``factor``.
 
     ``coverage`` is the share of 90 % intervals that contained the published figure.
     """

@@ -241,7 +241,7 @@ class _Option:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine, including draws of the time of a request."""
+        """The capacity of the machine; random draws show how uncertain a request's time is."""
         first, token, seconds = self.first, self.token, self.seconds
         drawn = self.request(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)

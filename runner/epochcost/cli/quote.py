@@ -90,7 +90,7 @@ class _Bill:
 
 @with_option_groups
 def quote(used: UsageOptions, paid: PriceOptions, form: OutputFormat = "text") -> None:
-    """Show the bill for a time of use, line by line.
+    """Show the bill for a duration of use, line by line.
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s
     """

@@ -1,4 +1,4 @@
-"""The calculator's formulas for failed runs, machines for a load, and waiting times of requests.
+"""The calculator's formulas: cost of failures, machines for a load, waiting times of requests.
 
 Each formula accepts numbers, or symbols to make a program for the browser.
 """

@@ -258,7 +258,7 @@ def _planned(
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """Plan each study for its host; omit trials that are not requested, unreadable or too large."""
+    """Plan each study for its host, without unrequested, unreadable and too large trials."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(

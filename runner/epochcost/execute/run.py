@@ -276,7 +276,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
 def _with_software(
     environment: Environment, measurement: Measurement
 ) -> tuple[Environment, Measurement]:
-    """Move the worker's software from the measurement to the environment of the result."""
+    """Move the record of the worker's software from the measurement to the environment."""
     if measurement.software is None:
         return environment, measurement
     return (

@@ -140,7 +140,7 @@ class Engine:
         """Give the machine of the latest job back, so that it costs nothing, unless it is gone."""
 
     def _run(self, template: str, job: str, **values: str) -> str:
-        """Run a script about a job in the target's folder."""
+        """Run a shell script that starts, polls or cancels ``job``, in the target's folder."""
         values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 5)}
         folder = shlex.quote(self.target.place)
         return self.shell.run(f"cd {folder} || exit\n{template.format(**values)}")

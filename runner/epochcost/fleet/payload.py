@@ -50,7 +50,7 @@ _NO_PYTHON = (
 def build_payload(folder: Path) -> None:
     """Write the wheel of the running code into a folder, and make the folder if it is missing.
 
-    A launch calls this once, before an engine starts a machine.
+    A launch calls this once, before the first machine starts.
     """
     origin = distribution("epochcost")
     notes = f"epochcost-{origin.version}.dist-info"

@@ -249,9 +249,9 @@ class Station:
         return self.launch.intake.take_in(staged, cell) or reason
 
     def _tried(self, call: Callable[[], None], *, always: bool = False) -> str:
-        """Call a function until it succeeds, a few times; return its last error, or "".
+        """Call a function up to a few times; return its last error, or "" after a success.
 
-        After an error that does not pass, there is another try only with ``always``.
+        An error that is not temporary ends the attempts, except with ``always``.
         """
         pauses = iter(_PAUSES)
         while True:

@@ -99,7 +99,7 @@ class Contest:
 
     @cached_property
     def _comparable(self) -> tuple[Contender, ...]:
-        """Competing machines whose costs are in one currency."""
+        """Competing machines whose costs are in the first machine's currency."""
         currency = self.competing[0].cost.currency
         return tuple(each for each in self.competing if each.cost.currency == currency)
 

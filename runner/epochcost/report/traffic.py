@@ -1,10 +1,10 @@
 """Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
 For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
-of sequences. For a decoder with predicted times, there is a file for each precision. Such a file
-has times for each kind and number of devices and each software: to read prompts of some lengths,
-and to decode a token for some numbers of sequences. A program for all decoders adds these times, as
-the law of `predict.decoders` does, and computes the cost.
+of sequences. For a decoder with predicted times, there is a file for each precision. The file has
+the times to read prompts of some lengths, and to decode a token for some numbers of sequences, by
+kind of device, number of devices and software. A browser program, shared by all decoders, adds the
+times by the formula of `predict.decoders` and computes the cost.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name about the run: model, digest, position in the tool's file."""
+        """Part of the result's file name: model, digest of the tool's file, number of the run."""
         return f"{self.model}-{self.source_digest[:ID_DIGITS]}-{self.position}"
 
 

@@ -1,7 +1,7 @@
-"""Read other people's result files and check them against the project.
+"""Read other people's result files and check them against the project's specs and models.
 
-``results.checks`` checks results, and ``results.sidecar_faults`` checks other records. Checking
-runs no model and needs no package for measuring.
+``results.checks`` checks results. ``results.sidecar_faults`` checks other records, such as
+payments. Checking runs no model and needs no package for measuring.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Read the JSON files that serving benchmarks write; there is a function for each tool.
 
-The tools are vLLM's ``bench serve --save-result`` (also SGLang's and InferenceX's own clients),
-GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's aggregate
-``agg_….json``, in the formats of November 2026. A file's tool is recognised by the keys in the
-file, not by the file's name.
+The files are that of vLLM's ``bench serve --save-result``, whose format SGLang's and InferenceX's
+clients also write, GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and
+InferenceX's aggregate ``agg_….json``, in the formats of November 2026. A file's tool is recognised
+by the keys in the file, not by the file's name.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _begun(day: dt.date) -> dt.date:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """Make a validator that refuses an array if ``of`` returns one value for two items."""
+    """Make a validator that refuses an array if ``of`` returns the same value for two items."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
         earlier: set[Hashable] = set()

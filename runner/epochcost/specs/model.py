@@ -112,7 +112,7 @@ class Training(LossTerm):
     )
     epochs: PositiveInt = key("Epochs of the whole training.", 12)
     augmentation: Augmentation | None = optional(
-        "Random changes of real images; timed steps use generated images without changes."
+        "Random augmentation of real images; timed steps use synthetic images without it."
     )
 
     @property

@@ -149,7 +149,7 @@ class Cuda(Spec):
 
 
 class Study(NamedSpec):
-    """A set of trials: models × hardware × modes × providers × batch sizes × variants.
+    """A set of trials: models × machines × modes × execution providers × batch sizes × variants.
 
     Batch sizes apply to training and to inference in full batches. The rounds of a trial share the
     trial's time budget. The variant ``vcpus`` restricts trials of the CPU provider to that number

@@ -61,7 +61,7 @@ EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
 
 
 class Target(NamedSpec):
-    """A machine on which `epochcost launch` measures trials and sweeps of a study."""
+    """A machine on which `epochcost launch` runs the trials and batch sweeps of a study."""
 
     engine: EngineTable = key("How to reach the machine.")
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")

@@ -256,7 +256,7 @@ class Commitment(Spec):
 class Start(Spec):
     """Duration of a machine's start, whether the start is billed, and how often it fails.
 
-    A failed start takes as long as a successful start, but costs only ``failure_charge``.
+    A failed start takes the machine as long as a successful start, but costs ``failure_charge``.
     """
 
     seconds: NonNegative = key("Duration of a start, in seconds.", 90, default=Decimal(0))
@@ -288,7 +288,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Free credit that a provider gives to new customers, and that pays bills first."""
+    """Free credit that a provider gives to new customers; bills use up the credit first."""
 
     amount: Positive = key("Amount of the credit, in the plan's currency.", 300)
     label: Text = key("Text of the line in the bill.", default="free credit")

@@ -346,7 +346,7 @@ class Directions:
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:
-        """Convert [T, B, n] in time order to rows [T·B, n] in processing order."""
+        """Convert [T, B, n] to rows [T·B, n], in the order in which the layer reads the steps."""
         return self._as_rows(self._flipped(index, value))
 
     def _as_rows(self, value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""The chosen cuts of a forward pass need the least memory."""
+"""Activation checkpointing cuts the forward pass where a step needs the least memory."""
 
 from __future__ import annotations
 

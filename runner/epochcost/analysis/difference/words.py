@@ -195,7 +195,7 @@ def _choice_words(figure: Figure | None) -> str:
 
 
 def result_words(file: ResultFile) -> str:
-    """Describe a result file, with the reasons why its measurement may not repeat."""
+    """Describe a result file, with the reasons why measuring again may give other times."""
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
     return f"{file.title} on {file.hardware}{doubts}"
 

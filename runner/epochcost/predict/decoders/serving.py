@@ -183,7 +183,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """A forecaster for devices only or for processors only; it learns from rows of this kind."""
+    """A forecaster for accelerators, or for CPUs; ``rows`` are times measured on this kind."""
 
     def __init__(
         self,

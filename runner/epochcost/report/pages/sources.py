@@ -62,7 +62,7 @@ class SourceTable:
 
     @property
     def grid(self) -> Iterator[tuple[Timing, list[ClaimCheck | None]]]:
-        """Yield each row that has figures, with its figure in each column."""
+        """Yield each table row that has figures, with the row's figure in each column."""
         for row in self.timed:
             if row.timing and row.checks:
                 by_label = {check.claim.label: check for check in row.checks}

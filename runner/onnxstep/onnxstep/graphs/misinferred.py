@@ -142,11 +142,11 @@ def _labels(term: str, rank: int) -> list[str]:
 
 
 def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
-    """Pooling nodes for which inference and runtimes agree on the shape.
+    """Replace a pooling node by nodes for which shape inference and runtimes agree on the shape.
 
-    The new pool has explicit pads. If no window needs ``ceil_mode``, the attribute is dropped;
-    otherwise the end padding is reduced. A Slice replaces negative pads. A Slice would change the
-    indices of maxima, so if the model uses these indices, the node stays as it is.
+    The new pooling node has explicit pads. If no window needs ``ceil_mode``, the attribute is
+    dropped; otherwise the end padding is reduced. A Slice replaces negative pads. A Slice would
+    change the indices of maxima, so if the model uses these indices, the node stays as it is.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])

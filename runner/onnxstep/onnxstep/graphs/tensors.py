@@ -90,7 +90,7 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def keep_declarations(graph: onnx.GraphProto, declared: Sequence[onnx.ValueInfoProto]) -> None:
-    """Keep only the declarations ``declared`` of intermediate values, in place."""
+    """Remove the graph's ``value_info`` entries that are not in ``declared``, in place."""
     if len(declared) < len(graph.value_info):
         del graph.value_info[:]
         graph.value_info.extend(declared)

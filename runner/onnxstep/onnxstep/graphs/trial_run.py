@@ -36,11 +36,11 @@ _copy = _Copy()
 
 
 def require_end(call: Callable[[], object], call_name: str) -> None:
-    """Raise ModelError if ``call`` crashes or exceeds the limits in a copy of this process.
+    """Raise ModelError if a copy of this process crashes or exceeds its limits during ``call``.
 
-    ``call_name`` names the call in messages. An exception in the copy is ignored, because the
-    caller makes the call again. Raises MemoryError if the copy crashes while this process has a
-    memory limit: onnx crashes if an allocation fails.
+    The limits are of memory and CPU time. ``call_name`` names the call in messages. An exception
+    in the copy is ignored, because the caller makes the call again. Raises MemoryError if the copy
+    crashes while this process has a memory limit: onnx crashes if an allocation fails.
     """
     if not can_copy():
         return

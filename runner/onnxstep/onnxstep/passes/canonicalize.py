@@ -132,8 +132,8 @@ def bind(
 ) -> onnx.ModelProto:
     """Copy of a model with a static shape for every tensor.
 
-    Raises ModelError as ``bind_dimensions`` does, and for an output that is not a tensor. If the
-    failing operator also has no gradient, the message says why.
+    Raises ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If
+    the node's operator has no gradient either, the message says why it has none.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

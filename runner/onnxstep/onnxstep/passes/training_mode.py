@@ -145,7 +145,7 @@ def _trained(
 
 
 def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
-    """Whether the graph computes both statistics of the node from the node's own input."""
+    """Whether the graph computes a normalization's mean and variance from the node's input."""
     outputs = {name for node in before for name in node.output}
     return outputs.issuperset(names) and all(
         any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names

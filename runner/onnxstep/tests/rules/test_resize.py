@@ -30,7 +30,7 @@ def run_at(
     model: onnx.ModelProto,
     fixed: dict[str, NDArray[Any]],
 ) -> list[NDArray[Any]]:
-    """All outputs at an optimization level of ONNX Runtime; inputs not in ``fixed`` are drawn."""
+    """All outputs at an optimization level of ONNX Runtime; inputs not in ``fixed`` are random."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
     session = onnxruntime.InferenceSession(
