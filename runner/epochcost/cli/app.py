@@ -42,7 +42,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "init": "Create a project for your own models and prices.",
         "launch": "Measure studies on other machines: by SSH, on a Slurm cluster, in a cloud.",
         "plan": "Show the trials that `run` would measure here.",
-        "quote": "Show the bill for a time of use, line by line.",
+        "quote": "Show the bill for a duration of use, line by line.",
         "results": "Import results of other benchmarking tools.",
         "run": "Measure the models of the studies on this machine.",
         "schema": "Write JSON Schemas of the specs, for hints in an editor.",

@@ -162,7 +162,7 @@ class Batches(Protocol):
 
     @property
     def steps(self) -> int:
-        """Number of batches, which is the number of training steps."""
+        """Number of batches in the training, one for each step."""
         ...
 
     def gather(self, number: int) -> dict[str, Array]:

@@ -195,7 +195,7 @@ class LossTerm(Spec):
 
 
 class Augmentation(Spec):
-    """Random changes of the images before each step, repeatable because of a seed."""
+    """Random augmentation of the images before each step, repeatable because of a seed."""
 
     pad: Annotated[int, Field(ge=0, le=256)] = key(
         "Largest random shift of an image in each direction, in pixels.", 4, default=0
