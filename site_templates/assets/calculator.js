@@ -159,7 +159,7 @@
         ` Counted: the whole machine, in use ${share} a week (` :
         ` Counted: the job's hours, at ${share} of use a week, not the whole machine (`,
       element("a", "owned machines", { href }), "). ", `We assume that it is kept for ${rounded(plan.share.inputs["owned.years"], 3)} years and ` +
-      `draws ${rounded(plan.share.inputs["owned.power_watts"], 3)} W in use${plan.share.inputs.vcpus ? " per vCPU" : ""}.`);
+      `draws ${rounded(plan.share.inputs["owned.power_watts"], 3)} W in use${plan.share.inputs.vcpus ? " per vCPU" : ""}; the bill counts the energy of idle hours too.`);
     }
     return made;
   }

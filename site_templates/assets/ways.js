@@ -137,7 +137,8 @@
     const question = { ...asked, own: mine, assumed: { ...asked.assumed, ...bought } };
     const price = question.job === "serve" ? served : trained;
     const [low, mean, high] = timing.seconds.map(seconds => price(question, timing, plan, seconds, programs));
-    return { timing, plan, mine, low, mean, high, apart: reserve(question, plan), misses: miss(question, mean) };
+    const shown = bought["owned.purchase"] === undefined ? plan : { ...plan, assumed: false };
+    return { timing, plan: shown, mine, low, mean, high, apart: reserve(question, shown), misses: miss(question, mean) };
   }
 
   function better(way, other) {

@@ -205,6 +205,9 @@ def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
     assert re.search(r"on This machine: .*, in .* The cheapest of the others: \$[\d.]+ on ", whole)
     assert "kept for 4 years and draws 10 W in use per vCPU" in whole
     free = ask(site, f"{asked}&purchase=0")
+    # The reader's own price is not an assumption of the project.
+    assert "price assumed" in whole
+    assert "price assumed" not in text_of(free)
     assert "depreciation" not in text_of(free)
     assert "energy, from declared power" in free.locator(".ec-calculated").text_content()
     rows = free.locator(

@@ -3,10 +3,9 @@
 An interrupted training may continue from its checkpoint on a cheaper machine in another zone. This
 is an idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
 instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
-read the paper, so the rules in this module are our own. Each second is billed at its current price,
-nothing is rounded, and no policy uses future prices. A job is replayed from many start times at
-once, stretch by stretch. A stretch is the work up to a checkpoint. A start whose job does not end
-within the trace gives no cost.
+read the paper, so the rules are our own. Each second is billed at its current price, nothing is
+rounded, and no policy uses future prices. A job is replayed from many start times at once. A
+stretch is the work up to a checkpoint. A job that does not end within the trace has no cost.
 """
 
 from __future__ import annotations
@@ -150,8 +149,7 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    The deadline is at risk if the job would miss the deadline after losing its next stretch of
-    work. It is also at risk if waiting for the next change of the market would take too long.
+    It is at risk if losing the next stretch or waiting for the market's next change would miss it.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"

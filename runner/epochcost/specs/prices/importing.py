@@ -1,11 +1,9 @@
 """Import price tables: compare their rows with the catalogue, and make specs of new prices.
 
-The spec of a new price is a copy of an earlier spec with its comments, in which the changed values
-are replaced. This module writes no files: it returns paths and texts, which the command line
-writes. A stored amount is never edited: a different amount becomes a new spec with a later
-``as_of``, and the spec with the latest ``as_of`` is the current price of its plan. If a table lists
-an old price unchanged, the spec of that price gets the date and source of the table. If other
-prices contradict a new price, the result says why the new price is implausible.
+The spec of a new price is a copy of an earlier spec with its comments and new values. This module
+returns texts, which the command line writes. A stored amount is never edited: a new amount becomes
+a spec with a later ``as_of``; the spec with the latest one is the current price of its plan. A
+table that lists an old price unchanged renews its date and source.
 """
 
 from __future__ import annotations
