@@ -11,8 +11,9 @@ from onnx import TensorProto, helper
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
 from epochcost.measure.placement import (
+    Declared,
     ExecutedNode,
-    half_precision_nodes,
+    declared_precision,
     naming_missing_kernels,
     prove_arithmetic,
 )
@@ -41,28 +42,36 @@ def test_one_heavy_node_in_fp32_is_refused_by_name() -> None:
 def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
     """Nodes declared in half precision, except casts, must run in half precision."""
     nodes = (node("Gemm", "float16", "float16"), node("Cast", "float"), node("Relu", "float"))
-    prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast"))
+    prove_arithmetic(nodes, "fp16", "cuda", Declared(frozenset({"Gemm", "Cast"})))
     with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Relu: it"):
-        prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast", "Relu"))
+        prove_arithmetic(nodes, "fp16", "cuda", Declared(frozenset({"Gemm", "Cast", "Relu"})))
+
+
+def test_heavy_nodes_that_are_declared_in_fp32_may_run_in_it() -> None:
+    """As many heavy nodes may run in fp32 as the graph declares so, and no more."""
+    nodes = (node("Gemm", "float16", "float16"), node("MatMul", "float", "float"))
+    prove_arithmetic(nodes, "fp16", "cuda", Declared(wide_products=1))
+    with pytest.raises(CapabilityError, match="no fp16 kernel for MatMul: it"):
+        prove_arithmetic((*nodes, nodes[1]), "fp16", "cuda", Declared(wide_products=1))
 
 
 def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
-    """The declared nodes are those that read half numbers, and none if the precision is fp32."""
+    """A graph declares the nodes that read half numbers, and counts heavy nodes that do not."""
     info, half = helper.make_tensor_value_info, TensorProto.FLOAT16
     nodes = [
         helper.make_node("Cast", ["x"], ["h"], name="first", to=half),
         helper.make_node("Abs", ["h"], ["a"], name="second"),
         helper.make_node("Cast", ["a"], ["f"], name="third", to=TensorProto.FLOAT),
-        helper.make_node("Neg", ["f"], ["y"], name="fourth"),
+        helper.make_node("MatMul", ["f", "f"], ["y"], name="fourth"),
     ]
-    ends = [info("x", 1, [2])], [info("y", 1, [2])]
+    ends = [info("x", 1, [2])], [info("y", 1, [])]
     between = [info("h", half, [2]), info("a", half, [2]), info("f", 1, [2])]
     graph = helper.make_graph(nodes, "g", *ends, value_info=between)
     opsets = [helper.make_opsetid("", 18)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "g.onnx")
-    assert half_precision_nodes(tmp_path / "g.onnx", "fp16") == {"second"}
-    assert half_precision_nodes(tmp_path / "g.onnx", "bf16") == set()
-    assert half_precision_nodes(tmp_path / "g.onnx", "fp32") == set()
+    assert declared_precision(tmp_path / "g.onnx", "fp16") == Declared(frozenset({"second"}), 1)
+    assert declared_precision(tmp_path / "g.onnx", "bf16") == Declared(frozenset(), 1)
+    assert declared_precision(tmp_path / "g.onnx", "fp32") == Declared()
 
 
 def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:

@@ -41,7 +41,7 @@ from epochcost.train.batches import example_fields, step_targets, training_pool
 from epochcost.train.schedule import trial_rates
 from epochcost.train.teacher import Teacher
 from onnxstep.graphs.loading import load_model
-from onnxstep.passes.gelu_order import with_halving_last
+from onnxstep.passes.gelu import with_halving_last
 
 
 def build_job(

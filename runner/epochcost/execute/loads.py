@@ -24,7 +24,7 @@ from epochcost.plan.work import Load
 from epochcost.specs.model import Model
 from epochcost.train.batches import POOL_BYTES, TRAINING_STREAM, example_fields
 from epochcost.train.teacher import Teacher
-from onnxstep.passes.gelu_order import with_halving_last
+from onnxstep.passes.gelu import with_halving_last
 
 # The number that MLPerf demands for ResNet-50 (loadgen/mlperf.conf); fewer if memory is too small.
 _MOST_EXAMPLES = 1024

@@ -13,7 +13,7 @@ import contextlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -154,36 +154,47 @@ _MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
 _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
-def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """Names of the nodes, except casts, that have an input of half precision in the graph.
+@dataclass(frozen=True)
+class Declared:
+    """The precision that a graph declares for its nodes.
 
-    Empty if ``precision`` is neither fp16 nor bf16.
+    ``half`` are the names of the nodes, except casts, that have an input of half precision.
+    ``wide_products`` is the number of heavy nodes without such an input, such as sums in fp32.
     """
+
+    half: frozenset[str] = frozenset()
+    wide_products: int = 0
+
+
+def declared_precision(graph: Path, precision: Precision) -> Declared:
+    """What a training step's graph declares; empty if ``precision`` is neither fp16 nor bf16."""
     if precision not in HALF_TYPES:
-        return frozenset()
+        return Declared()
     model = load_model(graph).graph
     half = {
         value.name
         for value in declared_values(model)
         if value.type.tensor_type.elem_type == HALF_TYPES[precision]
     }
-    return frozenset(
-        node.name for node in model.node if node.op_type != "Cast" and half.intersection(node.input)
-    )
+    computing = [node for node in model.node if node.op_type != "Cast"]
+    names = frozenset(node.name for node in computing if half.intersection(node.input))
+    heavy = {node.name for node in computing if node.op_type in HEAVY_OPERATORS}
+    return Declared(names, len(heavy - names))
 
 
 def prove_arithmetic(
     nodes: Iterable[ExecutedNode],
     precision: Precision,
     provider: Provider,
-    declared: Collection[str] = (),
+    declared: Declared = Declared(),
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, every heavy node and every node in ``declared`` must read a number of the
-    half type. If a graph has no heavy nodes, every node that reads floats must read the half type,
-    except casts. In int4, every matrix product with weights must have quantised weights. TF32 is
-    not checked, because a profile shows it as fp32.
+    In half precision, every heavy node must read a number of the half type, except as many as the
+    graph declares in fp32; so must every node that the graph declares as half. If a graph has no
+    heavy nodes, every node that reads floats must read the half type, except casts. In int4, every
+    matrix product with weights must have quantised weights. TF32 is not checked, because a profile
+    shows it as fp32.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -211,16 +222,16 @@ def _prove_half(
     nodes: tuple[ExecutedNode, ...],
     precision: Precision,
     provider: Provider,
-    declared: Collection[str],
+    declared: Declared,
 ) -> None:
     heavy = [node for node in nodes if node.operator in _FLOATING]
     judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
-    named = [node for node in nodes if node.name in declared and node.operator != "Cast"]
+    named = [node for node in nodes if node.name in declared.half and node.operator != "Cast"]
     word = _HALVES[precision]
     # If there are heavy nodes, only they count: ONNX Runtime moves casts around the others.
-    wrong = [n for n in judged if word not in n.input_types] or [
-        n for n in named if word not in n.input_types
-    ]
+    wide = [node for node in judged if word not in node.input_types]
+    wrong = wide if len(wide) > declared.wide_products else []
+    wrong = wrong or [node for node in named if word not in node.input_types]
     if wrong or not judged:
         raise CapabilityError(
             f"{precision}: the {_NAMES[provider]} has no {precision} kernel for "

@@ -24,8 +24,9 @@ from epochcost.measure.job import AskedDecoder, Job, Message, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
+    Declared,
+    declared_precision,
     executed_nodes,
-    half_precision_nodes,
     naming_missing_kernels,
     prove_arithmetic,
     prove_placement,
@@ -119,8 +120,9 @@ def _prove(
     stepper()
     nodes = executed_nodes(session)
     placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
-    halves = half_precision_nodes(job.graph, job.precision) if job.mode == "training" else ()
-    prove_arithmetic(nodes, job.precision, job.provider, halves)
+    training = job.mode == "training"
+    declared = declared_precision(job.graph, job.precision) if training else Declared()
+    prove_arithmetic(nodes, job.precision, job.provider, declared)
     compared = job.outputs if job.reference else ()
     first = {name: stepper.output(name).copy() for name in compared}
     if not job.session.cuda_graph:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 import onnx
 
+import onnxstep.rules  # noqa: F401  (fills the registry)
 from onnxstep import registry
 from onnxstep.builder import Builder, Value
 from onnxstep.cotangent_sums import add_cotangents, unbroadcast

@@ -20,17 +20,17 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs import contrib
 from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape
+from onnxstep.reductions import reduced
 
 Provider = Literal["cpu", "cuda"]
 # Largest number of elements of a constant, such as indices or a 0/1 matrix. A constant beyond this
 # limit does not fit into a file.
 _MAX_CONSTANT_ELEMENTS = 2**24
+# The most inputs of a Concat in a CUDA graph.
+_MOST_CONCATENATED = 32
 # Shape and element type of one output, and of all outputs of a node; None: unknown.
 _Kind = tuple[tuple[int, ...], int]
 _Kinds = tuple[_Kind | None, ...]
-# First opset in which the axes of ReduceMax, ReduceMean and similar operators are inputs. The axes
-# of ReduceSum are inputs from opset 13 on, so in all supported opsets.
-_AXES_ARE_INPUTS = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +142,8 @@ class Builder:
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
+        # Gradients that are a tensor times a factor for each channel, by the product's name.
+        self.factors: dict[str, tuple[Value, Value]] = {}
         # Activations to keep for the backward pass, by the name of the node's first output.
         self.saved: dict[str, Saved] = {}
 
@@ -170,8 +172,16 @@ class Builder:
         """Append a node with new output names and return its outputs.
 
         Raises ModelError if ONNX refuses the node. A scatter that adds fp16 numbers runs in float32
-        unless the provider is CUDA, because the CPU provider has no fp16 kernel for it.
+        unless the provider is CUDA, because the CPU provider has no fp16 kernel for it. A Concat of
+        more tensors than a CUDA graph allows becomes several nodes.
         """
+        if op_type == "Concat" and self.provider == "cuda" and len(inputs) > _MOST_CONCATENATED:
+            parts = [
+                inputs[i : i + _MOST_CONCATENATED]
+                for i in range(0, len(inputs), _MOST_CONCATENATED)
+            ]
+            inputs = [self.emit("Concat", part, attributes)[0] for part in parts]
+            return self.emit("Concat", inputs, attributes)
         adds = (attributes or {}).get("reduction") == "add" and self.provider != "cuda"
         if adds and any(map(_is_fp16, inputs)):
             wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
@@ -277,24 +287,8 @@ class Builder:
         return self.values[name]
 
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
-        """Reduce x over ``axes``, given in ascending order; return x if there are no axes.
-
-        ONNX Runtime's CUDA provider takes 4 to 7 times as long for axes that are not the first or
-        last axes of x (benchmarks/rules/channel_sums.py). On CUDA the last axes are therefore
-        reduced first.
-        """
-        if not axes:
-            return x
-        last = [axis for place, axis in enumerate(axes, x.rank - len(axes)) if place == axis]
-        if self.provider == "cuda" and last and axes[0] == 0 and axes != last:
-            x = self._reduce(op_type, x, last, keepdims)
-            axes = axes[: -len(last)]
-        return self._reduce(op_type, x, axes, keepdims)
-
-    def _reduce(self, op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        if op_type == "ReduceSum" or self.opset >= _AXES_ARE_INPUTS:
-            return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": int(keepdims)})[0]
-        return self.emit(op_type, [x], {"keepdims": int(keepdims), "axes": list(axes)})[0]
+        """Reduce x over ``axes``, given in ascending order, in the provider's fastest form."""
+        return reduced(self, op_type, x, axes, keepdims)
 
     def array_of(self, value: Value | None) -> NDArray[Any] | None:
         """The array of a small constant; None for large constants and for computed values."""

@@ -1,38 +1,55 @@
-"""Dropout whose mask is a hash of the element's position, which is faster on the CPU.
+"""Dropout whose mask is a hash of the element's position.
 
-ONNX Runtime's Dropout draws its random numbers one by one, on one thread. Here the tensor is seen
-as a matrix. Each run draws a number of 32 bits for every row and every column. An element stays if
-the product of its row's and its column's number, modulo 2³², is below a limit. Tests compare these
-masks with random masks: the share of kept elements, and pairs of elements, runs and layers.
+ONNX Runtime's Dropout draws its random numbers one by one on one CPU thread, and a replayed CUDA
+graph repeats its masks. Here the tensor is seen as a matrix. Each run draws a number of 32 bits for
+every row and every column. An element stays if the product of its row's and its column's number,
+modulo 2³², is below a limit. Tests compare these masks with random masks: the share of kept
+elements, and pairs of elements, runs and layers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 from onnx import TensorProto
 
-from onnxstep.builder import Value
+from onnxstep.builder import Builder, Value
 from onnxstep.registry import Node
+from onnxstep.update import Transition
 
 _HALF_RANGE = 2**31
+# Carried input that counts runs on CUDA.
+RUNS = "dropout.runs"
+# Odd number next to 2³² divided by the golden ratio, as a signed number of 32 bits.
+_GOLDEN = 0x9E3779B1 - 2**32
 
 
 def forward(node: Node) -> Sequence[Value]:
     """Result and mask of a Dropout node; empty unless its ratio and training mode are constants."""
     op, x = node.op, node.x
     ratio, training = (op.array_of(node.optional_input(place)) for place in (1, 2))
-    if op.provider != "cpu" or ratio is None or not training or not 0 < ratio < 1 or not x.size:
+    if op.provider is None or ratio is None or not training or not 0 < ratio < 1 or not x.size:
         return ()
     stays = 1 - float(ratio)
     limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
     mask, shape = op.Less(_hashes(node), limit), op.integers(*x.shape)
     node.output(1)
+    if op.provider == "cuda":
+        kept = op.Where(op.Reshape(mask, shape), x, op.scalar(0.0, x.elem_type))
+        return kept * (1 / stays), op.Reshape(mask, shape)
     # This Cast must differ from the Cast in the backward pass: ONNX Runtime would merge equal nodes
     # and keep the float result in memory.
     factors = op.Reshape(op.Cast(mask, to=x.elem_type) * (1 / stays), shape)
     return x * factors, op.Reshape(mask, shape)
+
+
+def counted_runs(op: Builder) -> Iterator[Transition]:
+    """The count of runs, if masks depend on it."""
+    if RUNS in op.values:
+        count = op.values[RUNS]
+        yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")
 
 
 def _hashes(node: Node) -> Value:
@@ -40,17 +57,45 @@ def _hashes(node: Node) -> Value:
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
     sizes = min(splits, key=sum)
-    seed = node.attribute("seed")
+    drawn = (_counted if op.provider == "cuda" else _drawn)(node, sum(sizes))
+    rows, columns = op.emit("Split", [drawn, op.integers(*sizes)], {"axis": 0}, outputs=2)
+    return op.Reshape(rows, op.integers(-1, 1)) * columns
+
+
+def _drawn(node: Node, count: int) -> Value:
+    """Random numbers [count] of 32 bits, drawn by ONNX Runtime in each run."""
+    op, seed = node.op, node.attribute("seed")
     drawn = op.RandomUniform(
         dtype=TensorProto.DOUBLE,
         low=-float(_HALF_RANGE),
         high=float(_HALF_RANGE),
-        shape=[sum(sizes)],
+        shape=[count],
         **({} if seed is None else {"seed": float(seed + 1)}),
     )
-    whole = op.Cast(drawn, to=TensorProto.INT32)
-    # Successive draws depend linearly on each other; a quadratic permutation of 32 bits prevents
-    # this.
-    mixed = whole * (whole + whole + 1)
-    rows, columns = op.emit("Split", [mixed, op.integers(*sizes)], {"axis": 0}, outputs=2)
-    return op.Reshape(rows, op.integers(-1, 1)) * columns
+    # Successive draws depend linearly on each other, which the permutation prevents.
+    return _permuted(op.Cast(drawn, to=TensorProto.INT32))
+
+
+def _counted(node: Node, count: int) -> Value:
+    """Numbers [count] of 32 bits from a random table, the layer and the number of the run.
+
+    A run takes its number from a carried input, since a replayed CUDA graph repeats the numbers of
+    ONNX Runtime's generators.
+    """
+    op, seed = node.op, node.attribute("seed")
+    runs = op.values.get(RUNS) or op.input(RUNS, (), TensorProto.FLOAT)
+    table = _random(count, count)
+    layer = [len(op.nodes), 0] if seed is None else [abs(int(seed)), 1]
+    first, second = (op.constant(number) for number in _random(2, layer)[:, None])
+    run = op.Cast(runs, to=TensorProto.INT32) * op.constant(np.array([_GOLDEN], np.int32))
+    return _permuted(_permuted(op.constant(table) + (run + first)) + second)
+
+
+def _random(count: int, seed: int | list[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    generator = np.random.default_rng(seed)
+    return generator.integers(-_HALF_RANGE, _HALF_RANGE, count, dtype=np.int32)
+
+
+def _permuted(x: Value) -> Value:
+    """A quadratic permutation of numbers of 32 bits: x (2 x + 1) modulo 2³²."""
+    return x * (x + x + x.op.scalar(1, x.elem_type))

@@ -43,6 +43,7 @@ from onnxstep.objective import Objective, Term, keep_term_outputs, objective, te
 from onnxstep.optimizers import Optimizer
 from onnxstep.options import StepOptions
 from onnxstep.passes import lower, prepare
+from onnxstep.passes.gelu import with_single_nodes
 from onnxstep.passes.recompute import recompute_segments
 from onnxstep.passes.training_mode import in_inference_mode, in_training_mode
 from onnxstep.trained_set import TrainedSet, trained_set
@@ -232,6 +233,7 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
         mode=partial(in_training_mode, seed=options.seed),
         dimensions=options.dimensions,
         varying=tensors.parameters,
+        fused=with_single_nodes if options.provider == "cuda" else None,
         rounded=rounded,
     )
     opened = open_model(

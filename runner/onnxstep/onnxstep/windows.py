@@ -83,6 +83,13 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
     return like.op.constant(np.tile(unit, (channels, 1, *[1] * len(kernel))))
 
 
+def dense_one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
+    """Kernels [channels · taps, channels, *kernel], the ``one_hot_kernels`` for a single group."""
+    count = channels * math.prod(kernel)
+    require_room(count, count)
+    return like.op.constant(np.eye(count, dtype=like.dtype).reshape(count, channels, *kernel))
+
+
 def crop_uncovered(x: Value, fitted: Window) -> Value:
     """Remove the last elements of x that no window contains."""
     for axis, end in enumerate(fitted.ends, start=2):

@@ -1,4 +1,4 @@
-"""Masks of Dropout on the CPU look random, and the gradient uses the mask of the forward pass."""
+"""Masks of Dropout look random, and the gradient uses the mask of the forward pass."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from graph_text import model_of_text, run
 from onnxstep import StepOptions, first_values, training_step
 from onnxstep.builder import Provider
 from onnxstep.forward import close_model, open_model
+from onnxstep.hashed_dropout import RUNS
 from onnxstep.passes import lower, prepare
 from onnxstep.passes.training_mode import in_training_mode
 
@@ -26,7 +27,13 @@ LEAST_P = 1e-6
 SHAPES = ((128, 512), (32, 512), (16, 8, 12, 12), (1, 4096), (4096, 1))
 
 
-def masks_of(shape: tuple[int, ...], ratio: float, seed: int | None, runs: int) -> Iterator[Mask]:
+def masks_of(
+    shape: tuple[int, ...],
+    ratio: float,
+    seed: int | None,
+    runs: int,
+    provider: Provider = "cpu",
+) -> Iterator[Mask]:
     """Yield for each of ``runs`` the masks [2, rows, columns] of two equal Dropout layers."""
     sizes = ",".join(map(str, shape))
     model = model_of_text(
@@ -34,15 +41,21 @@ def masks_of(shape: tuple[int, ...], ratio: float, seed: int | None, runs: int) 
         "{ a = Dropout(x, r) b = Dropout(x, r) }"
     )
     trained = prepare(model, mode=lambda plain: in_training_mode(plain, seed))
-    forward = lower(open_model(trained, "cpu"), (), ())
-    graph = close_model(forward, forward.inputs, forward.outputs, "masks")
+    forward = lower(open_model(trained, provider), (), ())
+    counts = [(move.before, move.after) for move in forward.moves]
+    befores, afters = zip(*counts, strict=True) if counts else ((), ())
+    outputs = [*forward.outputs, *afters]
+    graph = close_model(forward, [*forward.inputs, *befores], outputs, "masks")
     assert all(node.op_type != "Dropout" for node in graph.graph.node)
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     x = np.ones(shape, np.float32)
-    for _ in range(runs):
-        outputs = np.stack(session.run(None, {"x": x}))
+    for number in range(runs):
+        count = {before.name: np.array(number, np.float32) for before in befores}
+        results = session.run(None, {"x": x, **count})
+        assert results[2:] == [number + 1] * len(counts)
+        outputs = np.stack(results[:2])
         np.testing.assert_allclose(outputs[outputs != 0], 1 / (1 - ratio), rtol=1e-6)
         yield (outputs != 0).reshape(2, shape[0], -1)
 
@@ -61,12 +74,15 @@ def assert_chance(deviations: NDArray[np.float64]) -> None:
     assert min(chance.cdf(total), chance.sf(total)) > LEAST_P, (total, deviations.size)
 
 
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize("ratio", [0.1, 0.2, 0.5, 0.8])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_masks_are_uniform_and_independent(shape: tuple[int, ...], ratio: float) -> None:
+def test_masks_are_uniform_and_independent(
+    shape: tuple[int, ...], ratio: float, provider: Provider
+) -> None:
     """Kept shares by run, row and column, and pairs of positions, runs and layers, look random."""
     stays = 1 - ratio
-    masks = np.stack(list(masks_of(shape, ratio, 5, 60)))
+    masks = np.stack(list(masks_of(shape, ratio, 5, 60, provider)))
     for axes in ((2, 3), (0, 1, 2), (0, 1, 3)):
         count = math.prod(masks.shape[axis] for axis in axes)
         spread = math.sqrt(stays * ratio / count)
@@ -81,26 +97,29 @@ def test_masks_are_uniform_and_independent(shape: tuple[int, ...], ratio: float)
             assert_chance(correlations(moved, each[:, : moved.shape[1], : moved.shape[2]], stays))
 
 
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize(("down", "right"), [(1, 1), (2, 3), (7, 100)])
-def test_corners_of_rectangles_are_independent(down: int, right: int) -> None:
+def test_corners_of_rectangles_are_independent(down: int, right: int, provider: Provider) -> None:
     """The four corners of a rectangle drop independently, although their hashes are related."""
-    each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60))) - 0.8
+    each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60, provider))) - 0.8
     corners = each[:, down:, right:] * each[:, :-down, right:]
     corners *= each[:, down:, :-right] * each[:, :-down, :-right]
     assert_chance(corners.mean(axis=(1, 2)) / 0.16**2 * math.sqrt(corners[0].size))
 
 
-def test_masks_follow_the_seed() -> None:
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
+def test_masks_follow_the_seed(provider: Provider) -> None:
     """Sessions with equal seeds repeat their masks; other layers, seeds and runs differ."""
     first, again, other, free = (
-        np.stack(list(masks_of((8, 32), 0.5, seed, 3))) for seed in (0, 0, 1, None)
+        np.stack(list(masks_of((8, 32), 0.5, seed, 3, provider))) for seed in (0, 0, 1, None)
     )
     np.testing.assert_array_equal(first, again)
     for different in (other, free, first[:, ::-1], first[::-1]):
         assert not np.array_equal(first, different)
 
 
-def test_the_gradient_is_that_of_the_mask() -> None:
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
+def test_the_gradient_is_that_of_the_mask(provider: Provider) -> None:
     """A step's update equals, to the last bit, that of a model that multiplies by the mask."""
     weights = "<float[4,3] w = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,0.1,0.2}, float r = {0.25}>"
     dropped = model_of_text(
@@ -112,7 +131,7 @@ def test_the_gradient_is_that_of_the_mask() -> None:
         "{ h = MatMul(x, w) a = Mul(h, scale) y = Sin(a) }"
     )
     hashed, plain = (
-        training_step(m, StepOptions(loss="mse", freeze=["r"], seed=3, provider="cpu"))
+        training_step(m, StepOptions(loss="mse", freeze=["r"], seed=3, provider=provider))
         for m in (dropped, masked)
     )
     assert all(node.op_type != "Dropout" for node in hashed.model.graph.node)
@@ -131,17 +150,17 @@ def test_the_gradient_is_that_of_the_mask() -> None:
     kept = got[mask].reshape(8, 3)
     assert 0 < kept.sum() < kept.size
     scale = kept * np.float32(1 / 0.75)
+    values.pop(RUNS, None)
     expected = run(plain.model, {**values, "scale": scale})
     np.testing.assert_array_equal(got["w.next"], expected["w.next"])
     assert got["loss"] == expected["loss"]
 
 
-@pytest.mark.parametrize("provider", [None, "cuda"])
-def test_other_providers_keep_dropout(provider: Provider | None) -> None:
-    """Portable steps and steps for CUDA keep ONNX's Dropout operator."""
+def test_portable_steps_keep_dropout() -> None:
+    """Steps for no provider in particular keep ONNX's Dropout operator."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,4] y) <float[4] w = {1,2,3,4}, float r = {0.25}> "
         "{ a = Dropout(x, r) y = Mul(a, w) }"
     )
-    step = training_step(model, StepOptions(loss="mse", freeze=["r"], provider=provider))
+    step = training_step(model, StepOptions(loss="mse", freeze=["r"]))
     assert "Dropout" in {node.op_type for node in step.model.graph.node}

@@ -20,7 +20,7 @@ from onnxstep.graphs.contrib import DOMAIN, VERSION
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.inference import infer_shapes
 from onnxstep.graphs.initial import METADATA_KEY
-from onnxstep.graphs.nodes import copied, is_standard, nested_nodes, reads
+from onnxstep.graphs.nodes import constant_value, copied, is_standard, nested_nodes, reads
 from onnxstep.graphs.tensors import (
     FLOAT_TYPES,
     declared_values,
@@ -31,6 +31,8 @@ from onnxstep.graphs.tensors import (
 
 # Input indices of Resize.
 _SCALES, _SIZES = 2, 3
+# Input index of a convolution's bias.
+_BIAS = 2
 # First IR version in which initializers need not be inputs.
 _INITIALIZERS_APART = 4
 
@@ -183,6 +185,25 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
             and node.input[_SCALES] in empty
         ):
             node.input[_SCALES] = ""
+
+
+def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Remove constant biases of zeros from convolutions, in place; return the model.
+
+    PyTorch's exporter writes one for each convolution without a bias. ONNX Runtime's CUDA provider
+    adds it in a pass of its own.
+    """
+    zeros = {
+        node.output[0]
+        for node in model.graph.node
+        if (array := constant_value(node)) is not None
+        and array.dtype.kind == "f"
+        and not array.any()
+    }
+    for node in model.graph.node:
+        if is_standard(node, "Conv") and zeros.intersection(node.input[_BIAS:]):
+            del node.input[_BIAS:]
+    return model
 
 
 def drop_constant_shapes(model: onnx.ModelProto) -> None:

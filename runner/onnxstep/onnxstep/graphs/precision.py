@@ -44,17 +44,20 @@ WIDE = frozenset(
 # "CUDA Ops that can autocast to float32"): normalisations, softmax, losses, logarithms and their
 # inverses. Also all other means and norms, whose statistics and gradients are sums of many terms.
 WIDE_IN_TRAINING = WIDE | {
-    "Acos", "Asin", "BatchNormalization", "Cosh", "CumProd", "GlobalAveragePool", "GlobalLpPool",
+    "Acos", "Asin", "Cosh", "CumProd", "GlobalAveragePool", "GlobalLpPool",
     "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "Log", "LogSoftmax",
     "LpNormalization", "NegativeLogLikelihoodLoss", "RMSNormalization", "Reciprocal", "ReduceL1",
     "ReduceLogSum", "ReduceMean", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Sqrt",
     "Tan",
 }  # fmt: skip
+# For training, inputs from this index on stay fp32: a batch is normalized in half precision, by
+# parameters and statistics in fp32, as in PyTorch's autocast.
+_WIDE_IN_TRAINING_FROM: Mapping[str, int] = MappingProxyType({"BatchNormalization": 1})
 # ONNX Runtime's operators, without a schema in onnx, whose float inputs and outputs may all be half
 # (ContribOperators.md). CUDA's attention with a cache supports only half types.
 _CONTRIBUTED = frozenset(
     {
-        "FastGelu", "FusedMatMul", "GroupQueryAttention", "MatMulNBits", "MoE",
+        "FastGelu", "FusedMatMul", "Gelu", "GroupQueryAttention", "MatMulNBits", "MoE",
         "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul",
     }
 )  # fmt: skip
@@ -144,7 +147,10 @@ def in_mixed_precision(
     more operators in fp32 than inference does. Raises ModelError for a graph with branches or
     loops.
     """
-    return _rewritten(model, _Rewriting(model, elem_type, WIDE_IN_TRAINING, masters=masters))
+    rewriting = _Rewriting(
+        model, elem_type, WIDE_IN_TRAINING, masters=masters, wide_inputs=_WIDE_IN_TRAINING_FROM
+    )
+    return _rewritten(model, rewriting)
 
 
 def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto:
@@ -164,7 +170,8 @@ class _Rewriting:
     """The rewritten nodes, and for each float value the names of its fp32 and half versions.
 
     Operators in ``wide`` and initializers in ``masters`` stay fp32. Inputs in ``halved`` and
-    outputs in ``half_outputs`` become half.
+    outputs in ``half_outputs`` become half. ``wide_inputs``: an operator's inputs from this index
+    on stay fp32.
     """
 
     def __init__(
@@ -176,9 +183,10 @@ class _Rewriting:
         halved: Collection[str] = (),
         half_outputs: Collection[str] = (),
         masters: Collection[str] = (),
+        wide_inputs: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._wide, self._halved, self._masters = wide, halved, masters
-        self._half_outputs = half_outputs
+        self._half_outputs, self._wide_inputs = half_outputs, wide_inputs
         self.nodes: list[onnx.NodeProto] = []
         self._half = elem_type
         self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
@@ -218,7 +226,11 @@ class _Rewriting:
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
         schema, stays = self._schema(node), self._keeps(node)
-        takes = [not stays and allowed for allowed in allowed_inputs(node, schema, self._half)]
+        halves = self._wide_inputs.get(node.op_type, len(node.input))
+        takes = [
+            not stays and allowed and place < halves
+            for place, allowed in enumerate(allowed_inputs(node, schema, self._half))
+        ]
         gives = [not stays and allowed for allowed in allowed_outputs(node, schema, self._half)]
         new = copied(node)
         new.input[:] = [

@@ -9,11 +9,14 @@ removes unused nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 
 import onnx
 
 from onnxstep.forward import Forward
+from onnxstep.graphs.importer_quirks import without_zero_biases
+from onnxstep.hashed_dropout import counted_runs
 from onnxstep.passes.canonicalize import bind, canonicalize, expand
 from onnxstep.passes.lowering import replace_slow_nodes
 from onnxstep.passes.training_mode import train_on_batches
@@ -27,17 +30,19 @@ def prepare(
     mode: ModelPass | None = None,
     dimensions: Mapping[str, int] | None = None,
     varying: Collection[str] = (),
+    fused: ModelPass | None = None,
     rounded: ModelPass | None = None,
 ) -> onnx.ModelProto:
     """Copy of a model in which every operator is known and every shape is static.
 
-    ``mode`` converts the model for training or inference, ``rounded`` to mixed precision.
+    ``mode`` converts the model for training or inference, ``fused`` to operators of a provider, and
+    ``rounded`` to mixed precision.
     ``dimensions`` has the sizes of symbolic dimensions; ``varying`` names stored tensors that are
     not constants. Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset
     older than 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
-    for run in (canonicalize, mode, expand, binding, rounded):
+    for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):
         model = run(model) if run else model
     return model
 
@@ -55,4 +60,4 @@ def lower(
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)
-    return trained
+    return replace(trained, moves=(*trained.moves, *counted_runs(trained.op)))

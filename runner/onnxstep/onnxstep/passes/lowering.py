@@ -1,4 +1,4 @@
-"""Replace some nodes of a forward pass by operators that are faster on the CPU.
+"""Replace some nodes of a forward pass by faster operators.
 
 Each function in ``_FASTER`` decides which nodes it replaces. The original nodes are still used for
 differentiation.
@@ -27,10 +27,10 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    If masks must be ``resumable``, Dropout is not replaced.
+    If masks must be ``resumable``, Dropout is not replaced on the CPU.
     """
     for op_type, emit in _FASTER.items():
-        if resumable and op_type == "Dropout":
+        if resumable and op_type == "Dropout" and op.provider != "cuda":
             continue
         nodes, op.nodes = op.nodes, []
         for proto in nodes:

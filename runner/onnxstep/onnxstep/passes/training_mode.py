@@ -5,7 +5,7 @@ opened graph it is then converted to training form, with batch statistics and ca
 statistics. PyTorch's exporters write a BatchNormalization without running statistics as nodes that
 compute the statistics of the batch; these nodes stay. Plain operators compute the training form,
 because ONNX Runtime's CUDA provider has no kernel for it. The training form is differentiated as a
-single node, by the formula in ``rules.normal``.
+single node, by the formula in ``rules.batch_normal``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxstep.builder import Builder, Value
+from onnxstep.channels import Normalized, normal_input, normalized, per_channel
 from onnxstep.errors import ModelError
 from onnxstep.forward import Forward
 from onnxstep.graphs.nodes import copied, is_standard, live_nodes
 from onnxstep.graphs.parameters import STATISTICS, is_batch_normalization, origins
+from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.registry import Node
-from onnxstep.rules.normal import Normalized, normalized, per_channel, scaled, wide
 from onnxstep.update import First, Transition
 
 _TRUE = "epochcost/training_mode"
@@ -114,10 +115,23 @@ def train_on_batches(
             _require_carried(proto, names, {*carried, *outputs})
             differentiated.append(_trained(op, proto, names, latest))
         else:
-            op.nodes.append(proto)
+            _append_given(op, proto)
             differentiated.append(proto)
     moves = (_move(op, name, latest[name], carried) for name in latest if name not in outputs)
     return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
+
+
+def _append_given(op: Builder, proto: onnx.NodeProto) -> None:
+    """Append a node that is not in training form.
+
+    For a half batch with float32 statistics, ONNX Runtime has no BatchNormalization.
+    """
+    if is_batch_normalization(proto):
+        node = Node(op, proto, frozenset())
+        if node.x.elem_type in HALF_TYPES:
+            _emit(node, node.input(3), node.input(4))
+            return
+    op.nodes.append(proto)
 
 
 def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
@@ -135,7 +149,7 @@ def _trained(
     ``latest`` maps the name of each running statistic to its newest value; the function updates it.
     """
     node = Node(op, proto, frozenset())
-    batch = _forward(op, node)
+    batch = _emit(node)
     momentum: Value | float = node.attribute("momentum")
     if momentum == _CUMULATIVE:
         momentum = _share_of_the_past(op, f"{names[0]}.batches", latest)
@@ -163,12 +177,15 @@ def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> V
     return count / latest[counter]
 
 
-def _forward(op: Builder, node: Node) -> Normalized:
-    """Emit Y = (X - mean) / √(variance + epsilon) · scale + B, named as the node's output."""
-    x = wide(node.x)
-    batch = normalized(x, node.attribute("epsilon"))
-    gain = batch.inverse * per_channel(x, node.input(1))
-    y = scaled(batch.deviation, gain, per_channel(x, node.input(2)))
+def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) -> Normalized:
+    """Emit Y = (X - mean) / √(variance + epsilon) · scale + B, named as the node's output.
+
+    Without ``mean`` and ``variance``, the statistics are those of the batch.
+    """
+    x, op = normal_input(node.x), node.op
+    batch = normalized(x, node.attribute("epsilon"), mean, variance)
+    gain = per_channel(x, node.input(1)) * batch.inverse
+    y = batch.scaled(gain, per_channel(x, node.input(2)))
     cast = helper.make_node("Cast", [y.name], [node.y.name], to=node.y.elem_type)
     same = helper.make_node("Identity", [y.name], [node.y.name])
     op.append(cast if y.elem_type != node.y.elem_type else same)

@@ -8,6 +8,7 @@ multiplies dy by the factor of dx.
 
 from onnxstep.rules import (  # noqa: F401
     activation,
+    batch_normal,
     contrib,
     convolution,
     few_bits,

@@ -12,6 +12,7 @@ import math
 from onnxstep import blocked_convolution as blocked
 from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
+from onnxstep.channels import wide
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import (
@@ -19,11 +20,14 @@ from onnxstep.windows import (
     convolve,
     convolve_transposed,
     crop_uncovered,
+    dense_one_hot_kernels,
     one_hot_kernels,
     transposed_window,
     window,
 )
 
+# Number of inputs of a convolution with a bias.
+_WITH_BIAS = 3
 # Largest number of constant elements for one convolution: one megabyte in float32.
 _LARGEST_CONSTANT = 2**18
 
@@ -32,14 +36,21 @@ _LARGEST_CONSTANT = 2**18
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
 
+    If dY is a product with a factor for each channel, the factor multiplies W and dW instead.
     Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
     group = _group(node)
-    dx = input_cotangent(x, w, dy, view, group) if node.wants(0) else None
+    d_bias = _bias_cotangent(op, dy) if len(node.inputs) == _WITH_BIAS else None
+    dy, factor = op.factors.get(dy.name, (dy, None))
+    if factor is not None:
+        factor = op.Reshape(factor, op.integers(-1, *[1] * (w.rank - 1))).cast(w.elem_type)
+    kernels = w if factor is None else w * factor
+    dx = input_cotangent(x, kernels, dy, view, group) if node.wants(0) else None
     dw = weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
-    return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+    dw = dw * factor if dw is not None and factor is not None else dw
+    return (dx, dw, d_bias)[: len(node.inputs)]
 
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
@@ -156,16 +167,23 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
     A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
-    [N, group, C/group · taps, positions].
+    [N, group, C/group · taps, positions]. On CUDA, a convolution in one group is faster, and half
+    precision is slow: cuDNN has no fast kernels for it.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
-    one_hot = one_hot_kernels(x, channels, view.kernel)
-    patches = convolve(x, one_hot, view, dy.shape[2:], channels)
+    if op.provider == "cuda" and group == 1:
+        x, dy = wide(x), wide(dy)
+        kernels = dense_one_hot_kernels(x, channels, view.kernel)
+        patches = convolve(x, kernels, view, dy.shape[2:], 1)
+    else:
+        kernels = one_hot_kernels(x, channels, view.kernel)
+        patches = convolve(x, kernels, view, dy.shape[2:], channels)
     rows = op.Reshape(dy, op.integers(batch, group, dy.shape[1] // group, positions))
     columns = op.Reshape(patches, op.integers(batch, group, channels // group * taps, positions))
     products = op.MatMul(rows, op.Transpose(columns, perm=[0, 1, 3, 2]))
-    return op.Reshape(op.ReduceSum(products, op.integers(0), keepdims=0), op.integers(*w.shape))
+    dw = op.ReduceSum(products, op.integers(0), keepdims=0)
+    return op.Reshape(dw, op.integers(*w.shape)).cast(w.elem_type)
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:

@@ -8,9 +8,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import numpy_helper
 
+from cuda_steps import assert_alike_on_cuda
 from graph_text import model_of_text, run
-from onnxstep.passes.gelu_order import with_halving_last
+from onnxstep import StepOptions, training_step
+from onnxstep.passes.gelu import with_halving_last, with_single_nodes
 
 _CONSTANTS = "<float root = {1.4142135}, float one = {1}, float half = {0.5}>"
 
@@ -58,3 +61,26 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
 def test_other_products_stay(model: onnx.ModelProto) -> None:
     """A product that is not a GELU, or whose half another node reads, is not rewritten."""
     assert with_halving_last(model) == model
+
+
+@pytest.mark.parametrize(
+    "last", ["h = Mul(half, s) g = Mul(x, h)", "p = Mul(x, s) g = Mul(p, half)"]
+)
+def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
+    """A step for CUDA has ONNX Runtime's Gelu node, with the plain step's results."""
+    model = gelu(f"{last} y = Mul(g, z)")
+    weights = np.linspace(-4, 4, 8, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "x"))
+    del model.graph.input[0]
+    plain, cuda = (
+        training_step(model, StepOptions(loss="mse", provider=provider)).model
+        for provider in (None, "cuda")
+    )
+    assert "Gelu" in {node.op_type for node in cuda.graph.node}
+    assert_alike_on_cuda(plain, cuda)
+
+
+def test_a_gelu_whose_parts_are_read_stays() -> None:
+    """Nodes whose intermediate values another node reads stay as they are."""
+    model = gelu("p = Mul(x, s) h = Mul(p, half) y = Add(h, e)")
+    assert "Gelu" not in {node.op_type for node in with_single_nodes(model).graph.node}

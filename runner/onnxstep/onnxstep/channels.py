@@ -1,0 +1,209 @@
+"""Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
+
+On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA,
+ONNX Runtime fuses no elementwise operators, so the time is proportional to the number of passes:
+BatchNormalization multiplies and adds in one pass, LayerNormalization returns mean and deviation of
+each plane, and a product with a column of ones sums faster than ReduceSum
+(benchmarks/rules/batch_normalization.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from onnxstep.blocked_convolution import has_kernels
+from onnxstep.builder import Value
+from onnxstep.graphs.tensors import HALF_TYPES
+
+# From this number of elements per image on, depthwise convolutions are faster than elementwise
+# operators (benchmarks/rules/batch_normalization.py).
+LARGE_IMAGE = 512
+_FLOAT, _HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+# cuDNN normalizes tensors of these ranks; ONNX has LayerNormalization since this opset.
+_NORMALIZED_RANKS, _LAYER_NORMALIZATION = (3, 4, 5), 17
+# In half precision, factors are multiplied by 2⁷ and divided by the root of a variance of 2¹⁴, so
+# that small factors do not become subnormal.
+_ENLARGED = 2.0**7
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A batch x [N, C, ...] normalized per channel.
+
+    ``mean`` and ``variance`` are [C] in float32. ``inverse`` is 1 / √(variance + epsilon), in a
+    shape that broadcasts to x.
+    """
+
+    x: Value
+    mean: Value
+    variance: Value
+    inverse: Value
+
+    @property
+    def deviation(self) -> Value:
+        """The difference x - mean [N, C, ...]; runtimes compute equal nodes once."""
+        return self.x - per_channel(self.x, self.mean)
+
+    def scaled(self, gain: Value, shift: Value) -> Value:
+        """The sum (x - mean) · gain + shift, for one gain and shift per channel."""
+        if has_normalization(self.x):
+            return _affine(self.x, self.mean, gain, shift)
+        return scaled(self.deviation, gain, shift)
+
+    def product_sums(self, y: Value, y_sums: Value) -> Value:
+        """Σ y (x - mean) per channel, [1, C, 1, ...] in float32, for y like x with sums ``y_sums``.
+
+        On CUDA, the mean is subtracted from the sums instead of from x.
+        """
+        if not has_normalization(self.x):
+            return product_sums(y, self.deviation)
+        return channel_sums(y * self.x) - y_sums * per_channel(self.x, self.mean)
+
+
+def channel_axes(x: Value) -> list[int]:
+    """All axes of x except the axis of the channels."""
+    return [0, *range(2, x.rank)]
+
+
+def per_channel(x: Value, channels: Value) -> Value:
+    """Reshape values [C], one per channel, to broadcast to x [N, C, ...].
+
+    The type is that of x, or float32 if x is half.
+    """
+    shaped = x.op.Reshape(channels, x.op.integers(-1, *[1] * (x.rank - 2)))
+    return shaped.cast(_FLOAT if x.elem_type in HALF_TYPES else x.elem_type)
+
+
+def wide(x: Value) -> Value:
+    """Cast x to float32 if it is half, for means and variances."""
+    return x.op.Cast(x, to=_FLOAT) if x.elem_type in HALF_TYPES else x
+
+
+def has_normalization(x: Value) -> bool:
+    """Whether the provider has BatchNormalization and LayerNormalization kernels for x: on CUDA."""
+    has_type = x.elem_type in (_FLOAT, _HALF) and x.op.opset >= _LAYER_NORMALIZATION
+    return x.op.provider == "cuda" and has_type and x.rank in _NORMALIZED_RANKS
+
+
+def normal_input(x: Value) -> Value:
+    """Return x in the type in which it is normalized: in half precision only on CUDA."""
+    return x if has_normalization(x) else wide(x)
+
+
+def _is_convolved(x: Value) -> bool:
+    """Whether to scale and sum x by depthwise convolutions; on the CPU they take fewer passes."""
+    return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
+
+
+def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
+    """The product x · gain + shift, for one gain and shift per channel.
+
+    A convolution takes one pass, in which ONNX Runtime also adds a tensor or applies a ReLU.
+    """
+    if not _is_convolved(x):
+        return x * gain if shift is None else x * gain + shift
+    weights = x.op.Reshape(gain, x.op.integers(-1, 1, 1, 1))
+    return x.op.Conv(x, weights, shift and x.op.Reshape(shift, x.op.integers(-1)), group=x.shape[1])
+
+
+def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
+    """(x - mean) · gain + shift as a BatchNormalization with constant variance.
+
+    In half precision all parameters are half; the shift makes up for the rounding of the mean.
+    """
+    op, channels = x.op, x.shape[1]
+    gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
+    one = np.ones(channels, np.float32)
+    if x.elem_type == _FLOAT:
+        return op.BatchNormalization(x, gain, shift, mean, op.constant(one), epsilon=0.0)
+    rounded = mean.cast(_HALF)
+    shift = shift + (rounded.cast(_FLOAT) - mean) * gain
+    variance = op.constant((_ENLARGED**2 * one).astype(np.float16))
+    halves = ((gain * _ENLARGED).cast(_HALF), shift.cast(_HALF), rounded, variance)
+    return op.BatchNormalization(x, *halves, epsilon=0.0)
+
+
+def product_sums(x: Value, y: Value) -> Value:
+    """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
+
+    A convolution of each image with a kernel of the image's size stores no products.
+    """
+    op, (batch, channels, *space) = x.op, x.shape
+    if not _is_convolved(x):
+        return op.reduce("ReduceSum", x * y, channel_axes(x), keepdims=True)
+    images = op.Reshape(x, op.integers(1, -1, *space))
+    kernels = op.Reshape(y, op.integers(-1, 1, *space))
+    sums = op.Conv(images, kernels, group=batch * channels)
+    return op.ReduceSum(op.Reshape(sums, op.integers(batch, channels, 1, 1)), op.integers(0))
+
+
+def channel_sums(x: Value) -> Value:
+    """Σ x per channel, [1, C, 1, ...] in float32.
+
+    In half precision, each plane is first multiplied by a power of two near 1 / its size, so that
+    the plane's sum does not exceed 65504.
+    """
+    op, (batch, channels, *space) = x.op, x.shape
+    if x.elem_type != _HALF or not has_normalization(x):
+        return op.reduce("ReduceSum", x, channel_axes(x), keepdims=True)
+    count = math.prod(space)
+    share = 2.0 ** -min(round(math.log2(count)), 24)
+    planes = op.Reshape(x, op.integers(batch * channels, count))
+    sums = op.MatMul(planes, op.constant(np.full((count, 1), share, np.float16)))
+    by_plane = op.Reshape(sums.cast(_FLOAT), op.integers(batch, channels, *[1] * len(space)))
+    return op.ReduceSum(by_plane, op.integers(0)) * (1 / share)
+
+
+def normalized(
+    x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
+) -> Normalized:
+    """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C], or else by those of x.
+
+    The variance of x is the biased variance. The forward and the backward pass both call this
+    function; they emit equal nodes, which runtimes compute once.
+    """
+    op, axes = x.op, channel_axes(x)
+    if mean is None and variance is None and has_normalization(x):
+        mean, variance = _statistics(x)
+    if mean is None:
+        mean = op.reduce("ReduceMean", x, axes, keepdims=False)
+    if variance is None:
+        deviation = x - per_channel(x, mean)
+        squares = op.Reshape(product_sums(deviation, deviation), op.integers(-1))
+        variance = squares * (x.shape[1] / x.size)
+    inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
+    return Normalized(x, mean, variance, inverse)
+
+
+# Far below the variances of activations, so it does not change them.
+_TINY = 1e-12
+
+
+def _statistics(x: Value) -> tuple[Value, Value]:
+    """Mean and biased variance [C] from those of each plane, which LayerNormalization returns.
+
+    The variance of a channel is the mean of the variances of its planes, and of the squared
+    distances of their means from the channel's mean.
+    """
+    op, (batch, channels, *space) = x.op, x.shape
+    rows, count = batch * channels, math.prod(space)
+    planes = op.Reshape(x, op.integers(rows, count))
+    scale = op.constant(np.ones(count, x.dtype))
+    node = helper.make_node(
+        "LayerNormalization",
+        [planes.name, scale.name],
+        [op.fresh(hint) for hint in ("planes", "means", "inverses")],
+        epsilon=_TINY,
+    )
+    for name in node.output[1:]:  # float32 in every precision; onnx infers the type of x
+        op.declare(name, helper.make_tensor_type_proto(_FLOAT, [rows, 1]))
+    by_channel = op.integers(batch, channels)
+    means, inverses = (op.Reshape(value, by_channel) for value in op.append(node)[1:])
+    mean = op.reduce("ReduceMean", means, [0], keepdims=False)
+    distances = means - mean
+    squares = 1.0 / (inverses * inverses) + distances * distances
+    return mean, op.reduce("ReduceMean", squares, [0], keepdims=False)

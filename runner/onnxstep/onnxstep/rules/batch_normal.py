@@ -1,0 +1,122 @@
+"""Gradient of BatchNormalization, with given statistics or with the statistics of the batch."""
+
+from __future__ import annotations
+
+from onnxstep.builder import Builder, Value
+from onnxstep.channels import (
+    Normalized,
+    channel_sums,
+    has_normalization,
+    normal_input,
+    normalized,
+    per_channel,
+    scaled,
+)
+from onnxstep.registry import Cotangents, Node, gradient
+
+
+def is_training(node: Node) -> bool:
+    """Whether a BatchNormalization is in training form; only this form has more than one output."""
+    return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
+
+
+@gradient("BatchNormalization", versions=(9, 14, 15))
+def batch_normalization(
+    op: Builder,
+    node: Node,
+    dy: Value | None,
+    d_mean: Value | None = None,
+    d_var: Value | None = None,
+) -> Cotangents:
+    """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε).
+
+    The mean μ and the variance σ² are inputs of the node or statistics of the batch. The gradients
+    with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and
+    ``_by_batch`` have the others. Shapes: X [N, C, ...], all others [C].
+    """
+    x = normal_input(node.x)
+    received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
+    rule = _by_batch if is_training(node) else _by_given
+    return rule(node, x, received, d_mean, d_var)
+
+
+def _by_given(node: Node, x: Value, dy: Value, *_: Value | None) -> Cotangents:
+    """Gradients if the mean μ and the variance σ² are inputs of the node.
+
+    They are dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale), with r = 1 / √(σ²
+    + ε).
+    """
+    scale, mean, variance = node.input(1), node.input(3), node.input(4)
+    parts = normalized(x, node.attribute("epsilon"), mean, variance)
+    gain = per_channel(x, scale) * parts.inverse
+    d_bias = channel_sums(dy)
+    d_scale = parts.inverse * parts.product_sums(dy, d_bias)
+    d_mean = -(gain * d_bias)
+    d_var = gain * parts.inverse * d_scale * -0.5
+    return (
+        _times(dy, gain).cast(node.x.elem_type),
+        *(_flat(like, d) for like, d in ((scale, d_scale), (node.input(2), d_bias))),
+        *(_flat(like, d) for like, d in ((mean, d_mean), (variance, d_var))),
+    )
+
+
+def _by_batch(
+    node: Node,
+    x: Value,
+    dy: Value,
+    d_running_mean: Value | None,
+    d_running_var: Value | None,
+) -> Cotangents:
+    """Gradients if the node computes μ and σ² from its batch of n values per channel.
+
+    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The running
+    statistics m · old + (1 - m) · batch, with momentum m, add (1 - m) / n · (d(running μ) + 2 (X -
+    μ) d(running σ²)) to dX.
+    """
+    scale, momentum = node.input(1), node.attribute("momentum")
+    statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
+    parts = normalized(x, node.attribute("epsilon"), *statistics)
+    gain, each = per_channel(x, scale) * parts.inverse, -x.shape[1] / x.size
+    d_bias = channel_sums(dy)
+    d_scale = parts.inverse * parts.product_sums(dy, d_bias)
+    if has_normalization(x) and d_running_mean is None and d_running_var is None:
+        slope, shift = parts.inverse * d_scale * each, d_bias * each
+        dx = _times(dy + parts.scaled(slope, shift), gain)
+    else:
+        slope, shift = gain * parts.inverse * d_scale * each, gain * d_bias * each
+        if d_running_var is not None:
+            slope = slope - per_channel(x, d_running_var) * (2 * each * (1 - momentum))
+        if d_running_mean is not None:
+            shift = shift - per_channel(x, d_running_mean) * (each * (1 - momentum))
+        dx = _combined(parts, dy, gain, slope, shift)
+    return (
+        dx.cast(node.x.elem_type),
+        _flat(scale, d_scale),
+        _flat(node.input(2), d_bias),
+        None if d_running_mean is None else d_running_mean * momentum,
+        None if d_running_var is None else d_running_var * momentum,
+    )
+
+
+def _combined(parts: Normalized, dy: Value, gain: Value, slope: Value, shift: Value) -> Value:
+    """Compute dY · gain + (X - μ) · slope + shift."""
+    if has_normalization(dy):
+        return dy * gain.cast(dy.elem_type) + parts.scaled(slope, shift)
+    return scaled(dy, gain, shift) + scaled(parts.deviation, slope)
+
+
+def _times(value: Value, factor: Value) -> Value:
+    """The product of a gradient and a factor for each channel.
+
+    The builder remembers it: the gradient of a convolution multiplies its kernels by the factor
+    instead, which are smaller.
+    """
+    product = value * factor.cast(value.elem_type)
+    value.op.factors[product.name] = (value, factor)
+    return product
+
+
+def _flat(like: Value, cotangent: Value) -> Value:
+    """Reshape and cast a gradient, one number per channel, to the shape and type of ``like``."""
+    flat = cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape))
+    return flat.cast(like.elem_type)
