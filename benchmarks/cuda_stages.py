@@ -14,7 +14,7 @@ from epochcost.specs.catalogue import Catalogue
 
 BENCHMARKS = Path(__file__).parent
 _GRADIENT_BATCH = 2
-_PRECISIONS = ("fp32", "tf32", "bf16")
+_PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 # The largest batches of the comparison on CPUs would leave most of a GPU idle.
 _GPU_BATCHES = MappingProxyType({"resnet50": 64, "bert-base-128": 32, "gpt2": 8})
 # Compiling takes a minute a case, so only the most informative models are compiled.
@@ -146,7 +146,7 @@ STAGES: Mapping[str, Stage] = MappingProxyType(
         "placement": Stage(
             "Does every node of each graph run on the device?",
             _placement,
-            ("model", "graph", "nodes on the device", "on the CPU", "most bytes there", "alone"),
+            ("model", "graph", "nodes on the device", "on the CPU", "most bytes there", "recorded"),
         ),
         "gradients": Stage(
             "Are gradients those of PyTorch in float64?",

@@ -95,7 +95,7 @@ def _options(mode: Mode) -> argparse.Namespace:
     parser.add_argument("--contenders", nargs="+", default=list(contenders), choices=contenders)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
-        "--precisions", nargs="+", choices=("fp32", "tf32", "bf16"), default=["fp32"]
+        "--precisions", nargs="+", choices=("fp32", "tf32", "fp16", "bf16"), default=["fp32"]
     )
     parser.add_argument("--together", type=int, default=2, help="others beside ours at one time")
     parser.add_argument("--seconds", type=float, default=20, help="of each contender's bursts")

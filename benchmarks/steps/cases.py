@@ -34,7 +34,7 @@ class Subject:
 
 Mode = Literal["training", "inference"]
 Device = Literal["cpu", "cuda"]
-Precision = Literal["fp32", "tf32", "bf16"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16"]
 
 
 @dataclass(frozen=True)

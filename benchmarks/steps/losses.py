@@ -18,7 +18,7 @@ _COUNT = 2
 # rounding; a wrong gradient or optimizer differs by some per cent.
 TOLERANCE = 2e-3
 # Ten and eight bits of the mantissa; libraries keep different operators in fp32.
-_COARSER = {"tf32": 5e-3, "bf16": 3e-2}
+_COARSER = {"tf32": 5e-3, "fp16": 5e-3, "bf16": 3e-2}
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,11 @@ def _trial(model: Model, graph: Path, case: Case) -> Trial:
         provider=case.device,
         precision=case.precision,
         batch_size=case.batch_size,
-        session=SessionSettings(threads=case.threads, tf32=case.precision == "tf32"),
+        session=SessionSettings(
+            threads=case.threads,
+            tf32=case.precision == "tf32",
+            cuda_graph=case.device == "cuda",
+        ),
         seed=0,
         runtime=runtime_name(),
         producer=__version__,

@@ -22,6 +22,7 @@ from torch import nn
 from steps.work import Batch, Term, Work, cycled
 
 MODELS = Path(__file__).parents[2] / "models"
+_HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 # Order of gates: input, output, forget, cell in ONNX; input, forget, cell, output in PyTorch.
 _GATES = (0, 2, 3, 1)
 _OPTIMIZERS = {
@@ -94,6 +95,7 @@ class PyTorch:
         self._network = torch.compile(self._module) if self.compiled else self._module
         self._trained = [p for p in self._module.parameters() if p.requires_grad]
         self._optimizer = optimizer(work, self._module, **self.fused)
+        self._scaler = torch.amp.GradScaler(work.device, enabled=work.precision == "fp16")
         self._fresh: Iterator[Any] = cycled(self._batches)
         first = self._batches[0]
         self._held = {name: value.to(work.device, copy=True) for name, value in first.items()}
@@ -106,14 +108,17 @@ class PyTorch:
         for name, value in next(self._fresh).items():
             self._held[name].copy_(value)
         self._optimizer.zero_grad()
-        with torch.autocast(work.device, torch.bfloat16, enabled=work.precision == "bf16"):
+        half = _HALVES.get(work.precision)
+        with torch.autocast(work.device, half, enabled=half is not None):
             results = self._network(*(self._held[name] for name in work.inputs))
             outputs = dict(zip(work.outputs, _listed(results), strict=True))
             total = sum(term.weight * _loss(term, outputs, self._held) for term in work.terms)
-        total.backward()
+        self._scaler.scale(total).backward()
         if work.clip_norm is not None:
+            self._scaler.unscale_(self._optimizer)
             nn.utils.clip_grad_norm_(self._trained, work.clip_norm)
-        self._optimizer.step()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
         for before, after in work.carried.items():
             self._held[before].copy_(outputs[after].detach())
         self._loss = total.detach()

@@ -36,8 +36,8 @@ class Work:
     of the module's ``forward``, carried ones included. ``carried`` maps a carried input to the
     output that becomes its value in the next step; the first value is zeros of ``carried_shape``.
     ``optimizer`` has its name and the spec's settings. ``undecayed`` are the parameters without
-    weight decay. ``precision`` is fp32, tf32, or each contender's mixed bf16. ``mode`` is training
-    or inference; inference has neither terms nor an optimizer.
+    weight decay. ``precision`` is fp32, tf32, or mixed fp16 or bf16 as each contender computes it.
+    ``mode`` is training or inference; inference has neither terms nor an optimizer.
     """
 
     folder: Path
