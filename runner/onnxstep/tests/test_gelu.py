@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from cuda_steps import assert_alike_on_cuda
 from graph_text import model_of_text, run
@@ -69,9 +69,13 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
     """A step for CUDA has ONNX Runtime's Gelu node, with the plain step's results."""
     model = gelu(f"{last} y = Mul(g, z)")
-    weights = np.linspace(-4, 4, 8, dtype=np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(weights, "x"))
-    del model.graph.input[0]
+    graph = model.graph
+    numbers = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]
+    weights = numpy_helper.from_array(np.linspace(-4, 4, 8, dtype=np.float32), "x")
+    nodes = [*numbers, *graph.node]
+    del graph.initializer[:], graph.node[:], graph.input[0]
+    graph.node.extend(nodes)
+    graph.initializer.append(weights)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model
         for provider in (None, "cuda")
